@@ -1,0 +1,54 @@
+"""What can go wrong, said so that a person can act on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing wrong with what was asked: where it is, what it is, what to do about it."""
+
+    where: str
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what} {self.fix}"
+
+
+class PruneAuditError(Exception):
+    """Base of every error this project raises on purpose. The command line turns it into `exit_code`."""
+
+    exit_code = 1
+
+
+class RequestError(PruneAuditError):
+    """The request is wrong. Carries every fault found, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, faults: Sequence[Fault] | Fault):
+        self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class StoreError(PruneAuditError):
+    """The store cannot be read or written. A store the user pointed at wrongly is a wrong request (exit code 2)."""
+
+    exit_code = 2
+
+
+class MaskError(PruneAuditError):
+    """A mask that does not change the model, or does not belong to it."""
+
+
+class Cancelled(PruneAuditError):
+    """Somebody pressed cancel. Finished shards stay on disk."""
+
+
+def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:
+    """A fault for a value outside a closed list; names the known values."""
+    listed = ", ".join(sorted(str(item) for item in known))
+    return Fault(where, f"{value!r} is not known.", f"Known: {listed}.{' ' + also if also else ''}")

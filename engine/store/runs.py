@@ -1,0 +1,162 @@
+"""Finished audits on disk: one folder each, tables as parquet, the rest in run.json."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.errors import Fault, RequestError, StoreError
+from engine.files import explained, folder_whole, safe_id, sha256_of, write_json
+from engine.store.shards import Shards
+
+SCHEMA = 1
+EMBEDDED = Path(__file__).resolve().parents[2] / "assets" / "demo-run"
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One line of a list of runs."""
+
+    id: str
+    title: str
+    created: str
+    model: str
+    axes: tuple[str, ...]
+    methods: tuple[str, ...]
+    embedded: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished audit. Tables are read when asked for; their columns are described in docs/TABLES.md."""
+
+    path: Path
+
+    @cached_property
+    def meta(self) -> dict[str, Any]:
+        return json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    def has(self, name: str) -> bool:
+        return name in self.meta["tables"]
+
+    def table(self, name: str) -> pd.DataFrame:
+        """One table, e.g. "results". Unknown names raise and list the known ones."""
+        if not self.has(name):
+            known = ", ".join(sorted(self.meta["tables"]))
+            raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
+        return pd.read_parquet(self.path / f"{name}.parquet")
+
+    @property
+    def summary(self) -> RunSummary:
+        meta = self.meta
+        return RunSummary(
+            id=self.id,
+            title=meta["title"],
+            created=meta["created"],
+            model=meta["model"]["name"],
+            axes=tuple(meta["request"]["axes"]),
+            methods=tuple(meta["request"]["methods"]),
+            embedded=self.path.parent.parent == EMBEDDED,
+        )
+
+
+class Store:
+    """Runs and shards below one folder. Reading never creates anything."""
+
+    def __init__(self, root: Path | str, read_only: bool = False) -> None:
+        self.root = Path(root).expanduser()
+        self.read_only = read_only
+
+    @property
+    def runs_folder(self) -> Path:
+        return self.root / "runs"
+
+    @property
+    def jobs_folder(self) -> Path:
+        return self.root / "jobs"
+
+    @property
+    def shards(self) -> Shards:
+        return Shards(self.root / "shards")
+
+    def ids(self) -> list[str]:
+        if not self.runs_folder.is_dir():
+            return []
+        return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
+
+    def list(self) -> list[RunSummary]:
+        """Finished runs, newest first."""
+        summaries = [self.open(run_id).summary for run_id in self.ids()]
+        return sorted(summaries, key=lambda summary: summary.created, reverse=True)
+
+    def has(self, run_id: str) -> bool:
+        return (self.runs_folder / safe_id(run_id) / "run.json").is_file()
+
+    def open(self, run_id: str) -> Run:
+        """The run itself. An id that is not there raises RequestError and lists the known ones."""
+        if not self.has(run_id):
+            known = ", ".join(self.ids()) or "none yet"
+            raise RequestError(Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}."))
+        return Run(self.runs_folder / run_id)
+
+    def write(self, run_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Run:
+        """Write a finished run, whole or not at all. `meta` gets the list of tables with their hashes."""
+        target = self.runs_folder / safe_id(run_id)
+        with folder_whole(target) as folder:
+            listed = {}
+            for name, table in tables.items():
+                path = folder / f"{safe_id(name, 'table name')}.parquet"
+                table.to_parquet(path, compression="zstd", index=False)
+                listed[name] = {"rows": len(table), "sha256": sha256_of(path)}
+            write_json(folder / "run.json", {**meta, "schema": SCHEMA, "id": run_id, "tables": listed})
+        return Run(target)
+
+    def prove_writable(self) -> None:
+        """Fail now rather than after an hour: full, read-only and forbidden stores raise StoreError."""
+        with explained(self.root):
+            self.root.mkdir(parents=True, exist_ok=True)
+            probe = self.root / f".probe-{os.getpid()}"
+            try:
+                probe.write_bytes(b"x" * 65536)
+            finally:
+                probe.unlink(missing_ok=True)
+
+
+def damaged_tables(run: Run) -> list[str]:
+    """Names of tables whose bytes are not those that were written."""
+    listed = run.meta["tables"]
+    paths = {name: run.path / f"{name}.parquet" for name in listed}
+    return [name for name, path in paths.items() if not path.is_file() or sha256_of(path) != listed[name]["sha256"]]
+
+
+def default_root() -> Path:
+    """$PRUNEAUDIT_STORE, else the user's data folder."""
+    if os.environ.get("PRUNEAUDIT_STORE"):
+        return Path(os.environ["PRUNEAUDIT_STORE"]).expanduser()
+    base = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(base).expanduser() / "pruneaudit"
+
+
+def default_stores() -> list[Store]:
+    """Where the screens look: the user's own store, then the embedded demo (read-only)."""
+    return [Store(default_root()), Store(EMBEDDED, read_only=True)]
+
+
+def find_run(run_id: str, stores: list[Store]) -> Run:
+    """The run from the first store that has it."""
+    for store in stores:
+        if store.has(run_id):
+            return store.open(run_id)
+    known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
+    raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))

@@ -1,0 +1,168 @@
+"""What passes between the stages: frozen dataclasses and tidy tables, nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+Reading = Literal["group_means", "subgroup_mean_of_means", "paired_prompts"]
+Span = Literal["continuation", "prompt+continuation", "prompt"]
+
+READINGS: tuple[str, ...] = ("group_means", "subgroup_mean_of_means", "paired_prompts")
+SPANS: tuple[str, ...] = ("continuation", "prompt+continuation", "prompt")
+AXES: tuple[str, ...] = ("gender_and_sex", "race_ethnicity", "religion", "sexual_orientation", "nationality")
+POOLED = -1
+"""Value of a `seed` column where all seeds were pooled."""
+
+
+def digest_of(value: Any) -> str:
+    """SHA-256 (hex) of a JSON-able value, keys sorted. Never of arrays or printed objects."""
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class HeadMask:
+    """Which attention heads are cut. A selection as data: layers and heads are 0-based.
+
+    Example: HeadMask(2, 4, ((0, 1), (1, 3))) cuts head 1 of layer 0 and head 3 of layer 1 of a 2x4 model.
+    """
+
+    n_layers: int
+    n_heads: int
+    cut: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        ordered = tuple(sorted({(int(layer), int(head)) for layer, head in self.cut}))
+        if len(ordered) != len(self.cut):
+            raise ValueError("a head is named twice in the mask")
+        for layer, head in ordered:
+            if not (0 <= layer < self.n_layers and 0 <= head < self.n_heads):
+                raise ValueError(
+                    f"head {head} of layer {layer} is outside {self.n_layers} layers x {self.n_heads} heads"
+                )
+        object.__setattr__(self, "cut", ordered)
+
+    @classmethod
+    def from_units(cls, n_layers: int, n_heads: int, units: Iterable[int]) -> HeadMask:
+        """From flat 0-based indices, unit = layer * n_heads + head."""
+        return cls(n_layers, n_heads, tuple((int(unit) // n_heads, int(unit) % n_heads) for unit in units))
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """Flat 0-based indices of the heads that are cut, ascending."""
+        return tuple(layer * self.n_heads + head for layer, head in self.cut)
+
+    @property
+    def total(self) -> int:
+        return self.n_layers * self.n_heads
+
+    @property
+    def sparsity(self) -> float:
+        """Share of heads cut, as realised."""
+        return len(self.cut) / self.total
+
+    def cut_in(self, layer: int) -> tuple[int, ...]:
+        """Heads cut in one layer."""
+        return tuple(head for at, head in self.cut if at == layer)
+
+    def keep(self) -> np.ndarray:
+        """1.0 where a head stays, 0.0 where it is cut. Shape (n_layers, n_heads), float32."""
+        gates = np.ones((self.n_layers, self.n_heads), dtype=np.float32)
+        for layer, head in self.cut:
+            gates[layer, head] = 0.0
+        return gates
+
+    @property
+    def digest(self) -> str:
+        return digest_of([self.n_layers, self.n_heads, [list(pair) for pair in self.cut]])
+
+
+@dataclass(frozen=True)
+class PromptSet:
+    """Prompts about subgroups. `table` columns: prompt_id, axis, subgroup, text, template, descriptor (all str).
+
+    prompt_id is unique and does not depend on row order; template and descriptor name the clusters
+    used by intervals and by the null band. `notes` are sentences the screen must show.
+    """
+
+    name: str
+    table: pd.DataFrame
+    digest: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Plain text for perplexity."""
+
+    name: str
+    text: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How continuations are drawn. Lengths in tokens; top_k = 0 and top_p = 1 mean off (pure sampling)."""
+
+    max_new_tokens: int = 40
+    max_prompt_tokens: int = 22
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @classmethod
+    def published(cls) -> Decoding:
+        """What the FASP code really did: transformers' implicit top_k = 50."""
+        return cls(top_k=50)
+
+
+@dataclass(frozen=True)
+class Window:
+    """Sliding window of the perplexity, in tokens. None = min(1024, n_positions), and half of that as stride.
+
+    published=True reproduces the FASP code, which scores half of the tokens and averages window means.
+    """
+
+    length: int | None = None
+    stride: int | None = None
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting of a method; the screen draws its widget from this and never names the method."""
+
+    name: str
+    kind: Literal["number", "integer", "choice", "flag"]
+    default: Any
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Event:
+    """Progress of long work. `done` and `total` count work units; `eta` is seconds left, None when unknown."""
+
+    phase: str
+    done: int
+    total: int
+    what: str = ""
+    eta: float | None = None
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """How long work talks to whoever started it. Both are called at least once per batch."""
+
+    report: Callable[[Event], None] = field(default=lambda event: None)
+    check: Callable[[], None] = field(default=lambda: None)
+    """Raises `Cancelled` when somebody asked to stop."""
