@@ -1,0 +1,169 @@
+"""What PruneAudit must know about an architecture: where its heads are, how to silence one, how to cut it out.
+
+A head's output is what it hands to its layer's output projection: a slice of `head_dim` numbers of that module's
+input, [batch, tokens, heads * head_dim], heads contiguous. Silencing a head, do(y_h = 0), zeroes that slice.
+
+Worked example, 4 heads of width 8 in a layer, cutting head 1:
+    masked   input[..., 8:16] = 0
+    zeroed   output weight's input columns 8..15 = 0; loads anywhere
+    cut      q, k, v lose their outputs 8..15, the output weight loses its input columns 8..15; 24 wide inside
+All three give the same logits. The bias of the output projection belongs to no head and stays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, final
+
+import torch
+from torch import nn
+
+from engine.errors import Fault
+from engine.models import runtime  # noqa: F401
+from engine.types import HeadMask
+
+
+class Adapter(ABC):
+    """One architecture family. Subclasses are final; everything that does not differ is here."""
+
+    model_types: ClassVar[tuple[str, ...]]
+    """`model_type` values of config.json."""
+
+    def n_layers(self, model: Any) -> int:
+        """Number of layers, from a model or its config."""
+        return int(_config(model).num_hidden_layers)
+
+    def n_heads(self, model: Any) -> int:
+        """Query heads per layer before any cut, from a model or its config."""
+        return int(_config(model).num_attention_heads)
+
+    def n_positions(self, model: Any) -> int:
+        """Longest text in tokens, from a model or its config."""
+        return int(_config(model).max_position_embeddings)
+
+    def head_dim(self, model: Any) -> int:
+        """Width of one head, from a model or its config."""
+        return int(_config(model).hidden_size) // self.n_heads(model)
+
+    def attention_implementation(self, config: Any) -> str:
+        """What to load the model with. "sdpa" is the fastest that equals "eager" to float tolerance."""
+        return "sdpa"
+
+    def config_faults(self, config: Any) -> list[Fault]:
+        """What in the shape of this model does not add up."""
+        heads, width = self.n_heads(config), int(config.hidden_size)
+        if heads < 1 or width % heads:
+            return [
+                Fault("config.json", f"hidden size {width} does not divide into {heads} heads.", "Fix config.json.")
+            ]
+        return []
+
+    @abstractmethod
+    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+        """The attention module of a layer (a `NoHeads` where the whole layer was cut)."""
+
+    @abstractmethod
+    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
+        """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
+
+    @abstractmethod
+    def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        """Views of the head's q, k, v and o weights and its q, k, v biases. A shared KV head belongs to each sharer."""
+
+    @abstractmethod
+    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+        """Shrink an attention module, in place, to these heads (ascending, at least one)."""
+
+    @abstractmethod
+    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
+        """Put another attention module in a layer's place."""
+
+    @final
+    def zero_heads(self, model: nn.Module, mask: HeadMask) -> None:
+        """Zero, in place, the output projection's weights that read a cut head. Shapes stay."""
+        width = self.head_dim(model)
+        with torch.no_grad():
+            for layer, head in mask.cut:
+                projection = self.output_projection(model, layer)
+                projection.weight.narrow(_input_axis(projection), head * width, width).zero_()
+
+    @final
+    def cut_heads(self, model: nn.Module, mask: HeadMask) -> None:
+        """Remove, in place, the cut heads' weights. The model is smaller and computes what the masked one does."""
+        width = self.head_dim(model)
+        for layer in sorted({layer for layer, _ in mask.cut}):
+            dead = mask.cut_in(layer)
+            alive = [head for head in range(mask.n_heads) if head not in dead]
+            if alive:
+                self._keep(self.attention(model, layer), alive, width)
+            else:
+                self._replace(model, layer, NoHeads(layer, self.output_projection(model, layer)))
+
+
+@final
+class NoHeads(nn.Module):
+    """Attention of a layer without heads: the output projection's bias, whatever comes in.
+
+    It still tells the key/value cache how many tokens went by (one zero per token): transformers reads the length of
+    the text from layer 0's cache and would take an empty one for the beginning of the text.
+    """
+
+    def __init__(self, layer: int, projection: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+        bias = getattr(projection, "bias", None)
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), requires_grad=bias.requires_grad)
+
+    def forward(
+        self, hidden_states: torch.Tensor, past_key_values: Any = None, layer_past: Any = None, **ignored: Any
+    ) -> tuple[torch.Tensor, None]:
+        """[batch, tokens, hidden] -> the same shape, the bias everywhere."""
+        cache = past_key_values if past_key_values is not None else layer_past
+        if cache is not None:
+            mark = hidden_states.new_zeros(hidden_states.shape[0], 1, hidden_states.shape[1], 1)
+            cache.update(mark, mark, self.layer)
+        out = torch.zeros_like(hidden_states)
+        return (out if self.bias is None else out + self.bias), None
+
+
+def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
+    """Indices of whole heads: span([0, 2], 3) = 0 1 2 6 7 8."""
+    return torch.cat([torch.arange(offset + head * width, offset + (head + 1) * width) for head in heads])
+
+
+def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
+    """Shrink a Linear (or GPT-2's transposed Conv1D) to these outputs, in place."""
+    _set(module, "weight", module.weight, 1 - _input_axis(module), index)
+    if module.bias is not None:
+        _set(module, "bias", module.bias, 0, index)
+    setattr(module, "nf" if hasattr(module, "nf") else "out_features", len(index))
+
+
+def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
+    """Shrink a Linear (or Conv1D) to these inputs, in place. The bias stays."""
+    _set(module, "weight", module.weight, _input_axis(module), index)
+    setattr(module, "nx" if hasattr(module, "nx") else "in_features", len(index))
+
+
+def linear_head_tensors(layers: Sequence[nn.Module], output: nn.Module, places: Sequence[slice]) -> list[torch.Tensor]:
+    """head_tensors for separate q, k, v Linears; places = the head's slices of q, k, v and of the output's input."""
+    found = []
+    for module, place in zip(layers, places, strict=False):
+        found.append(module.weight[place])
+        if module.bias is not None:
+            found.append(module.bias[place])
+    return [*found, output.weight[:, places[-1]]]
+
+
+def _input_axis(module: nn.Module) -> int:
+    return 0 if hasattr(module, "nf") else 1  # Conv1D stores [in, out], Linear [out, in]
+
+
+def _set(module: nn.Module, name: str, old: torch.Tensor, axis: int, index: torch.Tensor) -> None:
+    kept = old.detach().index_select(axis, index.to(old.device)).contiguous()
+    setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
+
+
+def _config(model: Any) -> Any:
+    return getattr(model, "config", model)

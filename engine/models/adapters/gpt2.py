@@ -1,0 +1,42 @@
+"""GPT-2 and DistilGPT-2: q, k and v in one Conv1D (`c_attn`, weight [hidden, 3 * hidden]), output `c_proj`."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import torch
+from torch import nn
+
+from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, span
+
+
+@final
+class GPT2(Adapter):
+    model_types = ("gpt2",)
+
+    def attention_implementation(self, config: Any) -> str:
+        # Upcasting inside attention exists only in the eager path.
+        return "eager" if getattr(config, "reorder_and_upcast_attn", False) else "sdpa"
+
+    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+        return model.transformer.h[layer].attn
+
+    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
+        return self.attention(model, layer).c_proj
+
+    def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        attention, width = self.attention(model, layer), self.head_dim(model)
+        places = [part * attention.split_size + head * width for part in range(3)]
+        weights = [attention.c_attn.weight[:, place : place + width] for place in places]
+        biases = [attention.c_attn.bias[place : place + width] for place in places]
+        return [*weights, *biases, attention.c_proj.weight[head * width : (head + 1) * width]]
+
+    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+        parts = [span(heads, head_dim, part * attention.split_size) for part in range(3)]
+        keep_outputs(attention.c_attn, torch.cat(parts))
+        keep_inputs(attention.c_proj, span(heads, head_dim))
+        attention.split_size = attention.embed_dim = len(heads) * head_dim
+        attention.num_heads = len(heads)
+
+    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
+        model.transformer.h[layer].attn = attention

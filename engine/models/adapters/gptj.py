@@ -1,0 +1,42 @@
+"""GPT-J: separate q, k, v Linears without bias, rotary positions on the first `rotary_dim` numbers of each head."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import torch
+from torch import nn
+
+from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, linear_head_tensors, span
+
+
+@final
+class GPTJ(Adapter):
+    model_types = ("gptj",)
+
+    def attention_implementation(self, config: Any) -> str:
+        return "eager"  # the only one transformers has for it besides flash attention
+
+    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+        return model.transformer.h[layer].attn
+
+    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
+        return self.attention(model, layer).out_proj
+
+    def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        attention, width = self.attention(model, layer), self.head_dim(model)
+        place = slice(head * width, (head + 1) * width)
+        return linear_head_tensors(
+            (attention.q_proj, attention.k_proj, attention.v_proj), attention.out_proj, (place,) * 4
+        )
+
+    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+        index = span(heads, head_dim)
+        for module in (attention.q_proj, attention.k_proj, attention.v_proj):
+            keep_outputs(module, index)
+        keep_inputs(attention.out_proj, index)
+        attention.num_attention_heads = len(heads)
+        attention.embed_dim = len(index)
+
+    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
+        model.transformer.h[layer].attn = attention

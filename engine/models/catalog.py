@@ -1,0 +1,103 @@
+"""Names that need no path: models and judges in assets/, and what was used lately. No torch here: pages read it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
+"""Judges that the detoxify package downloads by name."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
+_KEPT = 12
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something that can be chosen. `name` is what to type; `folder` is None where it comes from a hub."""
+
+    name: str
+    kind: Literal["embedded", "recent", "hub"]
+    folder: Path | None = None
+    note: str = ""
+
+
+def list_models() -> list[Entry]:
+    """Embedded causal language models, then those used lately, newest first."""
+    embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_causal(folder)]
+    names = {entry.name for entry in embedded}
+    return embedded + [entry for entry in _recent() if entry.name not in names]
+
+
+def list_judges() -> list[Entry]:
+    """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows by name."""
+    embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)]
+    return embedded + [Entry(name, "hub", note="downloaded by the detoxify package") for name in DETOXIFY]
+
+
+def resolve(name: str) -> Path | str:
+    """Where a name leads: an embedded folder, a folder on disk (which may be missing), or a hub name.
+
+    Only a bare name is looked up in assets/, so "../x" or "/x" is never more than a path of the user's own.
+    """
+    text = str(name)
+    if _NAME.fullmatch(text) and any(folder.name == text for folder in _folders()):
+        return ASSETS / text
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() or not _HUB.fullmatch(text) else text
+    except (OSError, RuntimeError, ValueError):  # a name too long, a home that is not there
+        return Path(text)
+
+
+def remember(name: str, revision: str | None = None) -> None:
+    """Put a model at the head of the ones used lately. A home that cannot be written is no error."""
+    kept = [item for item in _remembered() if item.get("name") != name]
+    kept.insert(0, {"name": name, "revision": revision})
+    path = _recent_file()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.{os.getpid()}")
+        draft.write_text(json.dumps(kept[:_KEPT], indent=1), encoding="utf-8")
+        draft.replace(path)
+    except OSError:
+        return
+
+
+def _folders() -> list[Path]:
+    return sorted(path for path in ASSETS.iterdir() if path.is_dir()) if ASSETS.is_dir() else []
+
+
+def _is_causal(folder: Path) -> bool:
+    try:
+        found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures") or [""]
+    except (OSError, ValueError, AttributeError):
+        return False
+    return str(found[0]).endswith(("LMHeadModel", "ForCausalLM"))
+
+
+def _is_judge(folder: Path) -> bool:
+    return any(path.suffix in (".ckpt", ".pt", ".pth") for path in folder.iterdir())
+
+
+def _recent_file() -> Path:
+    home = os.environ.get("PRUNEAUDIT_STORE") or "~/.local/share/pruneaudit"
+    return Path(home).expanduser() / "recent_models.json"
+
+
+def _remembered() -> list[dict]:
+    try:
+        found = json.loads(_recent_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [item for item in found if isinstance(item, dict) and item.get("name")] if isinstance(found, list) else []
+
+
+def _recent() -> list[Entry]:
+    return [Entry(str(item["name"]), "recent", note=str(item.get("revision") or "")) for item in _remembered()]

@@ -1,0 +1,125 @@
+"""Check a model folder at the door: everything that is wrong with it, before any weight is loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.errors import Fault, RequestError, unknown
+from engine.models import runtime  # noqa: F401
+from engine.models.adapters import adapter_for, known_types
+from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
+
+TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """A checkpoint without its weights. `weight_hash`: SHA-256 over the safetensors files (see weights.weight_hash).
+
+    `revision` is the hub commit, None for a folder. `n_parameters` counts numbers in the files.
+    """
+
+    name: str
+    revision: str | None
+    folder: Path
+    model_type: str
+    n_layers: int
+    n_heads: int
+    n_positions: int
+    vocab_size: int
+    n_parameters: int
+    files: tuple[str, ...]
+    weight_hash: str
+
+
+def inspect_folder(folder: Path, name: str, revision: str | None = None) -> ModelInfo:
+    """What the folder holds. RequestError with every fault found; reads headers and hashes, loads nothing."""
+    try:
+        there = folder.is_dir()
+    except (OSError, ValueError):  # a name too long, or with a zero byte in it
+        there = False
+    if not there:
+        raise RequestError(Fault(str(folder), "is not a folder.", "Give a model folder, or a name on the hub."))
+    config, faults = read_config(folder)
+    files, more = weight_files(folder)
+    faults += more
+    shapes: dict[str, list[int]] = {}
+    for path in files:
+        found, more = tensors_in(path)
+        shapes |= found
+        faults += more
+    faults += _cut_faults(folder) + _tokenizer_faults(folder, getattr(config, "vocab_size", None))
+    if faults:
+        raise RequestError(faults)
+    adapter = adapter_for(config.model_type)
+    return ModelInfo(
+        name=name,
+        revision=revision,
+        folder=folder,
+        model_type=config.model_type,
+        n_layers=adapter.n_layers(config),
+        n_heads=adapter.n_heads(config),
+        n_positions=adapter.n_positions(config),
+        vocab_size=int(config.vocab_size),
+        n_parameters=count_parameters(shapes),
+        files=tuple(path.name for path in files),
+        weight_hash=weight_hash(files),
+    )
+
+
+def read_config(folder: Path) -> tuple[Any, list[Fault]]:
+    """The transformers config of a known architecture, or None and why not. Never runs code of the checkpoint."""
+    try:
+        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        model_type = plain["model_type"]
+    except OSError:
+        return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
+    except (ValueError, KeyError, TypeError):
+        return None, [Fault("config.json", "is no JSON object with a model_type.", "Download or copy it again.")]
+    if model_type not in known_types():
+        return None, [unknown("architecture", model_type, known_types())]
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        return config, adapter_for(model_type).config_faults(config)
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
+
+
+def load_tokenizer(folder: Path) -> Any:
+    """The folder's tokenizer, padding left, with a padding token (end of text where it has none of its own)."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    tokenizer.padding_side = "left"
+    if tokenizer.pad_token is None:
+        spare = tokenizer.eos_token or tokenizer.bos_token or tokenizer.unk_token
+        tokenizer.pad_token = spare or tokenizer.convert_ids_to_tokens(0)
+    return tokenizer
+
+
+def _tokenizer_faults(folder: Path, vocab_size: int | None) -> list[Fault]:
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        return [Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")]
+    try:
+        tokenizer = load_tokenizer(folder)
+        last = max(tokenizer.get_vocab().values())
+    except Exception as error:
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return [Fault("tokenizer", f"cannot be loaded: {first[:300]}.", "Download or copy it again.")]
+    if vocab_size is not None and last >= vocab_size:
+        what = f"does not fit: it makes token {last}, the model knows 0 to {vocab_size - 1}."
+        return [Fault("tokenizer", what, "Use the tokenizer that the model was trained with.")]
+    return []
+
+
+def _cut_faults(folder: Path) -> list[Fault]:
+    if (folder / "mask.json").is_file():
+        what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
+        return [Fault(str(folder), what, "Use the base model, or load it with engine.surgery.replay.load_cut.")]
+    return []

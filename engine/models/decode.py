@@ -1,0 +1,158 @@
+"""Sampled continuations in which every prompt has its own random stream.
+
+Sampling is an argmax over logits + Gumbel noise (Gumbel-max trick: exactly softmax sampling). The noise is a pure
+function of (seed, prompt, step, token), so a text does not depend on the batch it was drawn in, and a pruned variant
+meets the same noise as the dense model: where its distribution did not move, it says the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from engine.models import runtime  # before torch and transformers
+from engine.models.load import LanguageModel
+from engine.seeds import stream_keys
+from engine.types import Decoding, Hooks
+
+_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014)
+_MIX1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
+_MIX2 = -7723592293110705685  # 0x94D049BB133111EB
+
+
+def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
+    """Logical right shift of int64."""
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _mix(x: torch.Tensor) -> torch.Tensor:
+    """SplitMix64's finaliser on int64 tensors; overflow wraps by intent."""
+    x = (x ^ _shift(x, 30)) * _MIX1
+    x = (x ^ _shift(x, 27)) * _MIX2
+    return x ^ _shift(x, 31)
+
+
+def gumbel(keys: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
+    """Standard Gumbel noise. keys: int64 (batch,). Returns float32 (batch, vocabulary)."""
+    base = _mix(keys + torch.full_like(keys, step + 1) * _GOLDEN)
+    tokens = torch.arange(1, vocabulary + 1, device=keys.device, dtype=torch.int64) * _GOLDEN
+    uniform = (_shift(_mix(base[:, None] + tokens), 11).double() + 0.5) * 2.0**-53
+    return (-torch.log(-torch.log(uniform))).float()
+
+
+def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
+    """Temperature, top-k and top-p on float32 logits (batch, vocabulary); removed tokens become -inf."""
+    logits = logits / decoding.temperature
+    if decoding.top_k > 0:
+        floor = logits.topk(min(decoding.top_k, logits.shape[-1]), dim=-1).values[:, -1:]
+        logits = logits.masked_fill(logits < floor, float("-inf"))
+    if decoding.top_p < 1.0:
+        ordered, order = logits.sort(dim=-1, descending=True)
+        before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
+        drop = torch.zeros_like(before, dtype=torch.bool).scatter(-1, order, before >= decoding.top_p)
+        logits = logits.masked_fill(drop, float("-inf"))
+    return logits
+
+
+def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[list[int]]:
+    """Token ids of each prompt, its first `limit` tokens; an end-of-text the tokenizer appends is taken off."""
+    end = lm.tokenizer.eos_token_id
+    rows = []
+    for ids in lm.tokenizer(list(texts))["input_ids"]:
+        while len(ids) > 1 and ids[-1] == end:
+            ids = ids[:-1]
+        rows.append(list(ids[:limit]))
+    return rows
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Left-padded prompts. ids, mask, positions: int64 (batch, longest). Positions count real tokens from 0."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    positions: torch.Tensor
+
+
+def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
+    """Pad on the left. The pad id is 0: masked positions never reach the result."""
+    longest = max(len(row) for row in rows)
+    ids = np.zeros((len(rows), longest), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for at, row in enumerate(rows):
+        ids[at, longest - len(row) :] = row
+        mask[at, longest - len(row) :] = 1
+    positions = np.maximum(mask.cumsum(1) - 1, 0)
+    return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
+
+
+@torch.no_grad()
+def _sample(
+    lm: LanguageModel, rows: Sequence[Sequence[int]], keys: np.ndarray, decoding: Decoding, hooks: Hooks
+) -> list[list[int]]:
+    """New tokens for one batch, up to and including end-of-text. Rows that ended leave the batch at once."""
+    batch = left_pad(rows, lm.device)
+    ids, mask, positions = batch.ids, batch.mask, batch.positions
+    streams = torch.from_numpy(keys).to(lm.device)
+    alive = torch.arange(len(rows), device=lm.device)
+    end, past, out = lm.tokenizer.eos_token_id, None, [[] for _ in rows]
+    for step in range(decoding.max_new_tokens):
+        hooks.check()
+        result = lm.model(
+            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=past, use_cache=True
+        )
+        past, logits = result.past_key_values, result.logits[:, -1].float()
+        token = (filtered(logits, decoding) + gumbel(streams[alive], step, logits.shape[-1])).argmax(-1)
+        for at, value in zip(alive.tolist(), token.tolist(), strict=True):
+            out[at].append(value)
+        going = (token != end) if end is not None else torch.ones_like(token, dtype=torch.bool)
+        if not bool(going.any()):
+            break
+        if not bool(going.all()):
+            keep = going.nonzero(as_tuple=True)[0]
+            past.batch_select_indices(keep)
+            alive, token, mask, positions = alive[keep], token[keep], mask[keep], positions[keep]
+        ids, positions = token[:, None], positions[:, -1:] + 1
+        mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
+    return out
+
+
+def sample(
+    lm: LanguageModel,
+    texts: Sequence[str],
+    prompt_ids: Sequence[str],
+    seeds: Sequence[int],
+    decoding: Decoding,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    batch_size: int | None = None,
+) -> list[list[int]]:
+    """New token ids for each prompt, in the order given.
+
+    texts, prompt_ids and seeds have one entry per prompt; (seed, prompt_id) names its random stream. The prompt is cut
+    to `decoding.max_prompt_tokens`, and the answer stops at end-of-text (kept as the last token) or at the limit.
+    """
+    rows = prompt_tokens(lm, texts, decoding.max_prompt_tokens)
+    keys = np.array([stream_keys(seed, [name])[0] for seed, name in zip(seeds, prompt_ids, strict=True)], np.int64)
+    order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))  # equal lengths together: little padding
+    size = batch_size or (128 if lm.device.type == "cpu" else 512)
+    out: list[list[int]] = [[] for _ in rows]
+    while order:
+        size, drawn = runtime.with_backoff(
+            lambda n, places=order: (
+                n,
+                _sample(lm, [rows[at] for at in places[:n]], keys[places[:n]], decoding, hooks),
+            ),
+            size,
+        )
+        for at, tokens in zip(order[:size], drawn, strict=True):
+            out[at] = tokens
+        order = order[size:]
+    return out
+
+
+def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:
+    """The continuation as text, special tokens left out."""
+    return lm.tokenizer.decode(list(tokens), skip_special_tokens=True).strip()

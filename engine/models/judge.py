@@ -1,0 +1,128 @@
+"""Toxicity judges: how toxic is a text, from 0 to 1, and which judge said so.
+
+Detoxify (Hanu & Unitary 2020) does the judging; this file only finds the weights, checks their hash before they are
+unpickled, and judges each distinct text once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.errors import Fault, PruneAuditError, RequestError, unknown
+from engine.files import sha256_of
+from engine.models import catalog
+from engine.types import Hooks
+
+BATCH = 128
+
+
+@dataclass(frozen=True)
+class JudgeInfo:
+    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not downloaded yet)."""
+
+    name: str
+    digest: str
+    folder: Path | None
+    note: str = ""
+
+
+@dataclass
+class Judge:
+    """A loaded judge. `memory` keeps verdicts for texts already seen in this process."""
+
+    info: JudgeInfo
+    predict: Callable[[list[str]], np.ndarray]
+    memory: dict[str, float] = field(default_factory=dict)
+
+    def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008  (frozen)
+        """Toxicity in [0, 1], float64, one per text; identical texts are judged once. Raises on NaN verdicts."""
+        new = sorted({text for text in texts if text not in self.memory}, key=lambda text: (len(text), text))
+        for at in range(0, len(new), BATCH):
+            hooks.check()
+            batch = new[at : at + BATCH]
+            verdicts = np.asarray(self.predict(batch), dtype=np.float64).reshape(-1)
+            if len(verdicts) != len(batch) or not np.isfinite(verdicts).all():
+                raise PruneAuditError(
+                    f"The judge {self.info.name!r} gave no finite number for some texts. Its scores cannot be used: "
+                    "check its weights, or choose another judge with --judge."
+                )
+            self.memory.update(zip(batch, verdicts.tolist(), strict=True))
+        return np.array([self.memory[text] for text in texts], dtype=np.float64)
+
+
+def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
+    """Find a judge without loading it. Raises RequestError on unknown names, missing files and wrong hashes."""
+    if name_or_folder in catalog.DETOXIFY:
+        return JudgeInfo(name_or_folder, sha256 or "", None, "Detoxify checkpoint from its release page.")
+    folder = catalog.resolve(name_or_folder)
+    if not isinstance(folder, Path) or not folder.is_dir():
+        raise RequestError(
+            unknown(
+                "judge",
+                name_or_folder,
+                ["demo-judge", *catalog.DETOXIFY],
+                "Or the folder of a local Detoxify checkpoint.",
+            )
+        )
+    try:
+        card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        pin = sha256 or card["sha256"]
+        found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
+    except (OSError, KeyError, ValueError) as error:
+        raise RequestError(
+            Fault(f"judge {folder}", f"judge.json or the checkpoint it names cannot be read ({error}).",
+                  'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.')
+        ) from error  # fmt: skip
+    if found != pin:
+        raise RequestError(
+            Fault(f"judge {folder}", f"its checkpoint has SHA-256 {found}, expected {pin}.",
+                  "Do not load it before you know why; update the pin if the change is yours.")
+        )  # fmt: skip
+    return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""))
+
+
+def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cpu") -> Judge:
+    """The judge, ready to score. Hub names need the network once; everything else works offline."""
+    info = inspect_judge(name_or_folder, sha256)
+    if info.folder is not None:
+        from engine.models.detoxify_local import load_detoxify_checkpoint
+
+        model = load_detoxify_checkpoint(info.folder)
+    else:
+        model = _from_hub(info.name)
+        info = JudgeInfo(info.name, _hub_digest(model), None, info.note)
+        if sha256 and sha256 != info.digest:
+            raise RequestError(Fault(f"judge {info.name}", f"its weights hash to {info.digest}, pinned is {sha256}.",
+                                     "Do not use it before you know why."))  # fmt: skip
+    model.model.to(device)
+    model.device = device
+    return Judge(info, lambda texts: np.asarray(model.predict(texts)["toxicity"]))
+
+
+def _from_hub(name: str) -> Any:
+    from detoxify import Detoxify
+
+    try:
+        return Detoxify(name)
+    except Exception as error:  # torch.hub raises many kinds; all mean the same to the user
+        raise RequestError(
+            Fault(f"judge {name}", f"its weights could not be downloaded ({type(error).__name__}).",
+                  "Connect to the network once, or use demo-judge or a local checkpoint.")
+        ) from error  # fmt: skip
+
+
+def _hub_digest(model: Any) -> str:
+    """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name of its own."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.model.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

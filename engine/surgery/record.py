@@ -1,0 +1,151 @@
+"""A cut is data: `mask.json` names the base model and the heads; replayed on that model it gives the same cut.
+
+Reading and writing masks needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import Fault, RequestError
+from engine.types import HeadMask
+
+if TYPE_CHECKING:
+    from engine.models.load import LanguageModel, ModelInfo
+
+SCHEMA = 1
+MASK_FILE = "mask.json"
+_LARGEST = 16_000_000  # bytes; a mask of a million heads is smaller
+
+
+@dataclass(frozen=True)
+class MaskRecord:
+    """A selection with where it came from. Units are (layer, head), 0-based; asked and realised are shares of heads."""
+
+    model: str
+    revision: str | None
+    weight_hash: str
+    n_layers: int
+    n_heads: int
+    units: tuple[tuple[int, int], ...]
+    method: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    asked: float | None = None
+    realised: float | None = None
+    run: str = ""
+    created: str = ""
+    schema: int = SCHEMA
+
+    @property
+    def mask(self) -> HeadMask:
+        return HeadMask(self.n_layers, self.n_heads, self.units)
+
+
+def record_of(base: LanguageModel | ModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
+    """A record of a mask for a model; `more`: method, settings, asked, run, created."""
+    return MaskRecord(
+        model=base.name,
+        revision=base.revision,
+        weight_hash=base.weight_hash,
+        n_layers=mask.n_layers,
+        n_heads=mask.n_heads,
+        units=mask.cut,
+        realised=mask.sparsity,
+        **more,
+    )
+
+
+def write_mask(path: str | Path, record: MaskRecord) -> Path:
+    """Write mask.json, whole or not at all. Returns its path."""
+    path = Path(path)
+    plain = asdict(record) | {"units": [{"layer": layer, "head": head} for layer, head in record.mask.cut]}
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.replace(draft, path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RequestError(
+            Fault(str(path), f"cannot be written ({error.strerror}).", "Choose another place.")
+        ) from error
+    return path
+
+
+def read_mask(path: str | Path) -> MaskRecord:
+    """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad or double units."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise ValueError("far too large")
+        plain = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(plain, dict):
+            raise ValueError("not an object")
+    except OSError as error:
+        raise RequestError(Fault(str(path), f"cannot be read ({error.strerror}).", "Give a mask.json.")) from error
+    except (ValueError, RecursionError) as error:
+        raise RequestError(
+            Fault(str(path), f"is no JSON object ({error}).", "Give a mask.json as exported.")
+        ) from error
+    faults = _field_faults(plain) or _unit_faults(plain)
+    if faults:
+        raise RequestError(faults)
+    known = {item.name for item in fields(MaskRecord)}
+    units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])
+    return MaskRecord(**{name: value for name, value in plain.items() if name in known} | {"units": units})
+
+
+def check_mask_fits(record: MaskRecord, info: LanguageModel | ModelInfo) -> None:
+    """RequestError unless the mask was made for exactly this model: shape and weight hash."""
+    faults = []
+    if (record.n_layers, record.n_heads) != (info.n_layers, info.n_heads):
+        what = (
+            f"is for {record.n_layers} layers x {record.n_heads} heads ({record.model}); "
+            f"{info.name} has {info.n_layers} layers x {info.n_heads} heads."
+        )
+        faults.append(Fault("mask", what, "Give the model that the mask was made for."))
+    if record.weight_hash != info.weight_hash:
+        what = (
+            f"is for weights {record.weight_hash} ({record.model}, revision {record.revision or 'none'}); "
+            f"{info.name} has weights {info.weight_hash}."
+        )
+        faults.append(Fault("mask", what, "Give the same model and revision."))
+    if faults:
+        raise RequestError(faults)
+
+
+def _field_faults(plain: dict) -> list[Fault]:
+    if plain.get("schema") != SCHEMA:
+        what = f"{plain.get('schema')!r} is not known."
+        return [Fault("mask schema", what, f"Known: {SCHEMA}. Export the mask again with this version.")]
+    faults = []
+    for name, kinds in (("model", str), ("weight_hash", str), ("n_layers", int), ("n_heads", int), ("units", list)):
+        value = plain.get(name)
+        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and value < 1):
+            faults.append(Fault(f"mask {name}", "is missing or of the wrong kind.", "Give a mask.json as exported."))
+    return faults
+
+
+def _unit_faults(plain: dict) -> list[Fault]:
+    faults, seen = [], set()
+    for place, unit in enumerate(plain["units"]):
+        pair = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        if not all(type(part) is int for part in pair):
+            faults.append(Fault(f"mask unit {place}", "has no whole layer and head.", 'Write {"layer": 0, "head": 0}.'))
+        elif not (0 <= pair[0] < plain["n_layers"] and 0 <= pair[1] < plain["n_heads"]):
+            shape = f"{plain['n_layers']} layers x {plain['n_heads']} heads"
+            faults.append(Fault(f"mask unit {place}", f"{pair} is outside {shape}.", "Layers and heads count from 0."))
+        elif pair in seen:
+            faults.append(Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once."))
+        seen.add(pair)
+    return faults[:20]
