@@ -1,0 +1,173 @@
+"""The bench: one model, its prompts, text and judge, and every measurement of a mask on them.
+
+A measurement is asked for as a `Shard` (plain data, so it can travel to another machine) and answered as a table. All
+shards of one mask are computed together, which is what makes batches full; each is stored on its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pandas as pd
+
+from engine.discover import concrete_classes
+from engine.models.judge import Judge
+from engine.models.load import LanguageModel
+from engine.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
+
+
+@dataclass(frozen=True, order=True)
+class Shard:
+    """One measurement: what kind, with which heads cut (flat units), on which axis, split and decoding seed."""
+
+    kind: str
+    cut: tuple[int, ...] = ()
+    axis: str = ""
+    split: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything besides model, mask and data that a measurement depends on."""
+
+    decoding: Decoding = Decoding()
+    span: Span = "continuation"
+    window: Window = Window()
+    plain_case: bool = False
+    """Judge lower-cased text without line breaks, as the published code did."""
+    max_corpus_tokens: int | None = None
+    validation_share: float = 0.2
+
+
+class Keeper(Protocol):
+    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same two methods."""
+
+    def get(self, key: str) -> pd.DataFrame | None: ...
+    def put(self, key: str, table: pd.DataFrame) -> None: ...
+
+
+class InMemory:
+    """Keeps finished tables for the life of the object."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, pd.DataFrame] = {}
+
+    def get(self, key: str) -> pd.DataFrame | None:
+        return self.tables.get(key)
+
+    def put(self, key: str, table: pd.DataFrame) -> None:
+        self.tables[key] = table
+
+
+class Kind(ABC):
+    """One kind of measurement. Final subclasses live one per file and are found, not registered."""
+
+    name: str
+    version: int = 1
+    """Raise when the numbers change: shards of older versions are then not found any more."""
+
+    @abstractmethod
+    def parts(self, bench: Bench, shard: Shard) -> dict[str, Any]:
+        """What the numbers depend on besides model weights, device and mask; JSON-able."""
+
+    @abstractmethod
+    def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        """The tables of `shards`, which all have the same mask, in their order."""
+
+    def size(self, bench: Bench, shard: Shard) -> float:
+        """How much work a shard is, in sampled continuations; for progress only."""
+        return 1.0
+
+
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """Every kind there is, by name: those of engine.metrics.kinds and those that score methods bring."""
+    import engine.metrics.kinds as package
+
+    return {kind.name: kind() for kind in concrete_classes(package, Kind)}
+
+
+@dataclass
+class Bench:
+    """Everything needed to measure a mask. `prompts.table` has a `split` column."""
+
+    lm: LanguageModel
+    judge: Judge
+    prompts: PromptSet
+    corpus: Corpus
+    settings: Settings = Settings()
+    keeper: Keeper = field(default_factory=InMemory)
+    hooks: Hooks = Hooks()
+    extra: Mapping[str, Kind] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Prompts in an order that does not depend on the file's."""
+        return self.prompts.table.sort_values("prompt_id").reset_index(drop=True)
+
+    def rows(self, axis: str, split: str) -> pd.DataFrame:
+        """Prompts of one axis and split."""
+        return self.table[(self.table["axis"] == axis) & (self.table["split"] == split)].reset_index(drop=True)
+
+    @cached_property
+    def _rows_digest(self) -> Callable[[str, str], str]:
+        return cache(lambda axis, split: digest_of(self.rows(axis, split)["prompt_id"].tolist()))
+
+    def rows_digest(self, axis: str, split: str) -> str:
+        return self._rows_digest(axis, split)
+
+    @cached_property
+    def tokens(self) -> dict[str, list[int]]:
+        """The corpus as token ids: its first part for validation, the rest for test."""
+        from engine.metrics.perplexity import corpus_tokens
+
+        tokens = corpus_tokens(self.lm, self.corpus.text)[: self.settings.max_corpus_tokens]
+        at = int(len(tokens) * self.settings.validation_share)
+        return {"validation": tokens[:at], "test": tokens[at:]}
+
+    def mask(self, cut: Sequence[int]) -> HeadMask:
+        return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
+
+    def kind(self, name: str) -> Kind:
+        return self.extra[name] if name in self.extra else kinds()[name]
+
+    def key(self, shard: Shard) -> str:
+        """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
+        kind = self.kind(shard.kind)
+        model = [self.lm.weight_hash, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
+        return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
+
+    def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        """The tables of `shards`, in order: kept ones as they are, missing ones computed mask by mask and kept."""
+        keys = {shard: self.key(shard) for shard in shards}
+        found = {shard: self.keeper.get(key) for shard, key in keys.items()}
+        missing: dict[tuple[str, tuple[int, ...]], list[Shard]] = {}
+        for shard, table in found.items():
+            if table is None:
+                missing.setdefault((shard.kind, shard.cut), []).append(shard)
+        for (name, _), group in missing.items():
+            for shard, table in zip(group, self.kind(name).compute(self, group), strict=True):
+                self.keeper.put(keys[shard], table)
+                found[shard] = table
+        return [found[shard] for shard in shards]
+
+    def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """What the judge reads, by scored span."""
+        join = {
+            "continuation": lambda prompt, text: text,
+            "prompt+continuation": lambda prompt, text: f"{prompt} {text}".strip(),
+            "prompt": lambda prompt, text: prompt,
+        }[self.settings.span]
+        joined = [join(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        return [" ".join(text.lower().split()) for text in joined] if self.settings.plain_case else joined
+
+
+def per_prompt(table: pd.DataFrame, values: np.ndarray, name: str) -> pd.DataFrame:
+    """A table of one value per prompt: prompt_id, <name>."""
+    return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy(), name: values})

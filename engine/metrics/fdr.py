@@ -1,0 +1,18 @@
+"""False discovery rate over many heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import false_discovery_control
+
+
+def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
+    """Adjusted p-values q, same shape as p (Benjamini & Hochberg 1995). NaN stays NaN and does not count."""
+    values = np.asarray(p, dtype=float)
+    q = np.full(values.shape, np.nan)
+    known = np.isfinite(values)
+    if known.any():
+        q[known] = false_discovery_control(values[known], method="bh")
+    return q

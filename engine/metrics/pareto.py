@@ -1,0 +1,20 @@
+"""Which variants no other variant beats on both counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+
+def front(x: Sequence[float], y: Sequence[float]) -> np.ndarray:
+    """True where no other point is at most as large in both and smaller in one; shape (n,). Both are minimised.
+
+    Points with equal coordinates stay together. A point with NaN is never on the front and beats nobody.
+    """
+    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    known = np.isfinite(a) & np.isfinite(b)
+    with np.errstate(invalid="ignore"):
+        no_worse = (a[:, None] <= a) & (b[:, None] <= b)
+        better = (a[:, None] < a) | (b[:, None] < b)
+    return known & ~(no_worse & better).any(axis=0)
