@@ -1,0 +1,53 @@
+"""Where shards are computed: on this process. Every executor gives the same tables for the same shards."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from engine.audit.progress import Progress
+from engine.metrics.bench import Bench, Shard
+
+
+def bundles_of(shards: Sequence[Shard]) -> list[list[Shard]]:
+    """Shards that belong together: same kind, same mask. One bundle is one unit of work and of resuming."""
+    bundles: dict[tuple[str, tuple[int, ...]], list[Shard]] = {}
+    for shard in dict.fromkeys(shards):
+        bundles.setdefault((shard.kind, shard.cut), []).append(shard)
+    return list(bundles.values())
+
+
+class Executor(ABC):
+    """Computes shards and leaves the tables in the bench's keeper."""
+
+    @abstractmethod
+    def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
+        """Finish all shards. Raises Cancelled between batches when somebody asked to stop."""
+
+
+class Local(Executor):
+    """One bundle after the other, in this process."""
+
+    def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
+        bundles = [bundle for bundle in bundles_of(shards)]
+        sizes = [sum(bench.kind(shard.kind).size(bench, shard) for shard in bundle) for bundle in bundles]
+        progress.expect(sum(sizes))
+        for bundle, size in zip(bundles, sizes, strict=True):
+            bench.hooks.check()
+            fresh = any(bench.keeper.get(bench.key(shard)) is None for shard in bundle)
+            progress.say(phase, describe(bench, bundle[0]))
+            start = time.monotonic()
+            if fresh:
+                bench.fetch(bundle)
+            progress.advance(phase, size, time.monotonic() - start, describe(bench, bundle[0]), fresh)
+
+
+def describe(bench: Bench, shard: Shard) -> str:
+    """A bundle in words, 0-based as in mask.json."""
+    if not shard.cut:
+        return "dense model"
+    if len(shard.cut) == 1:
+        layer, head = divmod(shard.cut[0], bench.lm.n_heads)
+        return f"layer {layer}, head {head} off"
+    return f"{len(shard.cut)} heads off"

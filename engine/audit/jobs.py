@@ -1,0 +1,220 @@
+"""Audits that outlive the page that asked for them: one process each, one per equal request, cancellable, resumable.
+
+A job is a folder below the store: request.json, state.json, log.txt, a lock that its process holds while it lives, and
+a file `cancel` while somebody wants it to stop. Whether a job runs is read from the lock, never from what it last
+wrote, so a killed process shows as interrupted. No torch here: pages read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import Cancelled, Fault, PruneAuditError, RequestError
+from engine.files import explained, safe_id, write_json
+from engine.store.runs import Run, Store
+from engine.types import Event, Hooks, digest_of
+
+if TYPE_CHECKING:
+    from engine.audit.request import AuditRequest
+
+QUIET = 0.3
+"""Seconds between two looks at the cancel file, and between two writes of the state."""
+PROJECT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class JobState:
+    """Where a job stands. status: queued, running, done, failed, cancelled or interrupted. Times are ISO 8601, UTC.
+
+    `faults` says what was wrong with the request; `run_id` is known once the run is finished; `eta` in seconds.
+    """
+
+    job_id: str
+    title: str
+    status: str
+    phase: str = ""
+    what: str = ""
+    done: int = 0
+    total: int = 0
+    eta: float | None = None
+    message: str = ""
+    run_id: str | None = None
+    faults: tuple[Fault, ...] = ()
+    started: str = ""
+    updated: str = ""
+
+
+def job_id_of(request: AuditRequest) -> str:
+    """Equal requests are one job."""
+    return "job-" + digest_of({**request.to_dict(), "title": ""})[:16]
+
+
+def submit(request: AuditRequest, store: Store) -> str:
+    """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it."""
+    store.prove_writable()
+    job_id = job_id_of(request)
+    folder = _prepare(store, job_id, request)
+    if is_alive(folder):
+        return job_id
+    _write(folder, JobState(job_id, _title(request), "queued", started=_now(), updated=_now()))
+    with (folder / "log.txt").open("ab") as log:
+        subprocess.Popen(
+            [sys.executable, "-m", "engine.audit.worker", str(store.root), job_id],
+            cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    return job_id
+
+
+def cancel(store: Store, job_id: str) -> None:
+    """Ask a job to stop; it does so at its next batch. What it finished is kept."""
+    folder = _folder(store, job_id)
+    with explained(folder):
+        (folder / "cancel").touch()
+
+
+def job_state(store: Store, job_id: str) -> JobState:
+    """Where the job stands now. An id that is not there raises RequestError."""
+    folder = _folder(store, job_id)
+    try:
+        value = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise RequestError(Fault("job", f"{job_id!r} is not in the store.", "Look at the list of jobs.")) from error
+    value["faults"] = tuple(Fault(**fault) for fault in value["faults"])
+    state = JobState(**value)
+    if state.status == "running" and not is_alive(folder):
+        return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
+    if state.status == "queued" and not is_alive(folder) and _age(state.updated) > 60:
+        return replace(state, status="interrupted", message="It never started. See log.txt in its folder.")
+    return state
+
+
+def list_jobs(store: Store) -> list[JobState]:
+    """All jobs, newest first."""
+    if not store.jobs_folder.is_dir():
+        return []
+    names = [path.parent.name for path in store.jobs_folder.glob("job-*/state.json")]
+    return sorted((job_state(store, name) for name in names), key=lambda state: state.started, reverse=True)
+
+
+def job_request(store: Store, job_id: str) -> AuditRequest:
+    """The request a job was started with, to start it again."""
+    from engine.audit.request import AuditRequest
+
+    return AuditRequest.from_dict(json.loads((_folder(store, job_id) / "request.json").read_text(encoding="utf-8")))
+
+
+def run_job(store: Store, request: AuditRequest, watch: Callable[[Event], None] = lambda event: None) -> Run:
+    """Do the job in this process, visible to every page. Where another process is at it, wait and take its result."""
+    from engine.audit.run import run_audit
+
+    store.prove_writable()
+    job_id = job_id_of(request)
+    folder = _prepare(store, job_id, request)
+    with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
+        (folder / "cancel").unlink(missing_ok=True)
+        state = JobState(job_id, _title(request), "running", "start", started=_now(), updated=_now())
+        _write(folder, state)
+        try:
+            run = run_audit(request, store, _hooks(folder, state, watch))
+        except BaseException as error:
+            _write(folder, _ended(state, error))
+            raise
+        _write(folder, replace(state, status="done", run_id=run.id, updated=_now()))
+        return run
+
+
+def is_alive(folder: Path) -> bool:
+    """Whether a process holds the job's lock."""
+    try:
+        with (folder / "lock").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hooks:
+    last = {"check": 0.0, "write": 0.0}
+
+    def check() -> None:
+        if time.monotonic() - last["check"] > QUIET:
+            last["check"] = time.monotonic()
+            if (folder / "cancel").exists():
+                raise Cancelled("Cancelled. What was finished is kept; start it again to go on.")
+
+    def report(event: Event) -> None:
+        watch(event)
+        if time.monotonic() - last["write"] > QUIET:
+            last["write"] = time.monotonic()
+            _write(folder, replace(state, **asdict(event), updated=_now()))
+
+    return Hooks(report, check)
+
+
+def _ended(state: JobState, error: BaseException) -> JobState:
+    now = replace(state, updated=_now())
+    if isinstance(error, Cancelled | KeyboardInterrupt):
+        return replace(
+            now, status="cancelled", message="Cancelled. What was finished is kept; start it again to go on."
+        )
+    if isinstance(error, RequestError):
+        return replace(now, status="failed", message="The request is wrong.", faults=error.faults)
+    if isinstance(error, PruneAuditError):
+        return replace(now, status="failed", message=str(error))
+    return replace(now, status="failed", message=f"An error in the program: {type(error).__name__}. See log.txt.")
+
+
+@contextlib.contextmanager
+def _lock(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
+    with (folder / "lock").open("a") as file:
+        told = False
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if not told:
+                    waiting()
+                told = True
+                time.sleep(QUIET)
+        yield
+
+
+def _folder(store: Store, job_id: str) -> Path:
+    return store.jobs_folder / safe_id(job_id, "job id")
+
+
+def _prepare(store: Store, job_id: str, request: AuditRequest) -> Path:
+    folder = _folder(store, job_id)
+    with explained(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / "request.json", request.to_dict())
+    return folder
+
+
+def _write(folder: Path, state: JobState) -> None:
+    write_json(folder / "state.json", asdict(state))
+
+
+def _title(request: AuditRequest) -> str:
+    return request.title or f"{request.model}: {', '.join(request.axes)}"
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _age(moment: str) -> float:
+    return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()

@@ -1,0 +1,48 @@
+"""How far long work is, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.types import Event
+
+
+@dataclass
+class Progress:
+    """Counts work over all phases of one audit. Work found finished on disk counts as done but not for the speed."""
+
+    report: Callable[[Event], None]
+    clock: Callable[[], float] = time.monotonic
+    total: float = 0.0
+    done: float = 0.0
+    _fresh: float = 0.0
+    _spent: float = 0.0
+    _phase: str = ""
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def expect(self, size: float) -> None:
+        """More work became known."""
+        self.total += size
+
+    def advance(self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True) -> None:
+        """A part of `size` was finished in `seconds`."""
+        self.done += size
+        self.spent[phase] = self.spent.get(phase, 0.0) + seconds
+        if fresh:
+            self._fresh += size
+            self._spent += seconds
+        self.say(phase, what)
+
+    def say(self, phase: str, what: str = "") -> None:
+        """Report where things stand."""
+        self._phase = phase
+        self.report(Event(phase, round(self.done), round(self.total), what, self.eta))
+
+    @property
+    def eta(self) -> float | None:
+        """Seconds left at the speed so far; None before anything was computed."""
+        if self._fresh <= 0:
+            return None
+        return max(self.total - self.done, 0.0) * self._spent / self._fresh

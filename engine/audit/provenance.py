@@ -1,0 +1,46 @@
+"""Where a result comes from: versions, machine, data, judge."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import engine
+from engine.metrics.bench import Bench
+
+PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "detoxify", "numpy", "scipy", "pandas", "pyarrow")
+
+
+def versions() -> dict[str, str]:
+    """Installed versions of what the numbers pass through."""
+    found = {"pruneaudit": engine.__version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
+
+
+def device_name(bench: Bench) -> str:
+    """The device in words."""
+    if bench.lm.device.type == "cuda":
+        import torch
+
+        return torch.cuda.get_device_name(bench.lm.device)
+    return platform.processor() or platform.machine()
+
+
+def provenance(bench: Bench) -> dict[str, Any]:
+    """JSON-able: versions, device, dtype, code versions of the measurements."""
+    from engine.metrics.bench import kinds
+
+    code = {name: kind.version for name, kind in {**kinds(), **bench.extra}.items()}
+    return {
+        "versions": versions(),
+        "device": str(bench.lm.device),
+        "device_name": device_name(bench),
+        "dtype": str(bench.lm.dtype).removeprefix("torch."),
+        "code": code,
+    }

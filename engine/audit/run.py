@@ -1,0 +1,168 @@
+"""The whole audit on one page: validate, load, score, select, measure, write."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.executors import Executor, Local
+from engine.audit.measured import Measured, wanted_shards
+from engine.audit.progress import Progress
+from engine.audit.provenance import provenance
+from engine.audit.request import SEARCH, AuditRequest, Plan, validate
+from engine.audit.search import search_gammas, search_shards
+from engine.audit.variants import Variant, all_variants, variant_table, with_gamma
+from engine.metrics.bench import Bench
+from engine.models.judge import load_judge
+from engine.models.load import load_language_model
+from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
+from engine.selection.base import selection_method
+from engine.store.runs import Run, Store
+from engine.surgery.mask import prove_mask_works
+from engine.types import Hooks
+
+
+@dataclass
+class Audit:
+    """One audit under way."""
+
+    plan: Plan
+    bench: Bench
+    job: ScoreJob
+    progress: Progress
+    executor: Executor
+
+    @property
+    def request(self) -> AuditRequest:
+        return self.plan.request
+
+
+def run_audit(
+    request: AuditRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> Run:
+    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+
+    What was finished before an interruption is found in the store and not computed again.
+    """
+    plan = validate(request)
+    if store.has(plan.run_id):
+        return store.open(plan.run_id)
+    store.prove_writable()
+    audit = open_audit(plan, store, hooks, executor or Local())
+    scores = score_heads(audit)
+    variants, gammas = choose_variants(audit, scores)
+    tables = measure(audit, variants)
+    tables["scores"] = scores
+    tables["variants"] = variant_table(variants, audit.bench.lm.n_layers, audit.bench.lm.n_heads)
+    return store.write(plan.run_id, run_meta(audit, gammas, tables), tables)
+
+
+def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Audit:
+    """Load model and judge, and prove on this very model that masking a head changes something."""
+    request, progress = plan.request, Progress(hooks.report)
+    start = time.monotonic()
+    progress.say("load", plan.model.name)
+    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+    prove_mask_works(lm)
+    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
+    bench = Bench(lm, judge, plan.prompts, plan.corpus, request.settings(), store.shards, hooks, extra=extra_kinds())
+    progress.spent["load"] = time.monotonic() - start
+    job = ScoreJob(bench, request.axes, request.seed_list, request.reading)
+    return Audit(plan, bench, job, progress, executor)
+
+
+def needed_scores(request: AuditRequest) -> list[ScoreMethod]:
+    """z_bias and z_ppl always, the rest where a method asks for it."""
+    wanted = {"z_bias", "z_ppl"} | {score for name in request.methods for score in selection_method(name).needs}
+    return [method_for(score, request.estimator if score == "z_bias" else None) for score in sorted(wanted)]
+
+
+def score_heads(audit: Audit) -> pd.DataFrame:
+    """All head scores, from validation prompts and validation text only."""
+    tables = []
+    for method in needed_scores(audit.request):
+        audit.executor.run(audit.bench, "score heads", method.shards(audit.job), audit.progress)
+        audit.progress.say("score heads", method.score)
+        tables.append(method.table(audit.job))
+    return pd.concat(tables, ignore_index=True)
+
+
+def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], dict[str, float]]:
+    """Every variant, with γ* chosen on validation where it is searched, and γ per axis."""
+    request = audit.request
+    variants = all_variants(request, scores, audit.job.total)
+    if request.gamma != SEARCH:
+        return variants, {axis: float(request.gamma) for axis in request.axes}
+    audit.executor.run(audit.bench, "search γ", search_shards(request, variants), audit.progress)
+    gammas = search_gammas(audit.bench, request, variants)
+    return with_gamma(variants, gammas, request.axes[0]), gammas
+
+
+def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
+    """Everything reported: on test prompts and test text for the chosen variants, on validation for the γ search."""
+    audit.executor.run(audit.bench, "measure variants", wanted_shards(audit.request, variants), audit.progress)
+    audit.progress.say("statistics", "intervals and null bands")
+    start = time.monotonic()
+    tables = Measured(audit.bench, audit.request, audit.progress).tables(variants)
+    audit.progress.spent["statistics"] = time.monotonic() - start
+    return tables
+
+
+def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """run.json, without the list of tables."""
+    plan, bench, request = audit.plan, audit.bench, audit.request
+    counts = plan.prompts.table.groupby(["axis", "split"]).size()
+    return {
+        "title": request.title or f"{bench.lm.name}: {', '.join(request.axes)}",
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "request": request.to_dict(),
+        "model": {
+            "name": bench.lm.name,
+            "revision": bench.lm.revision,
+            "weight_hash": bench.lm.weight_hash,
+            "model_type": plan.model.model_type,
+            "n_layers": bench.lm.n_layers,
+            "n_heads": bench.lm.n_heads,
+            "parameters": bench.lm.n_parameters,
+        },
+        "prompts": {
+            "name": plan.prompts.name,
+            "digest": plan.prompts.digest,
+            "notes": list(plan.prompts.notes),
+            "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()},
+        },
+        "corpus": {
+            "name": plan.corpus.name,
+            "digest": plan.corpus.digest,
+            "tokens": {split: len(tokens) for split, tokens in bench.tokens.items()},
+        },
+        "judge": {"name": bench.judge.info.name, "hash": bench.judge.info.digest, "note": bench.judge.info.note},
+        "gamma": gammas,
+        "provenance": provenance(bench),
+        "warnings": warnings_of(request, tables),
+        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+    }
+
+
+def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame]) -> list[str]:
+    """What a reader must know before reading any chart of this run."""
+    from engine.words import null_warning, small_group_warning
+
+    results, groups = tables["results"], tables["groups"]
+    dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
+    inside = dense[(dense["split"] == "test") & (dense["value"] <= dense["null_high"])]
+    warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in inside.itertuples()]
+    small = groups[(groups["variant"] == "dense") & (groups["verdict"] != "")]
+    warnings += [
+        small_group_warning(row.axis, row.group, int(row.n))
+        for row in small.drop_duplicates(["axis", "group"]).itertuples()
+    ]
+    return warnings

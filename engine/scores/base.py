@@ -1,0 +1,115 @@
+"""The contract of a score method, and the one shape all score tables have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from engine.discover import concrete_classes
+from engine.errors import RequestError, unknown
+from engine.metrics.bench import Bench, Kind, Shard
+from engine.types import POOLED, Setting
+
+COLUMNS = [
+    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n", "note",
+]  # fmt: skip
+VALIDATION = "validation"
+"""Scores never see a test prompt."""
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """What a method scores with: the bench, the axes, the decoding seeds and the reading of bias."""
+
+    bench: Bench
+    axes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    reading: str = "group_means"
+    n_boot: int = 1000
+
+    @property
+    def total(self) -> int:
+        return self.bench.lm.n_layers * self.bench.lm.n_heads
+
+    def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return self.bench.fetch(shards)
+
+
+class ScoreMethod(ABC):
+    """One way to give every head a number. Final subclasses live one per file in engine/scores/methods.
+
+    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume.
+    """
+
+    name: str
+    """What users call it; the column `estimator`."""
+    score: str
+    """Which number it gives; the column `score`."""
+    settings: tuple[Setting, ...] = ()
+    kinds: tuple[type[Kind], ...] = ()
+    """Measurements of its own, besides those of engine.metrics.kinds."""
+
+    def compatible(self, job: ScoreJob) -> str:
+        """Why it cannot score this model and data; "" when it can."""
+        return ""
+
+    @abstractmethod
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        """Every measurement it needs."""
+
+    @abstractmethod
+    def table(self, job: ScoreJob) -> pd.DataFrame:
+        """A score table (COLUMNS), from finished shards."""
+
+
+@cache
+def score_methods() -> Mapping[str, ScoreMethod]:
+    """Every method there is, by name."""
+    import engine.scores.methods as package
+
+    return {method.name: method() for method in concrete_classes(package, ScoreMethod)}
+
+
+def estimators() -> tuple[str, ...]:
+    """Names of the ways to estimate z_bias."""
+    return tuple(name for name, method in score_methods().items() if method.score == "z_bias")
+
+
+def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
+    """The method that gives a score; `estimator` chooses where there are several. Unknown names raise RequestError."""
+    found = [method for method in score_methods().values() if method.score == score]
+    if not found:
+        raise RequestError(unknown("score", score, {method.score for method in score_methods().values()}))
+    if len(found) == 1 and estimator is None:
+        return found[0]
+    chosen = [method for method in found if method.name == estimator]
+    if not chosen:
+        raise RequestError(unknown("estimator", estimator, [method.name for method in found]))
+    return chosen[0]
+
+
+def extra_kinds() -> dict[str, Kind]:
+    """The measurements that score methods bring with them, by name."""
+    return {kind.name: kind() for method in score_methods().values() for kind in method.kinds}
+
+
+def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:
+    """A score table from one value per head, in unit order; `columns` fills the rest, everything else is NaN or empty."""
+    units, heads = np.arange(job.total), job.bench.lm.n_heads
+    table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
+    table["score"], table["estimator"] = method.score, method.name
+    table["value"] = np.asarray(values, dtype=float)
+    empty = {"axis": "", "seed": POOLED, "low": np.nan, "high": np.nan, "p": np.nan, "q": np.nan, "n": 0, "note": ""}
+    for name, default in empty.items():
+        table[name] = columns.get(name, default)
+    return table[COLUMNS]
+
+
+def head_shards(job: ScoreJob, make: Callable[[tuple[int, ...]], list[Shard]]) -> list[Shard]:
+    """The dense measurement and that of every single head off."""
+    return make(()) + [shard for unit in range(job.total) for shard in make((unit,))]

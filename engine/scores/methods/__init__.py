@@ -1,0 +1,1 @@
+"""Ways to score heads: one way, one file."""

@@ -1,0 +1,1 @@
+"""Ways to choose the heads to cut: one way, one file."""
