@@ -21,7 +21,7 @@ import torch  # isort: skip
 if TYPE_CHECKING:
     from detoxify import Detoxify
 
-_FORMAT = 'A judge is a folder with judge.json {"checkpoint": FILE, "sha256": HASH}, that file, and the model folder it names.'
+_FORMAT = 'A judge is a folder: judge.json {"checkpoint": FILE, "sha256": HASH}, that file, the model folder it names.'
 
 
 def load_detoxify_checkpoint(folder: Path) -> Detoxify:

@@ -74,6 +74,7 @@ class _Answer:
 
 
 def _run(lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractContextManager) -> _Answer:
+    batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     with torch.no_grad(), setting:
         logits = lm.model(**batch, use_cache=False).logits
         chosen, steps = greedy(lm, batch, new_tokens)

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from engine.errors import MaskError
 from engine.models.load import LanguageModel
+from engine.surgery.mask import is_masked
 from engine.types import HeadMask
 
 
 def cut(lm: LanguageModel, mask: HeadMask) -> LanguageModel:
     """A copy without the cut heads' weights. It computes what `masked` computes, with fewer parameters.
 
-    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape or a model that is
-    cut already.
+    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape, or a model that is
+    cut already or masked right now.
     """
     model = _copy(lm, mask)
     lm.adapter.cut_heads(model, mask)
@@ -37,6 +38,8 @@ def parameters(lm: LanguageModel) -> int:
 
 
 def _copy(lm: LanguageModel, mask: HeadMask):
+    if is_masked(lm):  # the copy would take the hooks along and keep them
+        raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
     if lm.cut is not None:
         raise MaskError(f"{lm.name} is cut already; cut the model it was cut from.")
     if (mask.n_layers, mask.n_heads) != (lm.n_layers, lm.n_heads):

@@ -65,6 +65,12 @@ def prove_mask_works(lm: LanguageModel) -> None:
                 )
 
 
+def is_masked(lm: LanguageModel) -> bool:
+    """Whether a mask or gates are set on the model right now, by anybody."""
+    with _lock:
+        return lm.model in _gated
+
+
 @contextmanager
 def _hooked(lm: LanguageModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
     with _lock:

@@ -1,0 +1,58 @@
+"""The command line: same engine, same store, same numbers as the pages. One command, one file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import pkgutil
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, NoReturn
+
+from engine.errors import Fault, PruneAuditError, RequestError
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse that raises our own error, so that wrong words and wrong requests look alike."""
+
+    def error(self, message: str) -> NoReturn:
+        raise RequestError(Fault("command line", f"{message}.", f"See {self.prog} --help."))
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands, found beside this file."""
+    top = _Parser(prog="python -m engine", description="If we cut these heads, who pays, and how sure are we?")
+    commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
+    for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
+        if not info.name.startswith("_"):
+            importlib.import_module(f"engine.cli.{info.name}").add(commands)
+    return top
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command. Returns 0 when done, 2 when the request is wrong, 1 for anything else."""
+    words = list(sys.argv[1:] if words is None else words)
+    as_json = "--json" in words
+    try:
+        args = parser().parse_args(words)
+        value, text = args.run(args)
+        print(json.dumps(value, indent=2, ensure_ascii=False) if args.json else text)
+        return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
+    except RequestError as error:
+        return _fail(as_json, error.exit_code, "The request is wrong:", [asdict(fault) for fault in error.faults])
+    except PruneAuditError as error:
+        return _fail(as_json, error.exit_code, str(error), [])
+    except KeyboardInterrupt:
+        return _fail(as_json, 1, "Stopped. What was finished is kept; the same command goes on from there.", [])
+    except BrokenPipeError:
+        return 1
+
+
+def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
+    if as_json:
+        print(json.dumps({"error": message, "faults": faults}, indent=2, ensure_ascii=False))
+    lines = [f"  - {fault['where']}: {fault['what']} {fault['fix']}" for fault in faults]
+    print("\n".join([message, *lines]), file=sys.stderr)
+    return code

@@ -1,0 +1,29 @@
+"""audit: score heads, build variants, measure who pays, keep the run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from engine.cli._options import Ticker, json_flag, request_of, request_options, store_of, store_option
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("audit", help="audit a model end to end")
+    request_options(parser)
+    store_option(parser)
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is found."""
+    from engine.audit.jobs import run_job
+    from engine.audit.summary import summary_of, summary_text
+
+    request = request_of(args)
+    found = run_job(store_of(args), request, Ticker())
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return summary_of(found), summary_text(found)

@@ -1,0 +1,32 @@
+"""export: take masks, tables, figures, the report and checkpoints of a run away."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.cli._options import json_flag, store_option, stores_of
+from engine.store.runs import find_run
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("export", help="write a run's masks, tables, figures, report or checkpoints")
+    parser.add_argument("id", metavar="RUN")
+    parser.add_argument("--to", required=True, metavar="DIR")
+    parser.add_argument("--what", default="masks,tables,figures,report", help="comma-separated")
+    parser.add_argument("--variant", help="one variant only, as `runs show` names it (for checkpoints)")
+    parser.add_argument("--show-offensive", action="store_true", help="do not redact generated text")
+    store_option(parser)
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Everything is written whole or not at all."""
+    from engine.export.bundle import export_run
+
+    found = find_run(args.id, stores_of(args))
+    what = tuple(part.strip() for part in args.what.split(",") if part.strip())
+    paths = export_run(found, Path(args.to), what, show_offensive=args.show_offensive, variant=args.variant)
+    return {"run": found.id, "files": [str(path) for path in paths]}, "\n".join(str(path) for path in paths)

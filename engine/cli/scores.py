@@ -1,0 +1,39 @@
+"""scores: one row per head, without building or measuring any variant."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.cli._options import Ticker, json_flag, request_of, request_options, store_of, store_option
+from engine.errors import Fault, RequestError
+from engine.files import write_whole
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("scores", help="score heads and write them as a table")
+    request_options(parser)
+    store_option(parser)
+    json_flag(parser)
+    parser.add_argument("--out", required=True, metavar="scores.csv|.parquet")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Score, reshape to one row per head, write whole."""
+    from engine.audit.run import scores_only
+    from engine.types import Hooks
+
+    out = Path(args.out)
+    if out.suffix not in (".csv", ".parquet"):
+        raise RequestError(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
+    request = request_of(args)
+    if request.gamma == "search":
+        raise RequestError(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
+    table = scores_only(request, store_of(args), Hooks(Ticker()))
+    if out.suffix == ".csv":
+        write_whole(out, lambda path: table.to_csv(path, index=False))
+    else:
+        write_whole(out, lambda path: table.to_parquet(path, index=False))
+    return {"out": str(out), "heads": len(table), "columns": list(table.columns)}, f"{len(table)} heads -> {out}"

@@ -1,0 +1,121 @@
+"""Take a run away: masks, tables, figures, report, checkpoint, written together or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from engine.errors import Fault, RequestError, unknown
+from engine.export.contents import all_panels, default_choice, variant_row
+from engine.export.panels import lookup
+from engine.files import explained
+from engine.store.runs import Run
+
+Writer = Callable[[Run, Path, bool, str | None], object]
+
+
+def export_run(
+    run: Run, to: Path, what: Sequence[str], show_offensive: bool = False, variant: str | None = None
+) -> list[Path]:
+    """Write the named parts below `to` and return the files. Files of the same name are replaced, others are kept.
+
+    what: any of masks, tables, figures, report, checkpoint, model_card. `variant` limits masks to one, and is what
+    report, figures, checkpoint and card are about; by default see contents.default_choice. Nothing is written when any
+    part fails: unknown names and variants raise RequestError, a full or read-only disk StoreError.
+    """
+    if wrong := [name for name in what if name not in WRITERS]:
+        raise RequestError([unknown("what", name, WRITERS) for name in wrong])
+    if not what:
+        raise RequestError(Fault("what", "Nothing is asked for.", f"Known: {', '.join(WRITERS)}."))
+    if variant is not None:
+        variant_row(run, variant)
+    to = Path(to).expanduser()
+    _free_for_checkpoint(run, to, what, variant)
+    return _staged(run, to, tuple(dict.fromkeys(what)), show_offensive, variant)
+
+
+def _staged(run: Run, to: Path, what: Sequence[str], show_offensive: bool, variant: str | None) -> list[Path]:
+    """Everything into a folder beside the target first, then moved file by file."""
+    with explained(to.parent):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
+    try:
+        with explained(to):
+            for name in what:
+                WRITERS[name](run, stage, show_offensive, variant)
+            return [_move(path, to / path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()]
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _move(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.chmod(0o644)
+    return source.replace(target)
+
+
+def _masks(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.masks import write_masks
+
+    write_masks(run, to / "masks", variant)
+
+
+def _tables(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.tables import write_tables
+
+    write_tables(run, to / "tables", show_offensive)
+
+
+def _figures(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.figures import write_figures
+
+    write_figures(list(all_panels(run, default_choice(run, variant=variant))), to / "figures")
+
+
+def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.report import write_report
+
+    write_report(run, to / "report.html", show_offensive, variant)
+
+
+def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.checkpoint import write_checkpoint
+
+    write_checkpoint(run, _variant(run, variant), to / _checkpoint_folder(run, variant))
+
+
+def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.export.model_card import model_card
+
+    (to / "model_card.md").write_text(model_card(run, _variant(run, variant)), encoding="utf-8")
+
+
+def _variant(run: Run, variant: str | None) -> dict:
+    return variant_row(run, variant) if variant else lookup.variant_of(run, default_choice(run))
+
+
+def _checkpoint_folder(run: Run, variant: str | None) -> Path:
+    from engine.export.masks import file_name
+
+    return Path("checkpoint") / file_name(_variant(run, variant)["variant"])
+
+
+def _free_for_checkpoint(run: Run, to: Path, what: Sequence[str], variant: str | None) -> None:
+    """Weights of two exports must never mix in one folder."""
+    if "checkpoint" not in what:
+        return
+    folder = to / _checkpoint_folder(run, variant)
+    if folder.exists() and any(folder.iterdir()):
+        raise RequestError(Fault("to", f"{folder} is not empty.", "Choose another folder, or remove it."))
+
+
+WRITERS: dict[str, Writer] = {
+    "masks": _masks,
+    "tables": _tables,
+    "figures": _figures,
+    "report": _report,
+    "checkpoint": _checkpoint,
+    "model_card": _model_card,
+}

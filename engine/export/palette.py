@@ -1,0 +1,75 @@
+"""Colours: Okabe-Ito per method (fixed), a blue-orange diverging scale, one theme for light and one for dark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Theme:
+    """What a figure takes from its surroundings. Figures themselves are transparent."""
+
+    ink: str
+    soft: str
+    grid: str
+    band: str
+    paper: str
+    critical: str
+    diverging: tuple[tuple[float, str], ...]
+    unsupported: tuple[tuple[float, str], ...]
+    sequential: tuple[tuple[float, str], ...]
+
+
+LIGHT = Theme(
+    ink="#1d2329",
+    soft="#5c6670",
+    grid="#e3e7eb",
+    band="rgba(92,102,112,0.14)",
+    paper="#ffffff",
+    critical="#000000",
+    diverging=((0.0, "#0a5a96"), (0.25, "#7fb2d9"), (0.5, "#f4f4f2"), (0.75, "#f0a868"), (1.0, "#b34700")),
+    unsupported=((0.0, "#b9bfc5"), (0.5, "#f2f3f4"), (1.0, "#b9bfc5")),
+    sequential=((0.0, "#f1f4f6"), (0.5, "#7fb2d9"), (1.0, "#0a4f86")),
+)
+DARK = Theme(
+    ink="#eef1f4",
+    soft="#a9b4bf",
+    grid="#323a44",
+    band="rgba(169,180,191,0.20)",
+    paper="#0e1117",
+    critical="#ffffff",
+    diverging=((0.0, "#4db0f5"), (0.25, "#2b6796"), (0.5, "#252b33"), (0.75, "#a35a1f"), (1.0, "#ff9a3d")),
+    unsupported=((0.0, "#59626c"), (0.5, "#252b33"), (1.0, "#59626c")),
+    sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
+)
+
+_METHODS = {
+    "fasp": ("#0072B2", "#56B4E9", "circle"),
+    "bias_only": ("#D55E00", "#F0803C", "square"),
+    "ppl_only": ("#56B4E9", "#0093E0", "star"),
+    "magnitude": ("#009E73", "#2CC79B", "diamond"),
+    "gradient": ("#CC79A7", "#E59BC3", "triangle-up"),
+    "random": ("#7a7a7a", "#b0b0b0", "x-thin"),
+    "random_noncritical": ("#B07A00", "#E6B400", "cross"),
+}
+_SPARE = (("#8C6BB1", "#B79BDC", "hexagon"), ("#A6761D", "#D6A64B", "star"), ("#4B6A88", "#8FB0D0", "pentagon"))
+
+
+def theme(dark: bool) -> Theme:
+    return DARK if dark else LIGHT
+
+
+def method_colour(method: str, dark: bool = False) -> str:
+    """A method keeps its colour in every chart. Methods without one of their own get a spare, the same each time."""
+    if method == "dense":
+        return theme(dark).ink
+    return _style(method)[1 if dark else 0]
+
+
+def method_symbol(method: str) -> str:
+    """Plotly marker symbol, so that colour is never the only difference."""
+    return "circle-open" if method == "dense" else _style(method)[2].replace("x-thin", "x")
+
+
+def _style(method: str) -> tuple[str, str, str]:
+    return _METHODS.get(method) or _SPARE[sum(method.encode()) % len(_SPARE)]

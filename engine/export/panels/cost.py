@@ -1,0 +1,104 @@
+"""What is saved: parameters, bytes and measured time of the really cut model, and proof that it is the masked one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.export import say
+from engine.export.palette import method_colour
+from engine.export.panels import lookup
+from engine.export.panels.base import Choice, Panel, blank, nothing
+from engine.store.runs import Run
+
+QUESTION = "What does the cut save: parameters, bytes, time?"
+WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters"))
+
+
+def cost(run: Run, choice: Choice) -> Panel:
+    """The chosen cut variant as percent of the dense model. Time is measured, never inferred from parameters."""
+    if not run.has("costs"):
+        return nothing("cost", QUESTION, "This run has no measured costs.")
+    variant = lookup.variant_of(run, choice)
+    dense, mine = _row(run, "dense"), _row(run, variant["variant"])
+    if dense is None or mine is None:
+        return nothing("cost", QUESTION, "Costs were not measured for this variant.")
+    table = _table(dense, mine)
+    is_dense = variant["variant"] == "dense"
+    answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
+    device = run.meta.get("provenance", {}).get("device", "unknown device")
+    n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
+    note = f"Time: median of {n} on {device}; other machines differ. Bytes: the weights as stored."
+    figure = None if is_dense else _figure(choice, variant, dense, mine)
+    return Panel("cost", QUESTION, answer, figure, table, note)
+
+
+def agreement(row: dict[str, Any]) -> str:
+    """Whether the cut model is the masked one, in words."""
+    agrees, difference = row.get("agrees"), row.get("max_logit_difference", math.nan)
+    if agrees is None or pd.isna(agrees):
+        return "Masked and cut model were not compared."
+    greedy = "same greedy text" if bool(row.get("greedy_equal")) else "different greedy text"
+    size = f"largest difference of a logit {say.number(difference)}, {greedy}"
+    return f"Masked and cut model agree: {size}." if bool(agrees) else f"Masked and cut model do NOT agree: {size}."
+
+
+def _row(run: Run, variant: str) -> dict[str, Any] | None:
+    table = lookup.frame(run, "costs")
+    rows = table[table["variant"] == variant]
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
+    rows = [{"what": name, "before": dense[key], "after": mine[key], "after as share": mine[key] / dense[key]}
+            for key, name in reversed(WIDTHS)]  # fmt: skip
+    table = pd.DataFrame(rows)
+    table.loc[table["what"] == "time", "what"] = "time (ms)"
+    return table
+
+
+def _dense_answer(dense: dict[str, Any]) -> str:
+    time = say.with_interval(dense["latency_ms"], dense["latency_low"], dense["latency_high"])
+    return f"Uncut, the model has {say.number(dense['parameters'])} parameters and needs {time} ms."
+
+
+def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
+    saved = 1 - mine["parameters"] / dense["parameters"]
+    before, after = (
+        say.with_interval(row["latency_ms"], row["latency_low"], row["latency_high"]) for row in (dense, mine)
+    )
+    if mine["latency_high"] < dense["latency_low"]:
+        time = f"It is faster: {after} ms against {before} ms"
+    elif mine["latency_low"] > dense["latency_high"]:
+        time = f"It is slower: {after} ms against {before} ms"
+    else:
+        time = f"No clear difference in time: {after} ms against {before} ms, the intervals overlap"
+    return f"Cutting {amount} removes {say.percent(saved)} of the parameters. {time}. {agreement(mine)}"
+
+
+def _figure(choice: Choice, variant: dict[str, Any], dense: dict[str, Any], mine: dict[str, Any]) -> go.Figure:
+    colour = method_colour(variant["method"], choice.dark)
+    figure = blank(choice, 210, "percent of the dense model")
+    shares = [100 * mine[key] / dense[key] for key, _ in WIDTHS]
+    scale = 100 / dense["latency_ms"]
+    high = [scale * (mine["latency_high"] - mine["latency_ms"]), 0, 0]
+    low = [scale * (mine["latency_ms"] - mine["latency_low"]), 0, 0]
+    units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters"}
+    hover = [f"{say.number(mine[key])}{units[key]}, before {say.number(dense[key])}{units[key]}" for key, _ in WIDTHS]
+    figure.add_trace(go.Bar(
+        x=shares, y=[name for _, name in WIDTHS], orientation="h", marker={"color": colour}, width=0.5,
+        error_x={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": choice.theme.ink,
+                 "thickness": 1.5, "width": 0},
+        text=[f"{share:.1f}%" for share in shares], textposition="inside", insidetextanchor="start",
+        textfont={"color": "#0b0f14" if choice.dark else "#ffffff"}, textangle=0, customdata=hover,
+        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
+    ))  # fmt: skip
+    figure.add_vline(x=100, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    figure.update_xaxes(
+        range=[0, max(112, 1.05 * max(share + extra for share, extra in zip(shares, high, strict=True)))]
+    )
+    figure.update_yaxes(showgrid=False, showline=False)
+    return figure

@@ -1,0 +1,111 @@
+"""Numbers and verdicts in words. Everything a sentence claims is decided here from value and interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MINUS = "\u2212"
+NO_INTERVAL = "no interval: too few prompts"
+
+
+def number(value: float | None, perplexity: bool = False) -> str:
+    """Three significant digits; perplexity two decimals; thousands as k, millions as M; "not measured" for NaN."""
+    if value is None or not math.isfinite(value):
+        return "not measured" if value is None or math.isnan(value) else "infinite"
+    size = abs(value)
+    if size >= 1e9:
+        text = _power(value)
+    elif size >= 1e6:
+        text = f"{value / 1e6:.3g}M"
+    elif size >= 1e4:
+        text = f"{value / 1e3:.0f}k" if size >= 1e5 else f"{value / 1e3:.1f}k"
+    elif perplexity:
+        text = f"{value:.2f}"
+    elif size >= 1000:
+        text = f"{value:.0f}"
+    elif size < 0.0005:
+        text = "0" if size == 0 else _power(value)
+    else:
+        text = f"{value:.3f}" if size < 1 else f"{value:#.3g}".rstrip(".")
+    return text.replace("-", MINUS)
+
+
+def _power(value: float) -> str:
+    """E.g. "2.1 × 10⁻⁶"."""
+    digits, power = f"{value:.2g}", 0
+    if "e" in digits or abs(value) < 0.0005:
+        digits, exponent = f"{value:.1e}".split("e")
+        power = int(exponent)
+    raised = str(power).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"{digits.removesuffix('.0')} × 10{raised}"
+
+
+def signed(value: float, perplexity: bool = False) -> str:
+    """A change, always with its sign."""
+    if not math.isfinite(value):
+        return number(value)
+    return ("+" if value > 0 else "") + number(value, perplexity)
+
+
+def span(low: float, high: float, perplexity: bool = False) -> str:
+    """An interval in words, or that there is none."""
+    if not (_finite(low) and _finite(high)):
+        return NO_INTERVAL
+    return f"{number(low, perplexity)} to {number(high, perplexity)}"
+
+
+def with_interval(value: float, low: float, high: float, perplexity: bool = False) -> str:
+    """E.g. "0.411 (0.294 to 0.581)"."""
+    return f"{number(value, perplexity)} ({span(low, high, perplexity)})"
+
+
+def percent(share: float) -> str:
+    """A share of heads, e.g. "20 %" or "3.1 %"."""
+    text = f"{100 * share:.1f}".rstrip("0").rstrip(".")
+    return f"{text.replace('-', MINUS)} %"
+
+
+def count(number_of: int, one: str, many: str = "") -> str:
+    return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
+
+
+def listing(names: Iterable[object], limit: int = 6) -> str:
+    """ "a, b and c", shortened with a count when long."""
+    words = [str(name) for name in names]
+    if len(words) > limit:
+        words = [*words[: limit - 1], f"{len(words) - limit + 1} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def direction(row: Mapping[str, Any]) -> str:
+    """ "fell", "rose", "unclear" (the interval of the change includes zero) or "unknown" (there is no interval)."""
+    low, high = row.get("delta_low", math.nan), row.get("delta_high", math.nan)
+    if not (_finite(low) and _finite(high)):
+        return "unknown"
+    if high < 0:
+        return "fell"
+    return "rose" if low > 0 else "unclear"
+
+
+def change(row: Mapping[str, Any], perplexity: bool = False) -> str:
+    """The change with its interval, and plainly when that includes zero."""
+    delta = row.get("delta", math.nan)
+    if not _finite(delta):
+        return "change not measured"
+    kind = direction(row)
+    if kind == "unknown":
+        return f"{signed(delta, perplexity)}, {NO_INTERVAL}"
+    text = f"{signed(delta, perplexity)}, 95 % interval {span(row['delta_low'], row['delta_high'], perplexity)}"
+    return f"{text}, which includes zero" if kind == "unclear" else text
+
+
+def inside_null(row: Mapping[str, Any]) -> bool:
+    """Whether a bias is no larger than what shuffled subgroup labels give."""
+    high = row.get("null_high", math.nan)
+    return bool(_finite(high) and row["value"] <= high)
+
+
+def _finite(value: Any) -> bool:
+    return value is not None and math.isfinite(value)

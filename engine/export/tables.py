@@ -1,0 +1,46 @@
+"""The run's tables as CSV, parquet and JSON, with the run's own description."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from engine.store.runs import Run
+
+HIDDEN = "[generated text left out; export with texts to see it]"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[Path]:
+    """Each table three ways plus run.json. Generated texts are left out unless asked for.
+
+    In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / "run.json"]
+    written[0].write_text(json.dumps(run.meta, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name in sorted(run.meta["tables"]):
+        table = shown(run.table(name), name, show_offensive)
+        paths = [folder / f"{name}.{kind}" for kind in ("csv", "parquet", "json")]
+        for_spreadsheets(table).to_csv(paths[0], index=False)
+        table.to_parquet(paths[1], compression="zstd", index=False)
+        table.to_json(paths[2], orient="records", force_ascii=False, double_precision=10)
+        written += paths
+    return written
+
+
+def shown(table: pd.DataFrame, name: str, show_offensive: bool) -> pd.DataFrame:
+    """The table as exported: generated texts only when asked for."""
+    return table if name != "texts" or show_offensive else table.assign(text=HIDDEN)
+
+
+def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
+    """Text cells that begin like a formula are quoted with an apostrophe; numbers stay numbers."""
+    texts = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
+    return table.assign(**{column: table[column].map(_harmless) for column in texts})
+
+
+def _harmless(cell: object) -> object:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell

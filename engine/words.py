@@ -1,0 +1,145 @@
+"""Every name, definition, unit, direction and caveat a person reads. Screens and reports take their words from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+PRODUCT = "PruneAudit"
+CLAIM = "Cut attention heads, see who pays, and how sure we are."
+
+COUNTING = "Layers and heads are counted from 0, as in mask.json."
+INTERVALS = "Intervals are 95 %, from a bootstrap clustered by descriptor and template."
+INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
+MADE_ON = "Scores and γ come from validation prompts only; what is reported comes from test prompts only."
+JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
+
+
+@dataclass(frozen=True)
+class Word:
+    """A name as shown and what it means. `better` is the good direction: "lower", "higher" or "" for neither."""
+
+    name: str
+    definition: str
+    unit: str = ""
+    better: str = ""
+    caveat: str = ""
+
+
+AXES: dict[str, str] = {
+    "gender_and_sex": "gender and sex",
+    "race_ethnicity": "race and ethnicity",
+    "religion": "religion",
+    "sexual_orientation": "sexual orientation",
+    "nationality": "nationality",
+}
+
+METHODS: dict[str, Word] = {
+    "dense": Word("dense model", "The model as it is, nothing cut."),
+    "fasp": Word("FASP", "Protects the heads that matter most for perplexity, then cuts those that add most bias."),
+    "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
+    "ppl_only": Word("perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."),
+    "magnitude": Word("magnitude", "Cuts the heads with the smallest weights (L2 norm); ignores data."),
+    "gradient": Word("gradient", "Cuts the heads to which the loss is least sensitive (Michel et al. 2019)."),
+    "random": Word("random", "Cuts heads drawn at random, with a stated seed."),
+    "random_noncritical": Word(
+        "random non-critical",
+        "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
+    ),
+}
+
+_BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
+_FLOOR = (
+    "Above zero even when groups do not differ, and grows with the number of subgroups: read it with its null band."
+)
+
+METRICS: dict[str, Word] = {
+    "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:subgroup_mean_of_means": Word("bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:paired_prompts": Word("bias (same template)", _BIAS, "toxicity", "lower", _FLOOR),
+    "toxicity": Word("mean toxicity", "Mean judge score of the continuations, 0 to 1.", "toxicity", "lower", JUDGE),
+    "toxic_share": Word("toxic share", "Share of continuations the judge scores above 0.5.", "share", "lower", JUDGE),
+    "perplexity": Word("perplexity", "How surprised the model is by held-out text; 1 would be certainty.", "", "lower"),
+    "gap": Word("gap", "Toxicity of the worst-off subgroup minus that of the best-off.", "toxicity", "lower"),
+    "worst_group": Word(
+        "worst-off subgroup", "Toxicity of the dense model's most toxic subgroup.", "toxicity", "lower"
+    ),
+    "best_group": Word("best-off subgroup", "Toxicity of the dense model's least toxic subgroup.", "toxicity", "lower"),
+    "bias_floor": Word(
+        "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
+    ),
+}
+
+READINGS: dict[str, Word] = {
+    "group_means": Word("group means", "Mean of all prompts of the axis against subgroup means (published scores)."),
+    "subgroup_mean_of_means": Word("mean of means", "Unweighted mean of subgroup means against each subgroup mean."),
+    "paired_prompts": Word("same template", "Differences within a prompt template first, then their mean (Eq. 1)."),
+}
+
+SPANS: dict[str, Word] = {
+    "continuation": Word("continuation", "Only what the model wrote is judged."),
+    "prompt+continuation": Word("prompt and continuation", "The judge also sees the prompt, as in the published code."),
+    "prompt": Word("prompt alone", "The floor: the judge on the prompt, before the model wrote anything."),
+}
+
+SCORES: dict[str, Word] = {
+    "z_bias": Word("effect on bias", "Bias with the head on minus bias with it off; positive: cutting it lowers bias."),
+    "z_ppl": Word("effect on perplexity", "Perplexity with the head on minus off; very negative: a critical head."),
+    "magnitude": Word("size of weights", "L2 norm of the head's query, key, value and output weights."),
+    "gradient": Word("sensitivity", "Mean absolute gradient of the loss on the head's gate, normalised per layer."),
+    "random": Word("random number", "A seeded random number; no information."),
+}
+
+PAGES: dict[str, str] = {
+    "overview": "If we cut these heads, who pays, and how sure are we?",
+    "head_scores": "Which heads add to the bias, and which does the model need?",
+    "correlations": "Do the same heads matter for every axis?",
+    "pareto": "What does less bias cost in perplexity?",
+    "examples": "What does the model write, before and after?",
+    "export": "What can I take with me?",
+    "compare": "What differs between two audits?",
+    "library": "Which models, prompts, texts and runs are here?",
+}
+
+
+def axis_name(axis: str) -> str:
+    """An axis in words; axes of the user's own files keep their name."""
+    return AXES.get(axis, axis.replace("_", " "))
+
+
+def method_name(method: str) -> str:
+    return METHODS[method].name if method in METHODS else method.replace("_", " ")
+
+
+def metric_name(metric: str) -> str:
+    return METRICS[metric].name if metric in METRICS else metric.replace("_", " ")
+
+
+def score_name(score: str) -> str:
+    return SCORES[score].name if score in SCORES else score.replace("_", " ")
+
+
+def group_name(group: str) -> str:
+    return group.replace("_", " ")
+
+
+def quoted(group: str) -> str:
+    """A subgroup inside a sentence."""
+    return f"\u201c{group_name(group)}\u201d"
+
+
+def head_name(layer: int, head: int) -> str:
+    """One head, the same words everywhere. 0-based, as in mask.json."""
+    return f"layer {layer}, head {head}"
+
+
+def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
+    """Said before anybody reads a heat map of this axis."""
+    return (
+        f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its null band (up to "
+        f"{null_high:.3f} when labels are exchanged). Head scores and selections for this axis rank noise."
+    )
+
+
+def small_group_warning(axis: str, group: str, n: int) -> str:
+    """Said where a subgroup gets no verdict."""
+    return f"{AXES.get(axis, axis)}: {group} has {n} test prompts, too few for a verdict."

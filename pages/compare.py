@@ -1,0 +1,58 @@
+"""Compare: two or more audits side by side, what differs between their settings, and whether they compare at all."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine import words
+from engine.export.panels import compare
+from engine.export.panels.base import Choice
+from pages.shared import cache, frame, panels, safe, state
+from pages.shared.controls import capital, choose
+from pages.shared.frame import begin_app, boundary, heading, need_run
+
+
+def page() -> None:
+    heading(words.PAGES["compare"])
+    run = need_run()
+    summaries = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
+    if not summaries:
+        with st.container(border=True):
+            st.markdown("There is only one finished audit, so there is nothing to compare it with.")
+            frame.link("library", "Start another one in the library")
+        return
+    choice = choose(run)
+    names = {
+        run_id: f"{frame.title_of(summary.title, summary.axes)} ({summary.created[:10]})"
+        for run_id, summary in summaries.items()
+    }
+    others = st.multiselect(
+        f"Compare “{frame.title_of(run.meta['title'])}” with",
+        list(names),
+        default=list(names)[:1],
+        format_func=names.get,
+        key=state.COMPARED,
+        persist_state="session",
+        max_selections=4,
+    )
+    if not others:
+        st.info("Choose at least one other audit.")
+        return
+    _draw([run, *(cache.open_run(run_id) for run_id in others)], choice)
+
+
+def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
+    differing, warnings = compare.comparability(runs)
+    for warning in warnings:
+        st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
+    panels.draw(compare.compare_runs(runs, choice))
+    st.subheader("Which settings differ?", anchor=False)
+    if differing.empty:
+        st.markdown("None: both were asked the same.")
+    else:
+        panels.table(differing.rename(columns=capital))
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,130 @@
+"""Export: the mask, tables, charts, one self-contained report and the checkpoint, to take away."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import streamlit as st
+
+from engine import words
+from engine.errors import PruneAuditError
+from engine.export.panels import lookup
+from pages.shared import frame, safe, state
+from pages.shared.cache import KeptRun
+from pages.shared.controls import choose
+from pages.shared.frame import begin_app, boundary, heading, need_run
+
+PARTS = {
+    "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
+    "figures": ("Charts", "Every chart as a web page, SVG and PNG.", "figures.zip"),
+    "report": ("Report", "One HTML file that opens anywhere, offline: answer, charts, tables, settings, limits.", ""),
+}
+
+
+def page() -> None:
+    heading(words.PAGES["export"])
+    run = need_run()
+    choice = choose(run)
+    variant = lookup.variant_of(run, choice)
+    with_texts = st.toggle(
+        "Include generated texts in the clear",
+        key=state.EXPORT_TEXTS,
+        help="Off: the report and the tables hold no text a model wrote.",
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        st.subheader(f"This variant: {lookup.variant_label(variant)}", anchor=False)
+        st.caption(lookup.amount(run, variant))
+        _mask(run, variant)
+        _checkpoint(run, variant)
+    with right:
+        st.subheader("The whole audit", anchor=False)
+        for what in PARTS:
+            _part(run, what, with_texts)
+
+
+def _mask(run: KeptRun, variant: dict) -> None:
+    with st.container(border=True):
+        st.markdown("**Mask**  \nWhich heads to cut, of which model (by hash), chosen how. `apply` replays it.")
+        name = f"{run.meta['model']['name'].replace('/', '_')}-{variant['variant']}.mask.json"
+        st.download_button(
+            "Download mask",
+            lambda: _made(run, "masks", False, variant["variant"]),
+            name,
+            "application/json",
+            type="primary",
+            icon=":material/download:",
+            on_click="ignore",
+            key=state.MASK,
+        )
+        st.code(f"python -m engine apply {name} --model BASE --to DIR", language=None, wrap_lines=True)
+
+
+def _part(run: KeptRun, what: str, with_texts: bool) -> None:
+    title, text, archive = PARTS[what]
+    name = f"{run.id}-{archive}" if archive else f"{run.id}-report.html"
+    with st.container(border=True):
+        st.markdown(f"**{title}**  \n{text}")
+        st.download_button(
+            f"Download {title.lower()}",
+            lambda: _made(run, what, with_texts),
+            name,
+            "application/zip" if archive else "text/html",
+            icon=":material/download:",
+            on_click="ignore",
+            key=state.key_of("part", what),
+        )
+
+
+def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:
+    """The bytes to download: the file itself when there is one, else all of them zipped."""
+    from engine.export import bundle  # late: it is not needed to draw the page
+
+    with tempfile.TemporaryDirectory() as folder:
+        paths = bundle.export_run(run, Path(folder), [what], show_offensive=with_texts, variant=variant)
+        return _packed(paths, Path(folder))
+
+
+def _packed(paths: Sequence[Path], folder: Path) -> bytes:
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+    if len(files) == 1:
+        return files[0].read_bytes()
+    memory = io.BytesIO()
+    with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in files:
+            archive.write(path, path.relative_to(folder))
+    return memory.getvalue()
+
+
+def _checkpoint(run: KeptRun, variant: dict) -> None:
+    """Weights are written by a process of their own, into a folder the user names: they can be gigabytes."""
+    with st.container(border=True):
+        st.markdown(
+            "**Checkpoint**  \nThe pruned model twice: cut for real, and as a dense checkpoint with zeros that "
+            "`from_pretrained` loads anywhere. Every use is checked against the masked model."
+        )
+        folder = st.text_input("Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model")
+        if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
+            _write_checkpoint(run, variant["variant"], folder.strip())
+
+
+def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
+    command = [sys.executable, "-m", "engine", "export", run.id, "--to", folder, "--what", "checkpoint"]
+    command += ["--variant", variant, "--store", str(run.path.parent.parent)]
+    with st.spinner("Loading the model, cutting it, comparing it with the masked one …"):
+        ended = subprocess.run(command, capture_output=True, text=True, cwd=frame.ROOT, check=False)
+    if ended.returncode:
+        last = ended.stderr.strip().splitlines()[-1:] or ["It could not be written."]
+        raise PruneAuditError(last[0])
+    safe.passage(ended.stdout.strip()[:2000] or folder, label="Written")
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,98 @@
+"""Library: audits, jobs, models, judges and data that are here, and the form that starts an audit of your own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from engine import words
+from engine.models import catalog
+from engine.store.runs import default_root
+from pages.shared import cache, jobs, panels, request_form, state
+from pages.shared.controls import capital
+from pages.shared.frame import begin_app, boundary, heading, title_of, turn_to
+
+
+def page() -> None:
+    heading(words.PAGES["library"], notes=False)
+    new, running, audits, models = st.tabs(["New audit", "Jobs", "Audits", "Models and judges"])
+    with new, boundary():
+        _new()
+    with running, boundary():
+        jobs.watch()
+    with audits, boundary():
+        _audits()
+    with models, boundary():
+        _models()
+
+
+def _new() -> None:
+    st.markdown(
+        "Bring your own model, prompts and text, or start from the embedded ones. Everything is checked before "
+        "anything heavy loads, and finished parts survive a stop."
+    )
+    request, faults = request_form.ask()
+    if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
+        state.keep(state.STARTED, None)
+        with st.spinner("Checking model, prompts, text and judge …"):
+            state.keep(state.STARTED, jobs.start(request, faults))
+    if state.kept(state.STARTED):
+        st.caption("Runs in the background: this page may be closed, and the Jobs tab finds it again.")
+        jobs.one(state.kept(state.STARTED))
+
+
+def _audits() -> None:
+    summaries = cache.all_runs()
+    if not summaries:
+        st.info("No finished audit yet.")
+        return
+    for summary in summaries:
+        with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            axes = ", ".join(words.axis_name(axis) for axis in summary.axes)
+            methods = ", ".join(words.method_name(method) for method in summary.methods)
+            with st.container(gap="xxsmall"):
+                st.text(title_of(summary.title, summary.axes))
+                origin = "embedded demo" if summary.embedded else "your store"
+                st.caption(f"{summary.created[:16].replace('T', ' ')} · {origin} · {axes} · {methods}")
+            if st.button("Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content"):
+                state.choose_run(summary.id)
+                turn_to("overview")
+    st.caption(f"Your store: {default_root()}")
+
+
+def _models() -> None:
+    st.subheader("Language models", anchor=False)
+    panels.table(_entries(catalog.list_models()))
+    st.caption(
+        "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: "
+        "type its hub name or folder under “New audit”."
+    )
+    st.subheader("Toxicity judges", anchor=False)
+    panels.table(_entries(catalog.list_judges()))
+    st.subheader("Prompts and texts", anchor=False)
+    panels.table(_files())
+
+
+def _entries(entries: list[catalog.Entry]) -> pd.DataFrame:
+    origin = {"embedded": "embedded", "recent": "used lately", "hub": "by name, from the hub"}
+    rows = [{"Name": entry.name, "From": origin[entry.kind], "Note": capital(entry.note)} for entry in entries]
+    return pd.DataFrame(rows, columns=["Name", "From", "Note"])
+
+
+def _files() -> pd.DataFrame:
+    """Embedded data and what was uploaded before."""
+    folders = [catalog.ASSETS / "demo-data", default_root() / "uploads"]
+    found: list[Path] = [path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.*"))]
+    rows = [
+        {"File": path.name, "Kilobytes": round(path.stat().st_size / 1024), "Where": str(path.parent)}
+        for path in found
+        if path.is_file()
+    ]
+    return pd.DataFrame(rows, columns=["File", "Kilobytes", "Where"])
+
+
+begin_app()
+with boundary():
+    page()

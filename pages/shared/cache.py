@@ -1,0 +1,145 @@
+"""What is read once and kept. The only file with st.cache_*; keys are run ids and table digests, never frames."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from engine.store.runs import Run, RunSummary, default_stores, find_run
+from engine.types import digest_of
+
+
+@dataclass(frozen=True)
+class KeptRun(Run):
+    """A run whose tables are read from disk once. Callers get shallow copies, which pandas copies on write."""
+
+    _tables: dict[str, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
+
+    def table(self, name: str) -> pd.DataFrame:
+        if name not in self._tables:
+            self._tables[name] = super().table(name)
+        return self._tables[name].copy(deep=False)
+
+    @cached_property
+    def key(self) -> tuple[str, str]:
+        """Run id and digest of the hashes of its tables: equal keys mean equal numbers."""
+        return self.id, digest_of(self.meta["tables"])
+
+
+@st.cache_data(ttl=2, show_spinner=False)
+def runs(roots: tuple[str, ...]) -> list[RunSummary]:
+    """Finished runs of all stores, newest first within each store. `roots` only keys the cache."""
+    seen: dict[str, RunSummary] = {}
+    for store in default_stores():
+        for summary in store.list():
+            seen.setdefault(summary.id, summary)
+    return list(seen.values())
+
+
+def all_runs() -> list[RunSummary]:
+    return runs(tuple(str(store.root) for store in default_stores()))
+
+
+def open_run(run_id: str) -> KeptRun:
+    """The run with its tables kept in memory; read again when its files change."""
+    path = find_run(run_id, default_stores()).path
+    return _opened(str(path), (path / "run.json").stat().st_mtime_ns)
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _opened(path: str, changed: int) -> KeptRun:
+    return KeptRun(Path(path))
+
+
+class Memory:
+    """Results by key, the least recently used dropped first. Safe to use from several threads."""
+
+    def __init__(self, size: int = 1500) -> None:
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+        self._size = size
+        self._turn = 0
+
+    def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What is kept under `key`, made now if it is not there (by two threads at once: twice, which harms nobody)."""
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key]
+        value = make()
+        with self._lock:
+            self._kept[key] = value
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+        return value
+
+    def prepare(self, calls: Sequence[Call]) -> None:
+        """Make results ahead, in order, beside the page's thread; a later call stops an earlier one."""
+        with self._lock:
+            self._turn += 1
+            turn = self._turn
+            missing = [call for call in calls if call.key not in self._kept]
+        if missing:
+            threading.Thread(target=self._work, args=(missing, turn), daemon=True).start()
+
+    def _work(self, calls: Sequence[Call], turn: int) -> None:
+        for call in calls:
+            if turn != self._turn:
+                return
+            with contextlib.suppress(Exception):  # the page that needs it will meet the error and say so
+                self.get(call.key, call)
+
+
+@dataclass(frozen=True)
+class Call:
+    """`make(run, *arguments, **options)`, keyed by the run's content, the function and its arguments.
+
+    Arguments must print fully and stably (numbers, texts, frozen dataclasses of them); results must not be changed.
+    """
+
+    run: KeptRun
+    make: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def key(self) -> Hashable:
+        name = f"{self.make.__module__}.{self.make.__qualname__}"
+        return self.run.key, name, repr(self.arguments), repr(self.options)
+
+    def __call__(self) -> Any:
+        return self.make(self.run, *self.arguments, **dict(self.options))
+
+
+@st.cache_resource(show_spinner=False)
+def memory() -> Memory:
+    return Memory()
+
+
+def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A result computed once per run content, function and arguments; see Call."""
+    call = Call(run, make, arguments, tuple(sorted(options.items())))
+    return memory().get(call.key, call)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def published(paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
+    """Imported head scores; `stamp` holds the files' times of change."""
+    from engine.data.published import load_published
+
+    return load_published([Path(path) for path in paths])
+
+
+def load_published(paths: list[Path]) -> Any:
+    """Imported head scores, parsed once per file content."""
+    stamp = tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
+    return published(tuple(str(path) for path in paths), stamp)

@@ -1,0 +1,188 @@
+"""Around every page: configuration, style, navigation, the run, its warnings, and a wall that stops tracebacks."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from pathlib import Path
+
+import streamlit as st
+from streamlit.runtime.pages_manager import PagesManager
+
+from engine import words
+from engine.errors import PruneAuditError, RequestError
+from engine.export import say
+from engine.types import AXES
+from pages.shared import cache, state
+
+ROOT = Path(__file__).resolve().parents[2]
+ORDER = ("overview", "head_scores", "correlations", "pareto", "examples", "compare", "export", "library")
+ICONS = {
+    "overview": "dashboard",
+    "head_scores": "grid_on",
+    "correlations": "join_inner",
+    "pareto": "scatter_plot",
+    "examples": "format_quote",
+    "compare": "compare_arrows",
+    "export": "download",
+    "library": "inventory_2",
+}
+ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
+_FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
+"""True while app.py runs a page: the frame is drawn already."""
+_log = logging.getLogger("pruneaudit")
+
+
+def begin_app() -> None:
+    """Once per script run, whoever calls first: app.py, or a page opened by a cold link or on its own."""
+    if PagesManager.uses_pages_directory:
+        # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py. Announce our pages
+        # and start over: from now on app.py comes first.
+        navigation()
+        st.rerun()
+    if _FRAMED.get():
+        return
+    state.settle()
+    st.set_page_config(
+        page_title="PruneAudit",
+        page_icon=str(ROOT / "assets" / "logo.svg"),
+        layout="wide",
+        menu_items={"About": ABOUT},
+    )
+    st.html(ROOT / "assets" / "style.css")
+    st.html(_colours())
+    st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
+    with boundary():
+        _pick_run()
+
+
+def _colours() -> str:
+    """The theme's colours for the style sheet; Streamlit tells its own to components only."""
+    theme = "dark" if st.context.theme.type == "dark" else "light"
+    good, bad = {"light": ("#0a7a52", "#b34700"), "dark": ("#4cd1a0", "#ff9a57")}[theme]
+    paper = st.get_option(f"theme.{theme}.backgroundColor")
+    return f"<style>:root {{ --pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; }}</style>"
+
+
+def run_page() -> None:
+    """Run the page of the address, below the frame that begin_app drew."""
+    page = navigation()
+    mark = _FRAMED.set(True)
+    try:
+        page.run()
+    finally:
+        _FRAMED.reset(mark)
+
+
+def navigation() -> st.Page:
+    """The pages found in pages/, the known ones in their stated order, new ones after them."""
+    found = {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
+    ordered = [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
+    return st.navigation([_page(found[name], default=name == ordered[0]) for name in ordered])
+
+
+def _page(path: Path, default: bool) -> st.Page:
+    title = path.stem.replace("_", " ").capitalize()
+    icon = f":material/{ICONS.get(path.stem, 'article')}:"
+    return st.Page(path, title=title, icon=icon, default=default, url_path=path.stem)
+
+
+def _pick_run() -> None:
+    """The run picker in the sidebar. The chosen run's id goes into the address."""
+    summaries = {summary.id: summary for summary in cache.all_runs()}
+    if not summaries:
+        st.sidebar.caption("No finished audit yet. Start one in the Library.")
+        return
+    wanted = state.wanted_run()
+    if wanted is not None and wanted not in summaries:
+        st.warning("The link names an audit that is not here. Another one is shown.", icon=":material/link_off:")
+    chosen = wanted if wanted in summaries else next(iter(summaries))
+    state.put(state.RUN_PICKER, chosen)
+    st.sidebar.selectbox(
+        "Audit",
+        list(summaries),
+        format_func=lambda run_id: title_of(summaries[run_id].title, summaries[run_id].axes),
+        key=state.RUN_PICKER,
+        on_change=state.run_picked,
+    )
+    state.remember_run(chosen)
+    summary = summaries[chosen]
+    origin = "embedded demo" if summary.embedded else "your store"
+    st.sidebar.caption(f"{summary.model} · {summary.created[:10]} · {origin}")
+
+
+def current_run() -> cache.KeptRun | None:
+    """The run chosen in the sidebar, None when there is none."""
+    known = {summary.id for summary in cache.all_runs()}
+    run_id = state.kept(state.RUN)
+    return cache.open_run(run_id) if run_id in known else None
+
+
+def heading(question: str, notes: bool = True) -> None:
+    """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
+    run = current_run() if notes else None
+    warnings = (run.meta.get("warnings") or []) if run else []
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.title(question, anchor=False, width="stretch")
+        if warnings:
+            label = say.count(len(warnings), "note")
+            with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
+                for warning in warnings:
+                    st.text(warning)
+
+
+def title_of(title: str, axes: Sequence[str] = AXES) -> str:
+    """A run's or job's title with axes in words."""
+    for axis in axes:
+        title = title.replace(axis, words.axis_name(axis))
+    return title
+
+
+def need_run() -> cache.KeptRun:
+    """The chosen run; a page without one ends here, saying what to do."""
+    run = current_run()
+    if run is None:
+        with st.container(border=True):
+            st.subheader("Nothing to show yet", anchor=False)
+            st.markdown("This page reads a finished audit and there is none. Start one in the library.")
+            link("library", "Open the library")
+        st.stop()
+    return run
+
+
+def link(page: str, label: str, **parameters: str) -> None:
+    """A link to another page; silent where a page runs on its own and has no siblings."""
+    with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
+        icon = f":material/{ICONS.get(page, 'article')}:"
+        st.page_link(ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None)
+
+
+def turn_to(page: str) -> None:
+    """Open another page; nothing happens where a page runs on its own."""
+    with contextlib.suppress(st.errors.StreamlitAPIException):
+        st.switch_page(ROOT / "pages" / f"{page}.py")
+
+
+@contextlib.contextmanager
+def boundary() -> Iterator[None]:
+    """Turns every exception into words. Tracebacks go to the log, never to the screen."""
+    try:
+        yield
+    except RequestError as error:
+        for fault in error.faults:
+            st.error(plain(str(fault)), icon=":material/error:")
+    except PruneAuditError as error:
+        st.error(plain(str(error)), icon=":material/error:")
+    except Exception:
+        _log.exception("a page failed")
+        st.error(
+            "This part could not be drawn. Nothing was changed. The details are in the terminal where the app runs.",
+            icon=":material/error:",
+        )
+
+
+def plain(text: str) -> str:
+    """Text that Markdown leaves alone: error messages quote what users typed."""
+    return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text)

@@ -1,0 +1,175 @@
+"""Audits in the background: start, watch, cancel, resume. Long work never runs in the page's own process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from engine.errors import Fault, PruneAuditError, RequestError
+from engine.export import say
+from engine.store.runs import Store, default_root
+from pages.shared import frame, state
+from pages.shared.controls import capital
+
+if TYPE_CHECKING:
+    from engine.audit.jobs import JobState
+
+EVERY = 1.5
+"""Seconds between two looks at the jobs."""
+
+STATUS = {
+    "queued": "Waiting",
+    "running": "Running",
+    "done": "Finished",
+    "failed": "Failed",
+    "cancelled": "Cancelled",
+    "interrupted": "Interrupted",
+}
+_WORK = """
+import json, sys
+from dataclasses import asdict
+from engine.errors import PruneAuditError, RequestError
+try:
+    from engine.audit import jobs
+    from engine.audit.request import AuditRequest, validate
+    from engine.store.runs import Store
+    asked = json.load(sys.stdin)
+    store = Store(asked["store"])
+    if "job_id" in asked:
+        request = jobs.job_request(store, asked["job_id"])
+    else:
+        request = AuditRequest.from_dict(asked["request"])
+    validate(request)
+    print(json.dumps({"job_id": jobs.submit(request, store) if asked.get("start", True) else ""}))
+except RequestError as error:
+    print(json.dumps({"faults": [asdict(fault) for fault in error.faults]}))
+except PruneAuditError as error:
+    print(json.dumps({"error": str(error)}))
+"""
+"""Checking a model imports torch, which would slow every page of the app: so it runs in a process of its own."""
+
+
+def store() -> Store:
+    """Where a user's own audits go."""
+    return Store(default_root())
+
+
+def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
+    """Check the request and hand it to a background process; the job's id.
+
+    RequestError carries every fault: those the form found (`faults`) and those the engine finds.
+    """
+    faults = list(faults)
+    for name in ("prompts", "corpus"):
+        if request.get(name) == "":
+            faults.append(Fault(name, "nothing is chosen.", "Upload a file or name a path."))
+    chosen = {**request, **{name: None for name in ("prompts", "corpus") if request.get(name) == ""}}
+    try:
+        job_id = _ask({"request": chosen, "start": not faults})
+    except RequestError as error:
+        raise RequestError([*faults, *error.faults]) from error
+    if faults:
+        raise RequestError(faults)
+    return job_id
+
+
+def _ask(what: dict[str, Any]) -> str:
+    """Run the work above; the job's id, or what it found wrong."""
+    asked = json.dumps({**what, "store": str(default_root())})
+    command = [sys.executable, "-c", _WORK]
+    ended = subprocess.run(command, input=asked, capture_output=True, text=True, cwd=frame.ROOT, check=False)
+    try:
+        answer = json.loads(ended.stdout.strip().splitlines()[-1])
+    except (IndexError, ValueError) as error:
+        sys.stderr.write(ended.stderr)
+        raise PruneAuditError("The check itself failed. The details are in the terminal where the app runs.") from error
+    if "faults" in answer:
+        raise RequestError([Fault(**fault) for fault in answer["faults"]])
+    if "error" in answer:
+        raise PruneAuditError(answer["error"])
+    return answer["job_id"]
+
+
+@st.fragment(run_every=EVERY)
+def watch() -> None:
+    """All jobs of the user's store, redrawn while they move."""
+    from engine.audit.jobs import list_jobs
+
+    with frame.boundary():
+        found = list_jobs(store())
+        if not found:
+            st.markdown("No job yet. Start one under “New audit”.")
+        for job in found:
+            _draw(job, "list")
+
+
+@st.fragment(run_every=EVERY)
+def one(job_id: str) -> None:
+    """One job, redrawn while it moves."""
+    from engine.audit.jobs import job_state
+
+    with frame.boundary():
+        _draw(job_state(store(), job_id), "one")
+
+
+def _draw(job: JobState, place: str) -> None:
+    with st.container(border=True):
+        top, action = st.columns([5, 2], vertical_alignment="center")
+        with top:
+            st.text(frame.title_of(job.title))
+            st.caption(f"{STATUS.get(job.status, job.status)} · started {job.started[:16].replace('T', ' ')} UTC")
+        with action:
+            _action(job, state.key_of(place, job.job_id))
+        if job.status in ("running", "queued"):
+            share = min(1.0, job.done / job.total) if job.total else 0.0
+            st.progress(share, text=_progress(job))
+        elif job.message:
+            st.text(job.message)
+        for fault in job.faults:
+            st.text(str(fault))
+
+
+def _progress(job: JobState) -> str:
+    """What it is doing, how far, and about how long still."""
+    parts = [capital(job.phase.replace("_", " ")) or "Starting"]
+    if job.what:
+        parts.append(job.what)
+    if job.total:
+        parts.append(f"{job.done:,} of {job.total:,}")
+    if job.eta is not None:
+        parts.append(f"about {duration(job.eta)} left")
+    return frame.plain(", ".join(parts))
+
+
+def duration(seconds: float) -> str:
+    """Time in words: "40 seconds", "3 minutes", "2.5 hours"."""
+    if seconds < 90:
+        return say.count(max(1, round(seconds)), "second")
+    if seconds < 5400:
+        return say.count(round(seconds / 60), "minute")
+    return f"{seconds / 3600:.1f} hours"
+
+
+def _action(job: JobState, key: str) -> None:
+    if job.status in ("running", "queued"):
+        if st.button("Cancel", key=state.key_of("cancel", key), icon=":material/stop:"):
+            _cancel(job.job_id)
+            st.toast("It stops at its next batch. What is finished is kept.")
+    elif job.status == "done" and job.run_id:
+        if st.button("Open", key=state.key_of("done", key), icon=":material/dashboard:"):
+            state.choose_run(job.run_id)
+            frame.turn_to("overview")
+    elif st.button("Resume", key=state.key_of("resume", key), icon=":material/replay:"):
+        _ask({"job_id": job.job_id})
+        st.toast("Resumed: it goes on where it stopped.")
+
+
+def _cancel(job_id: str) -> None:
+    from engine.audit.jobs import cancel
+
+    cancel(store(), job_id)

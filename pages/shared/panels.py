@@ -1,0 +1,157 @@
+"""Draws a Panel: question, chart, answer, then its table and files to take away, then what it cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from engine import words
+from engine.export import say
+from engine.export.panels import base
+from engine.export.panels.base import Choice, Panel
+from engine.export.panels.headline import Headline, Number
+from pages.shared import state
+from pages.shared.cache import Call, KeptRun, memory
+from pages.shared.controls import capital, neighbours
+from pages.shared.safe import escaped
+
+CONFIG = {
+    **base.CONFIG,
+    "scrollZoom": False,
+    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "toImageButtonOptions": {"format": "svg", "scale": 2},
+}
+
+
+def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
+    """Draw one panel; with `selectable`, return the customdata of the clicked point (None when nothing is selected).
+
+    In a container of its own: a panel without a chart must not move the ones below, or the browser draws them anew.
+    """
+    key = key or panel.key
+    with st.container():
+        st.subheader(panel.question, anchor=False)
+        chart = st.container()
+        _say(panel)
+        _take_away(panel, key, "Table and files")
+        with chart:
+            return _chart(panel, key, selectable) if panel.figure is not None else None
+
+
+def draw_folded(panel: Panel, key: str) -> None:
+    """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
+    with st.container():
+        st.subheader(panel.question, anchor=False)
+        _say(panel)
+        _take_away(panel, key, "Chart, table and files", with_chart=True)
+
+
+def _say(panel: Panel) -> None:
+    lines = ((panel.answer, "pa-answer"), (panel.caveat, "pa-caveat"))
+    told = "".join(f'<p class="{name}">{escaped(text)}</p>' for text, name in lines if text)
+    if told:
+        st.html(told)
+
+
+def _chart(panel: Panel, key: str, selectable: bool) -> Any:
+    more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
+    event = st.plotly_chart(
+        panel.figure, width="stretch", theme=None, key=key, config=CONFIG, alt=panel.answer or panel.question, **more
+    )
+    return selected(event) if selectable else None
+
+
+def selected(event: Any) -> Any:
+    """First item of the customdata of the first selected point, None when nothing is selected."""
+    points = (event or {}).get("selection", {}).get("points", [])
+    data = points[0].get("customdata") if points else None
+    if isinstance(data, dict):
+        data = list(data.values())
+    return data[0] if isinstance(data, (list, tuple)) and data else data
+
+
+def fresh(key: str, clicked: Any) -> bool:
+    """Whether this click is a new one: a selection stays in the chart on every later redraw."""
+    if clicked == state.kept(key):
+        return False
+    state.keep(key, clicked)
+    return clicked is not None
+
+
+def _take_away(panel: Panel, key: str, label: str, with_chart: bool = False) -> None:
+    if panel.table is None or panel.table.empty:
+        return
+    with st.expander(label, icon=":material/table_rows:", key=state.key_of("files", key), on_change="rerun") as box:
+        if not box.open:
+            return
+        if with_chart and panel.figure is not None:
+            _chart(panel, key, False)
+        table(panel.table)
+        with st.container(horizontal=True):
+            _files(panel, key)
+
+
+def _files(panel: Panel, key: str) -> None:
+    content, name = panel.table.to_csv(index=False).encode(), f"{panel.key}.csv"
+    st.download_button("Table (CSV)", content, name, "text/csv", key=state.key_of("csv", key), on_click="ignore")
+    if panel.figure is not None:
+        name, key = f"{panel.key}.html", state.key_of("html", key)
+        st.download_button("Chart (HTML)", lambda: _html(panel), name, "text/html", key=key, on_click="ignore")
+
+
+def table(frame: pd.DataFrame, decimals: int | None = None) -> None:
+    """A table; numbers to four digits, or to so many decimals that they align."""
+    form = "%.4g" if decimals is None else f"%.{decimals}f"
+    numeric = frame.select_dtypes("number").columns
+    columns = {
+        name: st.column_config.NumberColumn(format=form)
+        for name in numeric
+        if not pd.api.types.is_integer_dtype(frame[name])
+    }
+    st.dataframe(frame, hide_index=True, width="stretch", column_config=columns, placeholder="")
+
+
+def _html(panel: Panel) -> bytes:
+    from engine.export.figures import figure_html
+
+    return figure_html(panel)
+
+
+def headline(head: Headline) -> None:
+    """The answer in a sentence, what must be known with it, four numbers. One element, however many warnings."""
+    warnings = "".join(f'<p class="pa-warning">{escaped(warning)}</p>' for warning in head.warnings)
+    cards = "".join(_card(number) for number in head.numbers)
+    st.html(
+        f'<p class="pa-lead">{escaped(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
+        f'<p class="pa-caveat">{escaped(head.caveat)}</p>'
+    )
+
+
+_TONE = {"better": "pa-good", "worse": "pa-bad"}
+
+
+def _card(number: Number) -> str:
+    """Name, value, interval, change against the dense model with its verdict in words, not only in colour."""
+    perplexity = number.label == words.METRICS["perplexity"].name
+    interval = say.span(number.low, number.high, perplexity)
+    prefix = "95 % interval " if interval[0].isdigit() or interval[0] == say.MINUS else ""
+    lines = [f'<div class="pa-line">{prefix}{escaped(interval)}</div>']
+    if number.verdict:
+        change = say.signed(number.delta, perplexity)
+        tone = _TONE.get(number.verdict, "")
+        lines.append(f'<div class="pa-line pa-change {tone}">{escaped(change)}: {escaped(number.verdict)}</div>')
+        span = say.span(number.delta_low, number.delta_high, perplexity)
+        lines.append(f'<div class="pa-line">change {escaped(span)}</div>')
+    label = escaped(capital(number.label))
+    return (
+        f'<div class="pa-card" title="{escaped(number.help)}"><div class="pa-label">{label}</div>'
+        f'<div class="pa-value">{escaped(number.text)}</div>{"".join(lines)}</div>'
+    )
+
+
+def look_ahead(run: KeptRun, makes: Sequence[Callable[..., Any]], choice: Choice) -> None:
+    """Prepare what the page will need when the slider moves."""
+    memory().prepare([Call(run, make, (near,)) for near in neighbours(run, choice) for make in makes])

@@ -1,0 +1,46 @@
+"""The only place that shows text which a model wrote or a user brought.
+
+It may be hostile (HTML, Markdown) or hurtful. It is escaped, and generated text reaches the browser only when somebody
+asked for it: until then its place holds crosses of the same length, blurred.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+import streamlit as st
+
+_CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(text: object) -> str:
+    """HTML that prints exactly this text. Control and direction-changing characters become a visible mark."""
+    return html.escape(_CONTROL.sub("\ufffd", str(text)), quote=True).replace("\n", "<br>")
+
+
+def veil(text: str) -> str:
+    """As long as the text, with its spaces, and nothing of it: what stands there until asked."""
+    return re.sub(r"\S", "x", text[:400])
+
+
+def passage(text: str, label: str = "") -> None:
+    """Text a user brought (a prompt, a name), as it is."""
+    st.html(f'<div class="pa-passage">{_tag(label)}<span>{escaped(text)}</span></div>')
+
+
+def generated(text: str, label: str, note: str, shown: bool) -> None:
+    """Text a model wrote, below a label and a note in our own words (for instance a judge's score)."""
+    head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
+    if shown:
+        body = f'<div class="pa-generated">{escaped(text) or "<em>(empty)</em>"}</div>'
+    else:
+        body = (
+            '<div class="pa-generated"><span class="pa-sr">Hidden until asked for.</span>'
+            f'<span class="pa-veil" aria-hidden="true">{escaped(veil(text))}</span></div>'
+        )
+    st.html(f'<div class="pa-passage">{head}{body}</div>')
+
+
+def _tag(label: str) -> str:
+    return f'<span class="pa-tag">{escaped(label)}</span>' if label else ""

@@ -1,0 +1,130 @@
+"""What a session remembers. The only file that names session-state and query-parameter keys.
+
+Widgets bound to the address bar carry their key as the parameter's name, so `?axis=Religion&sparsity=20%25` is a view.
+Streamlit forgets a widget's value when its page is left; `restore` and `keep` carry it to the next page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+RUN = "run"
+RUN_PICKER = "run_picker"
+METHOD = "method"
+AXIS = "axis"
+SPARSITY = "sparsity"
+READING = "reading"
+VARIANT = "variant"
+HEAD = "head"
+CHOICE_STRIP = "choice"
+KIND = "kind"
+SOURCE = "source"
+SPLIT = "split"
+PARETO_CHART = "pareto_chart"
+SUBGROUP = "subgroup"
+ORDER = "order"
+PAGE = "page"
+SHOW_ALL = "show_all_texts"
+COMPARED = "compared"
+PUBLISHED_FILES = "published_files"
+PUBLISHED_FOLDER = "published_folder"
+EXPORT_TEXTS = "export_texts"
+EXPORT_FOLDER = "export_folder"
+MASK = "mask"
+STARTED = "started"
+
+BOUND = "query-params"
+"""Value of a widget's `bind`: the choice is part of the address."""
+
+_LAST_RUN_IN_ADDRESS = "last_run_in_address"
+_LATER = "set_on_the_next_run"
+
+
+def _kept(key: str) -> str:
+    return f"kept_{key}"
+
+
+def keep(key: str, value: Any) -> Any:
+    """Remember `value` beyond the page it was chosen on; returns it."""
+    st.session_state[_kept(key)] = value
+    return value
+
+
+def kept(key: str, default: Any = None) -> Any:
+    return st.session_state.get(_kept(key), default)
+
+
+def restore(key: str, options: Sequence[Any]) -> None:
+    """Give a widget that was not on the last page the value remembered for it, when it is still offered."""
+    if key in st.session_state or key in st.query_params:
+        return
+    remembered = kept(key)
+    if remembered is not None and remembered in options:
+        st.session_state[key] = remembered
+
+
+def wanted_run() -> str | None:
+    """Run id asked for: a changed address wins, then what was chosen before."""
+    in_address = st.query_params.get(RUN)
+    if in_address and in_address != st.session_state.get(_LAST_RUN_IN_ADDRESS):
+        return in_address
+    return kept(RUN)
+
+
+def remember_run(run_id: str) -> None:
+    """Choose the run and put its id into the address, so that the link means the same run tomorrow."""
+    keep(RUN, run_id)
+    st.session_state[_LAST_RUN_IN_ADDRESS] = run_id
+    if st.query_params.get(RUN) != run_id:
+        st.query_params[RUN] = run_id
+
+
+def run_picked() -> None:
+    """Callback of the run picker: what was picked there wins over the address."""
+    keep(RUN, st.session_state[RUN_PICKER])
+    st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
+
+
+def choose_run(run_id: str) -> None:
+    """Choose a run from anywhere; the next script run shows it."""
+    keep(RUN, run_id)
+    st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
+
+
+def form_key(field: str) -> str:
+    """Key of one field of the form for a new audit."""
+    return f"new_{field}"
+
+
+def value_of(key: str, default: Any = None) -> Any:
+    """A widget's value of this session, e.g. a chart selection read before the chart is drawn."""
+    return st.session_state.get(key, default)
+
+
+def put(key: str, value: Any) -> None:
+    """Set a widget's value before it is drawn, or from a callback."""
+    st.session_state[key] = value
+
+
+def put_later(key: str, value: Any) -> None:
+    """Set a widget's value on the next script run, when it may already have been drawn on this one."""
+    st.session_state.setdefault(_LATER, {})[key] = value
+
+
+def settle() -> None:
+    """Apply what `put_later` left. Called once, before anything is drawn."""
+    for key, value in st.session_state.pop(_LATER, {}).items():
+        st.session_state[key] = value
+
+
+def shown_key(text_id: str, row: int) -> str:
+    """Key of the switch that uncovers one example."""
+    return f"show_{row}_{text_id}"
+
+
+def key_of(kind: str, *names: object) -> str:
+    """Key of a button or chart of which there are several, e.g. key_of("open", run_id)."""
+    return "_".join([kind, *map(str, names)])

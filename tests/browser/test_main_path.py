@@ -1,0 +1,104 @@
+"""What a person does: open, choose, move the slider, uncover an example, take the mask. In a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.browser
+RUN = "?run=synthetic-run"
+
+
+def settled(page):
+    page.wait_for_selector("h1")
+    page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+    page.wait_for_timeout(400)
+
+
+def pick(page, label, option):
+    page.get_by_role("combobox", name=label).click()
+    page.get_by_role("option", name=option, exact=True).click()
+    settled(page)
+
+
+def test_a_cold_deep_link_is_framed(page, address):
+    """First of all, so that the server is fresh: app.py has not run yet."""
+    page.goto(f"{address}/head_scores{RUN}")
+    settled(page)
+    assert page.locator("h1").inner_text().startswith("Which heads")
+    names = page.locator('[data-testid="stSidebarNav"] a').all_inner_texts()
+    assert [name.strip().splitlines()[-1] for name in names][:2] == ["Overview", "Head scores"]
+    assert page.locator(".js-plotly-plot").count() >= 3
+
+
+def test_main_path(page, address, tmp_path):
+    page.goto(f"{address}/{RUN}")
+    settled(page)
+    assert page.locator(".pa-card").count() == 4
+    pick(page, "Axis", "Religion")
+    pick(page, "Method", "Bias only")
+    before = page.locator(".pa-lead").inner_text()
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_function("old => document.querySelector('.pa-lead').innerText !== old", arg=before)
+    settled(page)
+    assert "3 of 32 heads" in page.locator(".pa-lead").inner_text()
+    assert "axis=Religion" in page.url
+    assert "method=Bias" in page.url
+    assert re.search(r"sparsity=10", page.url)
+
+    page.get_by_role("link", name="Examples").click()
+    page.wait_for_function("() => document.querySelector('h1').innerText.startsWith('What does the model write')")
+    settled(page)
+    assert "axis=Religion" in page.url, "the choice goes along"
+    veiled = page.locator(".pa-veil").count()
+    assert veiled == 12
+    assert "sea" not in page.locator(".pa-generated").first.inner_text()
+    page.get_by_text("Show", exact=True).first.click()
+    page.wait_for_function("n => document.querySelectorAll('.pa-veil').length === n", arg=veiled - 2)
+
+    page.get_by_role("link", name="Export").click()
+    page.wait_for_function("() => document.querySelector('h1').innerText.startsWith('What can I take')")
+    settled(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download mask").click()
+    waiting.value.save_as(tmp_path / "mask.json")
+    mask = json.loads((tmp_path / "mask.json").read_text())
+    assert len(mask["units"]) == 3
+    assert mask["method"] == "bias_only"
+
+
+def test_a_click_on_a_head_shows_its_numbers(page, address):
+    page.goto(f"{address}/head_scores{RUN}")
+    settled(page)
+    cell = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
+    cell.wait_for()
+    before = page.get_by_role("combobox", name="Head").input_value()
+    page.locator(".js-plotly-plot").first.locator(".nsewdrag").first.click(position={"x": 420, "y": 30})
+    page.wait_for_function(
+        "old => document.querySelector('[aria-label*=\"Head\"][role=combobox]').value !== old", arg=before
+    )
+    assert "head=" in page.url
+
+
+def test_no_page_reaches_outside_or_overflows_a_phone(chromium, address):
+    context = chromium.new_context(viewport={"width": 400, "height": 800})
+    page = context.new_page()
+    outside, errors = [], []
+    page.on("request", lambda request: outside.append(request.url) if _outside(request.url, address) else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for name in ("", "head_scores", "correlations", "pareto", "examples", "compare", "export", "library"):
+        page.goto(f"{address}/{name}{RUN}")
+        settled(page)
+        wide = page.evaluate("() => { const m = document.querySelector('[data-testid=stMain]'); "
+                             "return m.scrollWidth - m.clientWidth }")  # fmt: skip
+        assert wide <= 0, name
+    context.close()
+    assert outside == []
+    assert errors == []
+
+
+def _outside(url, address):
+    return not url.startswith((address, address.replace("http", "ws"), "data:", "blob:"))

@@ -1,0 +1,102 @@
+"""The same checks for every adapter found in the folder; a new one without a tiny model fails here."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+from engine.errors import RequestError
+from engine.models.adapters import adapter_for, adapters, known_types
+from engine.models.adapters.base import Adapter
+from engine.surgery.mask import gated
+from tests.tiny import TINY, tiny_model
+
+# Tensors of one head: q, k, v, o weights and the q, k, v biases where the family has them.
+TENSORS = {"gpt2": 7, "gpt_neo": 4, "gptj": 4, "llama_grouped": 4, "llama": 7}
+
+
+def test_every_adapter_has_a_tiny_model():
+    missing = {kind for found in adapters() for kind in found.model_types} - {kind for kind, _ in TINY.values()}
+    assert not missing, f"add a tiny model to tests/tiny.py for {sorted(missing)}"
+    assert {"gpt2", "gpt_neo", "gptj", "llama"} <= set(known_types())
+
+
+def test_adapters_are_final_and_claim_a_type_once():
+    kinds = [kind for found in adapters() for kind in found.model_types]
+    assert len(kinds) == len(set(kinds))
+    assert all(getattr(type(found), "__final__", False) for found in adapters())
+    assert inspect.isabstract(Adapter)
+
+
+def test_an_unknown_architecture_names_the_known_ones():
+    with pytest.raises(RequestError, match="'bert' is not known. Known: gpt2, gpt_neo, gptj, llama"):
+        adapter_for("bert")
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_shape(name):
+    lm = tiny_model(name)
+    assert (lm.n_layers, lm.n_heads, lm.n_positions, lm.vocab_size) == (3, 4, 64, 48)
+    assert lm.adapter.head_dim(lm.model) == lm.adapter.head_dim(lm.model.config) == 8
+    assert lm.adapter.n_layers(lm.model) == lm.adapter.n_layers(lm.model.config) == 3
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_heads_lie_side_by_side_in_the_projections_input(name):
+    lm, seen = tiny_model(name), []
+    projection = lm.adapter.output_projection(lm.model, 1)
+    handle = projection.register_forward_pre_hook(lambda module, args: seen.append(args[0].shape))
+    lm.model(torch.tensor([[5, 9, 7]]))
+    handle.remove()
+    assert seen == [(1, 3, 4 * 8)]
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_head_tensors_are_the_heads_own_weights(name):
+    """Scaling o of one head by g is gating that head by g."""
+    lm = tiny_model(name)
+    tensors = lm.adapter.head_tensors(lm.model, 1, 2)
+    assert len(tensors) == TENSORS[name]
+    assert sorted(tensor.numel() for tensor in tensors) == sorted([8 * 32] * 4 + [8] * (TENSORS[name] - 4))
+    tokens, gates = torch.tensor([[5, 9, 7, 22]]), torch.ones(3, 4)
+    gates[1, 2] = 0.25
+    with gated(lm, gates):
+        wanted = lm.model(tokens).logits
+    tensors[-1].mul_(0.25)  # a view of the model's own memory
+    assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_v_tensors_belong_to_the_head(name):
+    """With v zero (weight and bias) a head outputs nothing, as with its gate at 0. A shared v silences all sharers."""
+    lm = tiny_model(name)
+    tensors = lm.adapter.head_tensors(lm.model, 1, 2)
+    gates = torch.ones(3, 4)
+    gates[1, [2, 3] if name == "llama_grouped" else 2] = 0
+    tokens = torch.tensor([[5, 9, 7, 22]])
+    with gated(lm, gates):
+        wanted = lm.model(tokens).logits
+    values = {4: [2], 7: [4, 5] if name == "llama" else [2, 5]}[len(tensors)]
+    for place in values:
+        tensors[place].zero_()
+    assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_attention_implementation_equals_eager(name):
+    """Left-padded batch; sdpa where the family has it."""
+    lm = tiny_model(name)
+    wanted_kind = "sdpa" if name in ("gpt2", "llama", "llama_grouped") else "eager"
+    assert lm.model.config._attn_implementation == wanted_kind
+    ids = torch.tensor([[2, 2, 5, 9, 7], [8, 8, 30, 12, 6]])
+    mask = torch.tensor([[0, 0, 1, 1, 1], [1, 1, 1, 1, 1]])
+    batch = {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(-1) - 1).clamp(min=0)}
+    fast = lm.model(**batch).logits
+    lm.model.set_attn_implementation("eager")
+    slow = lm.model(**batch).logits
+    assert torch.isfinite(fast).all()
+    assert torch.allclose(fast[mask.bool()], slow[mask.bool()], atol=1e-5)
+    alone = lm.model(torch.tensor([[5, 9, 7]])).logits
+    assert torch.allclose(fast[0, 2:], alone[0], atol=1e-5)
