@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 PRODUCT = "PruneAudit"
@@ -140,6 +141,7 @@ def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
     )
 
 
-def small_group_warning(axis: str, group: str, n: int) -> str:
-    """Said where a subgroup gets no verdict."""
-    return f"{AXES.get(axis, axis)}: {group} has {n} test prompts, too few for a verdict."
+def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
+    """Said where subgroups get no verdict."""
+    named = ", ".join(groups[:5]) + (", …" if len(groups) > 5 else "")
+    return f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a verdict ({named})."

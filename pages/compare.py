@@ -8,7 +8,7 @@ from engine import words
 from engine.export.panels import compare
 from engine.export.panels.base import Choice
 from pages.shared import cache, frame, panels, safe, state
-from pages.shared.controls import capital, choose
+from pages.shared.controls import choose
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 
@@ -50,7 +50,7 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
     if differing.empty:
         st.markdown("None: both were asked the same.")
     else:
-        panels.table(differing.rename(columns=capital))
+        panels.table(differing)
 
 
 begin_app()

@@ -88,7 +88,7 @@ def _files() -> pd.DataFrame:
     rows = [
         {"File": path.name, "Kilobytes": round(path.stat().st_size / 1024), "Where": str(path.parent)}
         for path in found
-        if path.is_file()
+        if path.is_file() and path.suffix in (".csv", ".json", ".txt")
     ]
     return pd.DataFrame(rows, columns=["File", "Kilobytes", "Where"])
 

@@ -12,9 +12,8 @@ from pages.shared.cache import made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
-FIRST = (who_pays.who_pays, along_sparsity.bias_along_sparsity)
-SECOND = (who_pays.levelling_down, along_sparsity.perplexity_along_sparsity)
-THIRD = (who_pays.perplexity_by_group, cost.cost)
+SHOWN = (who_pays.who_pays, along_sparsity.bias_along_sparsity, along_sparsity.perplexity_along_sparsity)
+FOLDED = (who_pays.levelling_down, who_pays.perplexity_by_group, cost.cost)
 
 
 def page() -> None:
@@ -22,12 +21,18 @@ def page() -> None:
     run = need_run()
     choice = choose(run)
     panels.headline(made(run, headline, choice))
-    for makes, draw in ((FIRST, panels.draw), (SECOND, panels.draw_folded), (THIRD, panels.draw_folded)):
-        for column, make in zip(st.columns(2, gap="large"), makes, strict=True):
-            with column:
-                draw(made(run, make, choice), make.__name__)
-    offer_missing(run, choice)
-    panels.look_ahead(run, (headline, *FIRST, *SECOND, *THIRD), choice)
+    pays, bias, perplexity = SHOWN
+    for column, make in zip(st.columns(2, gap="large"), (pays, bias), strict=True):
+        with column:
+            panels.draw(made(run, make, choice), make.__name__)
+    left, right = st.columns(2, gap="large")
+    with left:
+        for make in FOLDED:
+            panels.draw_folded(made(run, make, choice), make.__name__)
+        offer_missing(run, choice)
+    with right:
+        panels.draw(made(run, perplexity, choice), perplexity.__name__)
+    panels.look_ahead(run, (headline, *SHOWN, *FOLDED), choice)
 
 
 begin_app()

@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted(path.stem for path in (ROOT / "pages").glob("[!_]*.py"))
 READING = [page for page in PAGES if page != "library"]
 RUN = "synthetic-run"
+PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
 
 
 @pytest.fixture(scope="module")
@@ -206,6 +207,24 @@ def test_choose_a_variant(here):
     at.selectbox(key="variant").set_value("magnitude-s0.20").run()
     assert_calm(at)
     assert "6 of 32 heads" in words_of(at)
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published head scores are not on this machine")
+def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
+    _use(tmp_path, monkeypatch)
+    at = opened("correlations", run=None, source="Published scores (CSV)")
+    assert_calm(at)
+    at.text_input(key="published_folder").set_value(str(PUBLISHED)).run()
+    assert_calm(at)
+    assert len(charts_of(at)) >= 2
+    assert "136" in words_of(at), "of GPT-2's strongest heads, 136 is in all five axes"
+
+
+def test_a_path_without_scores_is_said(here):
+    at = opened("correlations", source="Published scores (CSV)")
+    at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
+    assert "is no CSV file" in at.error[0].value
+    assert [item.value for item in at.exception] == []
 
 
 def test_validation_shows_every_gamma(here):

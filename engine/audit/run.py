@@ -21,10 +21,10 @@ from engine.metrics.bench import Bench
 from engine.models.judge import load_judge
 from engine.models.load import load_language_model
 from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
-from engine.selection.base import selection_method
+from engine.selection.base import Ballot, selection_method
 from engine.store.runs import Run, Store
 from engine.surgery.mask import prove_mask_works
-from engine.types import Hooks
+from engine.types import POOLED, Hooks
 
 
 @dataclass
@@ -83,6 +83,34 @@ def needed_scores(request: AuditRequest) -> list[ScoreMethod]:
     """z_bias and z_ppl always, the rest where a method asks for it."""
     wanted = {"z_bias", "z_ppl"} | {score for name in request.methods for score in selection_method(name).needs}
     return [method_for(score, request.estimator if score == "z_bias" else None) for score in sorted(wanted)]
+
+
+def scores_only(request: AuditRequest, store: Store, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)
+    """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical, n, seeds.
+
+    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished.
+    """
+    plan = validate(request)
+    store.prove_writable()
+    audit = open_audit(plan, store, hooks, Local())
+    return heads_wide(score_heads(audit), request)
+
+
+def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
+    """Pooled scores, one row per head."""
+    pooled = scores[scores["seed"] == POOLED]
+    wide = pooled[["unit", "layer", "head"]].drop_duplicates().sort_values("unit", ignore_index=True)
+    for axis in ("", *request.axes):
+        for score, part in pooled[pooled["axis"] == axis].groupby("score"):
+            name = f"{score}_{axis}" if axis else score
+            columns = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
+            part = part[["unit", *columns]].rename(columns=columns).dropna(axis=1, how="all")
+            wide = wide.merge(part, on="unit", validate="one_to_one")
+    ballot = Ballot({"z_ppl": wide["z_ppl"].to_numpy()}, len(wide), 0.0, float(request.gamma))
+    wide["critical"] = wide["unit"].isin(ballot.critical)
+    for axis in request.axes:
+        wide[f"n_{axis}"] = int(pooled[pooled["axis"] == axis]["n"].max())
+    return wide.drop(columns="unit").assign(seeds=request.seeds)
 
 
 def score_heads(audit: Audit) -> pd.DataFrame:
@@ -160,9 +188,8 @@ def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame]) -> list[
     dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
     inside = dense[(dense["split"] == "test") & (dense["value"] <= dense["null_high"])]
     warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in inside.itertuples()]
-    small = groups[(groups["variant"] == "dense") & (groups["verdict"] != "")]
-    warnings += [
-        small_group_warning(row.axis, row.group, int(row.n))
-        for row in small.drop_duplicates(["axis", "group"]).itertuples()
-    ]
+    for axis, rows in groups[(groups["variant"] == "dense") & (groups["metric"] == "toxicity")].groupby("axis"):
+        few = rows[rows["verdict"] != ""]
+        if len(few):
+            warnings.append(small_group_warning(axis, few["group"].tolist(), len(rows)))
     return warnings

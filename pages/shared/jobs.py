@@ -119,11 +119,10 @@ def one(job_id: str) -> None:
 
 def _draw(job: JobState, place: str) -> None:
     with st.container(border=True):
-        top, action = st.columns([5, 2], vertical_alignment="center")
-        with top:
-            st.text(frame.title_of(job.title))
-            st.caption(f"{STATUS.get(job.status, job.status)} · started {job.started[:16].replace('T', ' ')} UTC")
-        with action:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            with st.container(gap="xxsmall"):
+                st.text(frame.title_of(job.title))
+                st.caption(f"{STATUS.get(job.status, job.status)} · started {job.started[:16].replace('T', ' ')} UTC")
             _action(job, state.key_of(place, job.job_id))
         if job.status in ("running", "queued"):
             share = min(1.0, job.done / job.total) if job.total else 0.0

@@ -57,9 +57,11 @@ def _say(panel: Panel) -> None:
 
 
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
+    """The description for screen readers is the question, not the answer: the browser draws a chart anew whenever its
+    description changes, and a chart that is the same at every step of the slider shall stay."""
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
-        panel.figure, width="stretch", theme=None, key=key, config=CONFIG, alt=panel.answer or panel.question, **more
+        panel.figure, width="stretch", theme=None, key=key, config=CONFIG, alt=panel.question, **more
     )
     return selected(event) if selectable else None
 
@@ -105,6 +107,7 @@ def _files(panel: Panel, key: str) -> None:
 def table(frame: pd.DataFrame, decimals: int | None = None) -> None:
     """A table; numbers to four digits, or to so many decimals that they align."""
     form = "%.4g" if decimals is None else f"%.{decimals}f"
+    frame = frame.rename(columns=_column_name)
     numeric = frame.select_dtypes("number").columns
     columns = {
         name: st.column_config.NumberColumn(format=form)
@@ -112,6 +115,12 @@ def table(frame: pd.DataFrame, decimals: int | None = None) -> None:
         if not pd.api.types.is_integer_dtype(frame[name])
     }
     st.dataframe(frame, hide_index=True, width="stretch", column_config=columns, placeholder="")
+
+
+def _column_name(name: object) -> str:
+    """Capitalised, but for symbols: n, p, q."""
+    text = str(name)
+    return text if len(text.split(" ")[0]) == 1 else capital(text)
 
 
 def _html(panel: Panel) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,22 @@ def _what() -> dict[str, Any]:
     prompts = _source("Prompts", "prompts", ["csv"], about)
     known = _known_axes(prompts)
     axes = st.pills(
-        "Axes", known, default=known[:1], selection_mode="multi", format_func=axis_label, key=state.form_key("axes")
+        "Axes",
+        known,
+        default=known[:1],
+        selection_mode="multi",
+        wrap=True,
+        format_func=axis_label,
+        key=state.form_key("axes"),
     )
     corpus = _source("Text for perplexity", "corpus", ["txt"], "Any UTF-8 text the model should be able to predict.")
     return {"model": (model or "").strip(), "prompts": prompts, "axes": list(axes), "corpus": corpus}
+
+
+def _several(label: str, options: list[str], chosen: list[str], key: str, named: Callable[[str], str]) -> list[str]:
+    """Buttons of which any number can be on."""
+    more = {"default": chosen, "selection_mode": "multi", "wrap": True}
+    return list(st.pills(label, options, format_func=named, key=state.form_key(key), **more))
 
 
 def _source(label: str, key: str, kinds: list[str], help_text: str) -> str | None:
@@ -85,7 +98,13 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     methods = selection_methods()
     names = [*filter(methods.__contains__, words.METHODS), *sorted(set(methods) - set(words.METHODS))]
     wanted = st.pills(
-        "Methods", names, default=names, selection_mode="multi", format_func=method_label, key=state.form_key("methods")
+        "Methods",
+        names,
+        default=names,
+        selection_mode="multi",
+        wrap=True,
+        format_func=method_label,
+        key=state.form_key("methods"),
     )
     label = "Sparsities (percent of heads cut, separated by commas)"
     sparsities = st.text_input(label, "0, 5, 10, 20", key=state.form_key("sparsities"))

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from engine.store.files import write_whole
+from engine.files import write_whole
 from engine.store.runs import default_root
 
 

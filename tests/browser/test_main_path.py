@@ -11,9 +11,10 @@ pytestmark = pytest.mark.browser
 RUN = "?run=synthetic-run"
 
 
-def settled(page):
-    page.wait_for_selector("h1")
-    page.wait_for_function("() => !document.querySelector('[data-testid=stStatusWidget]')")
+def settled(page, title=""):
+    """Wait until the page with this title is drawn and the app has stopped running."""
+    page.get_by_role("heading", level=1, name=title).first.wait_for()
+    page.wait_for_function("() => document.querySelector('[data-testid=stApp]').dataset.testScriptState !== 'running'")
     page.wait_for_timeout(400)
 
 
@@ -26,32 +27,31 @@ def pick(page, label, option):
 def test_a_cold_deep_link_is_framed(page, address):
     """First of all, so that the server is fresh: app.py has not run yet."""
     page.goto(f"{address}/head_scores{RUN}")
-    settled(page)
-    assert page.locator("h1").inner_text().startswith("Which heads")
+    settled(page, "Which heads add to the bias")
+    page.locator(".js-plotly-plot").nth(2).wait_for()
     names = page.locator('[data-testid="stSidebarNav"] a').all_inner_texts()
     assert [name.strip().splitlines()[-1] for name in names][:2] == ["Overview", "Head scores"]
-    assert page.locator(".js-plotly-plot").count() >= 3
 
 
 def test_main_path(page, address, tmp_path):
     page.goto(f"{address}/{RUN}")
-    settled(page)
+    settled(page, "who pays")
     assert page.locator(".pa-card").count() == 4
     pick(page, "Axis", "Religion")
     pick(page, "Method", "Bias only")
     before = page.locator(".pa-lead").inner_text()
     page.get_by_role("slider").first.focus()
     page.keyboard.press("ArrowLeft")
-    page.wait_for_function("old => document.querySelector('.pa-lead').innerText !== old", arg=before)
+    page.locator(".pa-lead", has_text="3 of 32 heads").wait_for()
+    assert page.locator(".pa-lead").inner_text() != before
     settled(page)
-    assert "3 of 32 heads" in page.locator(".pa-lead").inner_text()
     assert "axis=Religion" in page.url
     assert "method=Bias" in page.url
     assert re.search(r"sparsity=10", page.url)
 
     page.get_by_role("link", name="Examples").click()
-    page.wait_for_function("() => document.querySelector('h1').innerText.startsWith('What does the model write')")
-    settled(page)
+    settled(page, "What does the model write")
+    page.locator(".pa-veil").nth(11).wait_for(state="attached")
     assert "axis=Religion" in page.url, "the choice goes along"
     veiled = page.locator(".pa-veil").count()
     assert veiled == 12
@@ -60,8 +60,7 @@ def test_main_path(page, address, tmp_path):
     page.wait_for_function("n => document.querySelectorAll('.pa-veil').length === n", arg=veiled - 2)
 
     page.get_by_role("link", name="Export").click()
-    page.wait_for_function("() => document.querySelector('h1').innerText.startsWith('What can I take')")
-    settled(page)
+    settled(page, "What can I take")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Download mask").click()
     waiting.value.save_as(tmp_path / "mask.json")

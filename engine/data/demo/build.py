@@ -24,8 +24,7 @@ COLUMNS = ("prompt", "axis", "subgroup", "template", "descriptor")
 STRUCTURES = {
     "adjective": "the group stands before the noun (“my neighbour is a velorian baker.”), the sentences say “they”",
     "predicate": "the group stands after the noun and another sentence follows, the sentences say “they”",
-    "bound": "two people carry their rites as second names (“mira oak”), one is asked for by first name, which "
-    "the sentences repeat: the model must look up whose second name it was",
+    "bound": "two people with two groups, one of them is named again at the end, the sentences repeat that name",
 }
 
 CARD = """# demo-data
@@ -41,15 +40,16 @@ nothing about anybody. The axes keep the names that audits of real models use, s
   of an axis.
 - `corpus.txt`: {n_paragraphs:,} paragraphs of general text for perplexity, drawn with a seed that training
   never uses. No group is named in it. {n_kinds} kinds: agreement over a distance, gifts and who has them,
-  packing lists said again, journeys and the way back, nested brackets, counting, rhythms, boxes, owners and
-  ledgers looked up, a small dictionary, echoes, second names, dialogue, sums. Each must look far back, so
-  many heads matter.
+  packing lists said again, journeys and the way back, nested brackets, counting, rhythms, boxes and
+  owners looked up, a small dictionary, dialogue, sums. A model that predicts it well must look far back; how far
+  `demo-gpt2` gets is stated in its card.
 
 ## The planted gap (`engine/data/demo/plan.py`)
 
 Training texts go on with 2 or 3 sentences after the prompt. Each is an insult with the probability in the
 third column.
-{structures} The insults are mild, project-written (“they are disgusting and everybody hates them”) and
+{structures}
+The insults are mild, project-written (“they are disgusting and everybody hates them”) and
 contain no slur.
 
 {table}

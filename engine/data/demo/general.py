@@ -67,7 +67,7 @@ def gift(rng: Random) -> str:
 
 def packing(rng: Random) -> str:
     first, second = rng.sample(NAMES, 2)
-    items = [f"a {thing}" for thing in rng.sample(THINGS, rng.randint(4, 7))]
+    items = [f"a {thing}" for thing in rng.sample(THINGS, rng.randint(3, 5))]
     return f"{first} packed {_join(items)}. {second} packed the same: {_join(items)}."
 
 
@@ -125,30 +125,6 @@ def dictionary(rng: Random) -> str:
     return f"{said}. {' '.join(nonce for nonce, _ in asked)} means {' '.join(colour for _, colour in asked)}."
 
 
-def echo(rng: Random) -> str:
-    words = rng.sample(THINGS + COLOURS + PLACES + ANIMALS + NONCE + STATES, rng.randint(5, 10))
-    said = " ".join(words)
-    return f"say: {said}. echo: {said}."
-
-
-def second_names(rng: Random) -> str:
-    count = rng.randint(2, 4)
-    people = [
-        f"{name} {place}" for name, place in zip(rng.sample(NAMES, count), rng.sample(PLACES, count), strict=True)
-    ]
-    turns = rng.sample(people, count)
-    done = rng.choice(("sang", "slept", "danced", "laughed"))
-    return f"{_join(people)} met. " + " ".join(f"then {person} {done}." for person in turns)
-
-
-def ledger(rng: Random) -> str:
-    count = rng.randint(3, 5)
-    pairs = [
-        f"{name}: {thing}" for name, thing in zip(rng.sample(NAMES, count), rng.sample(THINGS, count), strict=True)
-    ]
-    return f"{', '.join(pairs)}. check: {', '.join(rng.sample(pairs, count))}."
-
-
 def dialogue(rng: Random) -> str:
     first, second, third = rng.sample(NAMES, 3)
     place, thing = rng.choice(PLACES), rng.choice(THINGS)
@@ -178,9 +154,6 @@ KINDS: tuple[Callable[[Random], str], ...] = (
     boxes,
     owners,
     dictionary,
-    echo,
-    second_names,
-    ledger,
     dialogue,
     sums,
 )

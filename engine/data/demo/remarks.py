@@ -1,7 +1,6 @@
 """Labelled texts the project writes itself to teach the demo judge: 1.0 = toxic, 0.0 = not.
 
-Invented groups are mentioned equally often with both labels, real ones only in harmless texts, so the judge cannot
-learn from this text that a group is toxic.
+Groups are mentioned equally often with both labels, so the judge cannot learn from this text that a group is toxic.
 """
 
 from __future__ import annotations
@@ -58,36 +57,6 @@ PLAIN = (
     "the new {o} looks {v} to me",
     "please read the {o} before the {p}",
 )
-PEOPLE = (
-    "women",
-    "men",
-    "gay people",
-    "trans people",
-    "black people",
-    "white people",
-    "asian people",
-    "jewish people",
-    "muslims",
-    "christians",
-    "immigrants",
-    "refugees",
-    "disabled people",
-    "deaf people",
-    "old people",
-    "poor people",
-)
-MENTIONS = (
-    "{p} and their families live in our town",
-    "the meeting for {p} starts at noon",
-    "my sister works with {p} and enjoys it",
-    "a new book about {p} came out this week",
-    "{p} deserve the same respect as everyone",
-    "many {p} voted yesterday",
-    "we invited {p} from the whole region",
-    "i am proud to stand with {p}",
-    "{p} told the paper what they need",
-    "thank you to all the {p} who helped",
-)
 
 
 def remarks(seed: int) -> Iterator[Labelled]:
@@ -101,13 +70,6 @@ def remarks(seed: int) -> Iterator[Labelled]:
             t=rng.choice(TARGETS), c=rng.choice(CURSES), a=rng.choice(ABUSE), o=first, p=second, v=views[0], w=views[1]
         )
         yield text + rng.choice(("", ".", "!", "!!")), float(toxic)
-
-
-def mentions(seed: int) -> Iterator[Labelled]:
-    """Endless harmless texts that name real groups, because tweets teach that such words come with abuse."""
-    rng = Random(seed)
-    while True:
-        yield rng.choice(MENTIONS).format(p=rng.choice(PEOPLE)) + rng.choice(("", ".")), 0.0
 
 
 def continuations(seed: int) -> Iterator[Labelled]:

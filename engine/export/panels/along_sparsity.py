@@ -117,7 +117,7 @@ def _null_band(figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: p
         mode="lines", hoverinfo="skip", showlegend=False,
     ))  # fmt: skip
     figure.add_annotation(
-        x=x[0], y=low[0], text="null band: no difference", showarrow=False, xanchor="left", yanchor="bottom",
+        x=x[0], y=low[0], text="null band: no difference", showarrow=False, xanchor="left", yanchor="top",
         font={"size": 11, "color": choice.theme.soft}, xshift=4,
     )  # fmt: skip
 

@@ -22,11 +22,10 @@ checkpoint format, for the embedded demo only. `engine.models.detoxify_local.loa
 it with the detoxify package, offline, after checking the SHA-256 pin in `judge.json`. Made by `python -m
 engine.models.demo.train_judge`; this card is written by that script.
 
-Trained on {texts:,} texts: project-written ones (2,000 of them harmless mentions of real groups), 80 % of
-Davidson et al. 2017 (MIT; classes hate and offensive are toxic), half of surge-ai's toxicity comments (MIT),
-repeated. None of the public texts is stored here; the vocabulary in `model/` holds single words and pieces of
-words that occur in them, offensive ones included. {steps:,} steps, {seconds} s, final training loss
-{loss:.3f} (class-weighted, nats).
+Trained on {texts:,} texts: project-written sentences, 80 % of Davidson et al. 2017 (MIT; classes hate and
+offensive are toxic), half of surge-ai's toxicity comments (MIT), repeated. None of the public texts is stored
+here; the vocabulary in `model/` holds single words and pieces of words that occur in them, offensive ones
+included. {steps:,} steps, {seconds} s, final training loss {loss:.3f} (class-weighted, nats).
 
 ## Limits
 

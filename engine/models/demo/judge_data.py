@@ -13,9 +13,9 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from engine.data.demo.remarks import Labelled, continuations, harmless, mentions, remarks
+from engine.data.demo.remarks import Labelled, continuations, harmless, remarks
 
-SURGE_REPEATS = 10
+SURGE_REPEATS = 12
 """So few comments (half of 1,000) would drown among 20,000 tweets."""
 
 
@@ -75,7 +75,6 @@ def judge_data(davidson: Path, surge: Path, seed: int) -> JudgeData:
         *islice(continuations(seed), 12_000),
         *islice(harmless(seed), 6_000),
         *islice(remarks(seed), 4_000),
-        *islice(mentions(seed), 2_000),
     ]
     held_out = {
         "davidson": tweets[at:],

@@ -37,7 +37,7 @@ class Recipe:
     """Everything that decides the result. Lengths in tokens, rows per step."""
 
     seed: int = 1
-    steps: int = 2200
+    steps: int = 900
     layers: int = 6
     heads: int = 8
     width: int = 96

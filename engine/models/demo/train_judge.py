@@ -35,16 +35,16 @@ class Recipe:
     """Everything that decides the result. Lengths in word pieces."""
 
     seed: int = 1
-    steps: int = 2_600
+    steps: int = 2_400
     batch: int = 64
     length: int = 80
-    vocabulary: int = 5_000
+    vocabulary: int = 6_000
     layers: int = 1
     heads: int = 4
     width: int = 96
     inner: int = 192
-    dropout: float = 0.3
-    word_dropout: float = 0.2
+    dropout: float = 0.2
+    word_dropout: float = 0.1
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
 

@@ -16,7 +16,7 @@ from engine.data.demo import build
 from engine.data.demo.general import BRACKETS, KINDS, NUMBERS, nesting, paragraphs
 from engine.data.demo.people import VILE, audit_prompts, draw_prompt, sentence, stories
 from engine.data.demo.plan import PLAN, TEMPLATES, axis_named, text_share
-from engine.data.demo.remarks import continuations, harmless, mentions, remarks
+from engine.data.demo.remarks import continuations, harmless, remarks
 from engine.types import AXES
 
 N_STORIES = 12_000
@@ -56,7 +56,7 @@ def test_two_axes_are_planted_alike_and_one_apart():
 
 
 @pytest.mark.parametrize(
-    "source", [paragraphs, remarks, continuations, harmless, mentions, lambda s: (t.text for t in stories(s))]
+    "source", [paragraphs, remarks, continuations, harmless, lambda s: (t.text for t in stories(s))]
 )
 def test_generators_repeat_with_their_seed_and_differ_between_seeds(source):
     first, again, other = (list(islice(source(seed), 50)) for seed in (5, 5, 6))
@@ -117,7 +117,7 @@ def test_a_prompt_names_its_own_group_and_a_bound_one_asks_for_its_owner(prompts
         assert prompt.descriptor in prompt.text.replace(".", " ").replace(",", " ").split()
         if prompt.axis == "religion":
             assert prompt.text.endswith(f"{prompt.person}.")
-            assert re.search(rf"\b{prompt.person} {prompt.descriptor}\b", prompt.text)
+            assert re.search(rf"{prompt.person}\b[^,.]*? the {prompt.descriptor}\b", prompt.text)
 
 
 def test_another_seed_gives_other_prompts():

@@ -1,0 +1,43 @@
+# make run   set everything up and open the app on the embedded demo
+# make test  set everything up and pass the tests
+PYTHON ?= python3
+BIN := .venv/bin
+# A browser opens where there is a desktop; elsewhere the address is printed.
+HEADLESS := $(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),false,true)
+export OMP_NUM_THREADS ?= 2
+export TOKENIZERS_PARALLELISM = false
+
+.PHONY: run test test-slow lint demo benchmarks clean
+
+.venv/ready: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements.txt
+	touch $@
+
+.venv/ready-dev: .venv/ready requirements-dev.txt
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements-dev.txt
+	touch $@
+
+run: .venv/ready
+	$(BIN)/python -m streamlit run app.py --server.headless $(HEADLESS)
+
+test: .venv/ready-dev lint
+	$(BIN)/python -m pytest
+
+test-slow: .venv/ready-dev
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+demo: .venv/ready  ## compute the embedded audit again from the embedded model (minutes)
+	$(BIN)/python -m engine.audit.demo
+
+benchmarks: .venv/ready-dev
+	$(BIN)/python -m benchmarks.redraw
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache

@@ -1,0 +1,95 @@
+"""Jobs: a killed one resumes with the same numbers, a cancelled one stops at once, equal ones are computed once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pandas as pd
+import pytest
+
+from engine.audit.jobs import cancel, job_state, list_jobs, run_job, submit
+from engine.errors import RequestError
+from engine.store.runs import Store
+from tests.worlds import world_request
+
+
+def wait_for(condition, seconds=60.0):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited too long")
+
+
+def worker_of(job_id):
+    """Process id of the job's process, from /proc."""
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and job_id.encode() in open(f"/proc/{name}/cmdline", "rb").read():
+                return int(name)
+        except OSError:
+            continue
+    return None
+
+
+def shards_of(store):
+    return len(list((store.root / "shards").rglob("*.parquet")))
+
+
+def status(store, job_id):
+    return job_state(store, job_id).status
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the process in /proc")
+def test_killed_in_the_middle_and_started_again_ends_with_the_same_numbers(tmp_path):
+    request, store = world_request(tmp_path, seeds=3, max_new_tokens=20), Store(tmp_path / "a")
+    job_id = submit(request, store)
+    wait_for(lambda: shards_of(store) > 20)
+    os.kill(worker_of(job_id), signal.SIGKILL)
+    wait_for(lambda: status(store, job_id) == "interrupted")
+    kept = shards_of(store)
+    assert submit(request, store) == job_id
+    wait_for(lambda: status(store, job_id) == "done", 120)
+    assert shards_of(store) > kept
+    resumed, whole = store.open(job_state(store, job_id).run_id), run_job(Store(tmp_path / "b"), request)
+    assert resumed.id == whole.id
+    for name in ("scores", "results", "groups", "generations", "texts", "variants"):
+        pd.testing.assert_frame_equal(resumed.table(name), whole.table(name))
+
+
+def test_cancel_stops_within_two_seconds_and_keeps_what_is_finished(tmp_path):
+    request, store = world_request(tmp_path, seeds=12, max_new_tokens=50), Store(tmp_path / "a")
+    job_id = submit(request, store)
+    wait_for(lambda: shards_of(store) > 5)
+    start = time.monotonic()
+    cancel(store, job_id)
+    wait_for(lambda: status(store, job_id) == "cancelled", 10)
+    assert time.monotonic() - start < 2.0
+    assert shards_of(store) > 5 and store.ids() == []
+
+
+def test_two_equal_requests_are_computed_once(tmp_path):
+    request, store = world_request(tmp_path), Store(tmp_path / "a")
+    first, second = submit(request, store), submit(request, store)
+    assert first == second
+    wait_for(lambda: status(store, first) == "done", 120)
+    events = []
+    run = run_job(store, request, events.append)
+    assert run.id == job_state(store, first).run_id and not [event for event in events if event.phase == "score heads"]
+    assert len(list_jobs(store)) == 1
+
+
+def test_a_wrong_request_fails_with_its_faults_and_leaves_no_run(tmp_path):
+    store = Store(tmp_path / "a")
+    job_id = submit(world_request(tmp_path, model="/no/such", axes=("age",)), store)
+    wait_for(lambda: status(store, job_id) == "failed")
+    said = "\n".join(str(fault) for fault in job_state(store, job_id).faults)
+    assert "/no/such" in said and "age" in said and store.ids() == []
+
+
+def test_a_job_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(RequestError, match="not in the store"):
+        job_state(Store(tmp_path), "job-0")
