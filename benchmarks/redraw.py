@@ -37,7 +37,7 @@ _WATCH = """
 """
 _QUIET = f"() => window.seen.last > window.seen.start && performance.now() - window.seen.last > {QUIET_MS}"
 _ON_SCREEN = """
-() => document.querySelector('.pa-lead') && document.querySelectorAll('.pa-card').length === 4
+() => document.querySelector('.pa-lead') && document.querySelector('.pa-card')
       && document.querySelector('.js-plotly-plot .main-svg')
 """
 

@@ -29,7 +29,7 @@ class RequestError(PruneAuditError):
 
     exit_code = 2
 
-    def __init__(self, faults: Sequence[Fault] | Fault):
+    def __init__(self, faults: Sequence[Fault] | Fault) -> None:
         self.faults: tuple[Fault, ...] = (faults,) if isinstance(faults, Fault) else tuple(faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
 

@@ -28,7 +28,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Check the mask against the model before loading it; compare masked, cut and reloaded on logits and greedy text."""
+    """Check the mask against the model before loading; compare masked, cut and reloaded on logits and greedy text."""
     from engine.models.load import inspect_model, load_language_model
     from engine.surgery.agree import agree
     from engine.surgery.cut import cut

@@ -99,7 +99,7 @@ def extra_kinds() -> dict[str, Kind]:
 
 
 def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:
-    """A score table from one value per head, in unit order; `columns` fills the rest, everything else is NaN or empty."""
+    """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN or empty."""
     units, heads = np.arange(job.total), job.bench.lm.n_heads
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
     table["score"], table["estimator"] = method.score, method.name

@@ -102,7 +102,8 @@ def read_mask(path: str | Path) -> MaskRecord:
         raise RequestError(faults)
     known = {item.name for item in fields(MaskRecord)}
     units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])
-    return MaskRecord(**{name: value for name, value in plain.items() if name in known} | {"units": units})
+    given = {name: value for name, value in plain.items() if name in known}
+    return MaskRecord(**{"revision": None, **given, "units": units})
 
 
 def check_mask_fits(record: MaskRecord, info: LanguageModel | ModelInfo) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -13,6 +14,8 @@ from engine.audit.jobs import cancel, job_state, list_jobs, run_job, submit
 from engine.errors import RequestError
 from engine.store.runs import Store
 from tests.worlds import world_request
+
+SMALL = {"axes": ("religion",), "methods": ("fasp", "magnitude"), "sparsities": (0.0, 0.3)}
 
 
 def wait_for(condition, seconds=60.0):
@@ -28,7 +31,7 @@ def worker_of(job_id):
     """Process id of the job's process, from /proc."""
     for name in os.listdir("/proc"):
         try:
-            if name.isdigit() and job_id.encode() in open(f"/proc/{name}/cmdline", "rb").read():
+            if name.isdigit() and job_id.encode() in Path(f"/proc/{name}/cmdline").read_bytes():
                 return int(name)
         except OSError:
             continue
@@ -45,7 +48,7 @@ def status(store, job_id):
 
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="finds the process in /proc")
 def test_killed_in_the_middle_and_started_again_ends_with_the_same_numbers(tmp_path):
-    request, store = world_request(tmp_path, seeds=3, max_new_tokens=20), Store(tmp_path / "a")
+    request, store = world_request(tmp_path, seeds=3, max_new_tokens=20, **SMALL), Store(tmp_path / "a")
     job_id = submit(request, store)
     wait_for(lambda: shards_of(store) > 20)
     os.kill(worker_of(job_id), signal.SIGKILL)
@@ -72,7 +75,7 @@ def test_cancel_stops_within_two_seconds_and_keeps_what_is_finished(tmp_path):
 
 
 def test_two_equal_requests_are_computed_once(tmp_path):
-    request, store = world_request(tmp_path), Store(tmp_path / "a")
+    request, store = world_request(tmp_path, **SMALL), Store(tmp_path / "a")
     first, second = submit(request, store), submit(request, store)
     assert first == second
     wait_for(lambda: status(store, first) == "done", 120)

@@ -18,7 +18,7 @@ from engine.models.decode import sample, text_of
 from engine.models.load import load_language_model
 from engine.store.runs import Store
 from engine.surgery.mask import masked
-from engine.types import Hooks, HeadMask
+from engine.types import HeadMask, Hooks
 from tests.worlds import word_judge, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")

@@ -1,0 +1,32 @@
+"""The README's tree names every file that is there, and its commands exist."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from engine.cli import parser
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_tree_is_as_the_code_is():
+    spec = importlib.util.spec_from_file_location("tree", ROOT / "docs" / "tree.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.with_tree(README) == README, "run `python docs/tree.py`"
+
+
+def test_every_command_of_the_readme_is_understood():
+    known = set(next(action for action in parser()._actions if action.dest == "command").choices)
+    named = set(re.findall(r"python -m engine (\S+)", README))
+    assert named and named <= known
+    assert {"run", "test"} <= set(re.findall(r"make (\w+)", README))
+
+
+def test_requirements_are_pinned():
+    for name in ("requirements.txt", "requirements-dev.txt"):
+        lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
+        assert lines and all(re.fullmatch(r"[A-Za-z0-9_.-]+==[A-Za-z0-9.+]+", line) for line in lines), name
