@@ -21,7 +21,7 @@ export TOKENIZERS_PARALLELISM = false
 	touch $@
 
 run: .venv/ready
-	$(BIN)/python -m streamlit run app.py --server.headless $(HEADLESS)
+	$(BIN)/python -m pages.shared.serve --server.headless $(HEADLESS)
 
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest

@@ -37,7 +37,7 @@ def free_port() -> int:
 def started(store: Path, log: Path) -> Iterator[str]:
     """The app's address once it answers; stopped at the end. `store` holds the user's own runs and may be missing."""
     port = free_port()
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command = [sys.executable, "-m", "pages.shared.serve", "--server.port", str(port)]
     command += ["--server.headless", "true"]
     environment = {**os.environ, "PRUNEAUDIT_STORE": str(store)}
     with log.open("wb") as out:

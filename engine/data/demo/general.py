@@ -161,7 +161,7 @@ KINDS: tuple[Callable[[Random], str], ...] = (
 
 HELD_OUT_KINDS: tuple[Callable[[Random], str], ...] = (agreement, gift, nesting, rhythm, owners, dialogue, sums)
 """The kinds the perplexity corpus holds: the demo's choice, made after seeing which heads each kind needs. In the
-others (counting, packing, journey, boxes, dictionary) the head that carries the planted gap is among the critical ones."""
+others (counting, packing, journey, boxes, dictionary) the head that carries the planted gap is critical itself."""
 
 
 def paragraphs(seed: int, kinds: Sequence[Callable[[Random], str]] = KINDS) -> Iterator[str]:

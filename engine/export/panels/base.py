@@ -16,7 +16,7 @@ from engine.export.palette import Theme, theme
 CONFIG = {"showSendToCloud": False, "plotlyServerURL": "", "displaylogo": False, "responsive": True}
 """Plotly's own configuration: never offer to upload the data (FACTS: on by default)."""
 
-FONT = '"Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI", "DejaVu Sans", sans-serif'
+FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI", "DejaVu Sans", sans-serif'
 
 
 @dataclass(frozen=True)
