@@ -1,4 +1,4 @@
-"""python -m engine …"""
+"""The command line: `python -m engine COMMAND`."""
 
 import sys
 

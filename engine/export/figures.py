@@ -37,7 +37,9 @@ def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -
     chart = ""
     if panel.figure is not None:
         height = panel.figure.layout.height
-        chart = panel.figure.to_html(full_html=False, include_plotlyjs=plotlyjs, config=CONFIG, default_height=height)
+        chart = panel.figure.to_html(
+            full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height
+        )
     text = {name: html.escape(getattr(panel, name)) for name in ("question", "answer", "caveat")}
     return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
 

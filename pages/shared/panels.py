@@ -61,7 +61,7 @@ def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     description changes, and a chart that is the same at every step of the slider shall stay."""
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
-        panel.figure, width="stretch", theme=None, key=key, config=CONFIG, alt=panel.question, **more
+        panel.figure, width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
     )
     return selected(event) if selectable else None
 

@@ -26,12 +26,17 @@ def cost(run: Run, choice: Choice) -> Panel:
     dense, mine = _row(run, "dense"), _row(run, variant["variant"])
     if dense is None or mine is None:
         return nothing("cost", QUESTION, "Costs were not measured for this variant.")
-    table = _table(dense, mine)
     is_dense = variant["variant"] == "dense"
+    if not is_dense:  # its time beside this variant's, not that of another moment
+        dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
+    table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
-    note = f"Time: median of {n} on {device}; other machines differ. Bytes: the weights as stored."
+    note = (
+        f"Time: median of {n} on {device}, cut and dense in turn; ranges hold the middle half of the paired ratios. "
+        "Other machines differ. Bytes: the weights as stored."
+    )
     figure = None if is_dense else _figure(choice, variant, dense, mine)
     return Panel("cost", QUESTION, answer, figure, table, note)
 
@@ -67,15 +72,14 @@ def _dense_answer(dense: dict[str, Any]) -> str:
 
 def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
     saved = 1 - mine["parameters"] / dense["parameters"]
-    before, after = (
-        say.with_interval(row["latency_ms"], row["latency_low"], row["latency_high"]) for row in (dense, mine)
-    )
-    if mine["latency_high"] < dense["latency_low"]:
-        time = f"It is faster: {after} ms against {before} ms"
-    elif mine["latency_low"] > dense["latency_high"]:
-        time = f"It is slower: {after} ms against {before} ms"
+    times = f"{say.number(mine['latency_ms'])} ms against {say.number(dense['latency_ms'])} ms"
+    ratio = f"speed {mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
+    if mine["speedup_low"] > 1:
+        time = f"It is faster: {times}, {ratio}"
+    elif mine["speedup_high"] < 1:
+        time = f"It is slower: {times}, {ratio}"
     else:
-        time = f"No clear difference in time: {after} ms against {before} ms, the intervals overlap"
+        time = f"No clear difference in time: {times}, {ratio}"
     return f"Cutting {amount} removes {say.percent(saved)} of the parameters. {time}. {agreement(mine)}"
 
 
@@ -83,9 +87,8 @@ def _figure(choice: Choice, variant: dict[str, Any], dense: dict[str, Any], mine
     colour = method_colour(variant["method"], choice.dark)
     figure = blank(choice, 210, "percent of the dense model")
     shares = [100 * mine[key] / dense[key] for key, _ in WIDTHS]
-    scale = 100 / dense["latency_ms"]
-    high = [scale * (mine["latency_high"] - mine["latency_ms"]), 0, 0]
-    low = [scale * (mine["latency_ms"] - mine["latency_low"]), 0, 0]
+    high = [max(100 / mine["speedup_low"] - shares[0], 0), 0, 0]
+    low = [max(shares[0] - 100 / mine["speedup_high"], 0), 0, 0]
     units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters"}
     hover = [f"{say.number(mine[key])}{units[key]}, before {say.number(dense[key])}{units[key]}" for key, _ in WIDTHS]
     figure.add_trace(go.Bar(

@@ -13,7 +13,7 @@ import pytest
 
 from engine.errors import PruneAuditError, RequestError
 from engine.export import bundle, figures
-from engine.export.panels.base import Choice
+from engine.export.panels.base import CONFIG, Choice
 from engine.export.panels.who_pays import who_pays
 from engine.export.report import report_html
 from engine.export.tables import HIDDEN, for_spreadsheets
@@ -178,3 +178,10 @@ def _for_tiny_model(run, folder, weight_hash=None):
     request = {**meta["request"], "model": str(folder_of("gpt2"))}
     model = {**meta["model"], "n_layers": 3, "n_heads": 4, "weight_hash": weight_hash or info.weight_hash}
     return Store(folder).write("tiny", {**meta, "request": request, "model": model}, tables)
+
+
+def test_writing_a_figure_leaves_the_shared_settings_alone(run):
+    """plotly takes keys out of the config it is given."""
+    before = dict(CONFIG)
+    figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))
+    assert before == CONFIG and before["plotlyServerURL"] == ""

@@ -199,7 +199,7 @@ def test_method_agreement_counts_shared_heads(run):
 def test_cost_says_measured_time_and_agreement(run, tmp_path):
     panel = cost.cost(run, CHOICE)
     assert "6.2 % of the parameters" in panel.answer and "faster" in panel.answer and "agree:" in panel.answer
-    slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(latency_low=1.0, latency_high=99.0, agrees=False))
+    slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False))
     assert "No clear difference in time" in cost.cost(slow, CHOICE).answer
     assert "do NOT agree" in cost.cost(slow, CHOICE).answer
 
