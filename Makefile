@@ -23,6 +23,8 @@ export TOKENIZERS_PARALLELISM = false
 run: .venv/ready
 	$(BIN)/python -m pages.shared.serve --server.headless $(HEADLESS)
 
+# One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
+test test-slow: export OMP_NUM_THREADS = 1
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest
 

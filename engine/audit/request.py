@@ -10,6 +10,7 @@ from typing import Any
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
+from engine.files import sha256_of
 from engine.metrics.bench import Settings
 from engine.selection.base import selection_methods
 from engine.selection.gamma import candidates
@@ -119,7 +120,8 @@ class Plan:
     def run_id(self) -> str:
         """Digest of the request, the weights, the data and the judge: equal requests are one run."""
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
-        data = [self.model.weight_hash, self.prompts.digest, self.corpus.digest, self.judge.digest]
+        beside = [sha256_of(path) for path in sorted(self.model.folder.glob("*.json"))]  # configuration, tokenizer
+        data = [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
         return digest_of([CODE, request, data])[:16]
 
 

@@ -20,9 +20,11 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is found."""
     from engine.audit.jobs import run_job
+    from engine.audit.request import validate
     from engine.audit.summary import summary_of, summary_text
 
     request = request_of(args)
+    validate(request)  # before a job is written: a wrong request leaves nothing behind
     found = run_job(store_of(args), request, Ticker())
     if sys.stderr.isatty():
         print(file=sys.stderr)
