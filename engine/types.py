@@ -147,6 +147,29 @@ class Setting:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
+    def allows(self, value: Any) -> bool:
+        """Whether a value is of this kind and in range."""
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind == "choice":
+            return value in self.choices
+        kinds = (int,) if self.kind == "integer" else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds):
+            return False
+        least, most = self.minimum, self.maximum
+        return (least is None or value >= least) and (most is None or value <= most)
+
+    def allowed(self) -> str:
+        """What it allows, in words."""
+        if self.kind == "choice":
+            return f"one of {', '.join(self.choices)}"
+        if self.kind == "flag":
+            return "true or false"
+        least = "" if self.minimum is None else f" from {self.minimum:g}"
+        return f"{'a whole number' if self.kind == 'integer' else 'a number'}{least}" + (
+            "" if self.maximum is None else f" to {self.maximum:g}"
+        )
+
 
 @dataclass(frozen=True)
 class Event:

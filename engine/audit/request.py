@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from engine.files import sha256_of
 from engine.metrics.bench import Settings
 from engine.selection.base import selection_methods
 from engine.selection.gamma import candidates
-from engine.types import READINGS, SPANS, Corpus, Decoding, PromptSet, Window, digest_of
+from engine.types import READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window, digest_of
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
@@ -45,6 +45,8 @@ class AuditRequest:
         "random_noncritical",
     )
     estimator: str = "generate"
+    estimator_settings: dict[str, Any] = field(default_factory=dict)
+    perplexity_estimator: str = "exact"
     gamma: float | str = 0.3
     sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
     seeds: int = 3
@@ -83,7 +85,7 @@ class AuditRequest:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> AuditRequest:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        known = {field.name for field in fields(cls)}
+        known = {item.name for item in fields(cls)}
         faults = [unknown("request", name, known) for name in value if name not in known]
         faults += [
             Fault("request", f"{name} is missing.", "Name it.") for name in ("model", "axes") if name not in value
@@ -231,6 +233,24 @@ def _number_faults(request: AuditRequest) -> list[Fault]:
 
 
 def _estimator_faults(request: AuditRequest) -> list[Fault]:
-    from engine.scores.base import estimators
+    from engine.scores.base import estimators, method_for
 
-    return [] if request.estimator in estimators() else [unknown("estimator", request.estimator, estimators())]
+    faults = [
+        unknown("estimator", name, estimators(score))
+        for score, name in (("z_bias", request.estimator), ("z_ppl", request.perplexity_estimator))
+        if name not in estimators(score)
+    ]
+    if not faults:
+        faults = setting_faults(method_for("z_bias", request.estimator).settings, request.estimator_settings)
+    return faults
+
+
+def setting_faults(declared: Sequence[Setting], given: Mapping[str, Any]) -> list[Fault]:
+    """Settings that are unknown, of the wrong kind or out of range."""
+    known = {setting.name: setting for setting in declared}
+    faults = [unknown("estimator setting", name, known) for name in given if name not in known]
+    for name, value in given.items():
+        setting = known.get(name)
+        if setting is not None and not setting.allows(value):
+            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give {setting.allowed()}."))
+    return faults

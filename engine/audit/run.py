@@ -17,7 +17,7 @@ from engine.audit.provenance import provenance
 from engine.audit.request import SEARCH, AuditRequest, Plan, validate
 from engine.audit.search import search_gammas, search_shards
 from engine.audit.variants import Variant, all_variants, variant_table, with_gamma
-from engine.metrics.bench import Bench
+from engine.metrics.bench import Bench, Shard
 from engine.models.judge import load_judge
 from engine.models.load import load_language_model
 from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
@@ -75,14 +75,23 @@ def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Au
     judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
     bench = Bench(lm, judge, plan.prompts, plan.corpus, request.settings(), store.shards, hooks, extra=extra_kinds())
     progress.spent["load"] = time.monotonic() - start
-    job = ScoreJob(bench, request.axes, request.seed_list, request.reading)
+    job = ScoreJob(
+        bench,
+        request.axes,
+        request.seed_list,
+        request.reading,
+        options=request.estimator_settings,
+        gammas=request.gammas,
+        sparsities=request.sparsities,
+    )
     return Audit(plan, bench, job, progress, executor)
 
 
 def needed_scores(request: AuditRequest) -> list[ScoreMethod]:
     """z_bias and z_ppl always, the rest where a method asks for it."""
     wanted = {"z_bias", "z_ppl"} | {score for name in request.methods for score in selection_method(name).needs}
-    return [method_for(score, request.estimator if score == "z_bias" else None) for score in sorted(wanted)]
+    chosen = {"z_bias": request.estimator, "z_ppl": request.perplexity_estimator}
+    return [method_for(score, chosen.get(score)) for score in sorted(wanted)]
 
 
 def scores_only(request: AuditRequest, store: Store, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)
@@ -117,10 +126,18 @@ def score_heads(audit: Audit) -> pd.DataFrame:
     """All head scores, from validation prompts and validation text only."""
     tables = []
     for method in needed_scores(audit.request):
-        audit.executor.run(audit.bench, "score heads", method.shards(audit.job), audit.progress)
+        finish(audit, method)
         audit.progress.say("score heads", method.score)
         tables.append(method.table(audit.job))
     return pd.concat(tables, ignore_index=True)
+
+
+def finish(audit: Audit, method: ScoreMethod) -> None:
+    """Compute what the method asks for until it asks for nothing new."""
+    done: set[Shard] = set()
+    while wanted := [shard for shard in method.shards(audit.job) if shard not in done]:
+        audit.executor.run(audit.bench, "score heads", wanted, audit.progress)
+        done |= set(wanted)
 
 
 def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], dict[str, float]]:

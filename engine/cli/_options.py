@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from engine.audit.request import SEARCH, AuditRequest
 from engine.errors import Fault, RequestError
@@ -40,6 +43,8 @@ def request_options(parser: argparse.ArgumentParser) -> None:
     add("--corpus", metavar="FILE", help="UTF-8 text for perplexity (default: the demo's)")
     add("--method", action="append", metavar="METHOD", help="may be given several times (default: all)")
     add("--estimator", default=default.estimator, help="how z_bias is estimated")
+    add("--set", action="append", metavar="NAME=VALUE", help="a setting of the estimator; may be given several times")
+    add("--perplexity-estimator", default=default.perplexity_estimator, help="how z_ppl is estimated")
     add("--gamma", default="0.3", help='share of heads protected for perplexity, or "search"')
     add("--sparsity", default="0,0.05,0.1,0.2", help="shares of heads to cut, comma-separated")
     add("--seeds", type=int, default=default.seeds, help="how many decoding seeds")
@@ -68,6 +73,7 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
     faults: list[Fault] = []
     sparsities = _numbers("sparsity", args.sparsity, faults)
     gamma = args.gamma if args.gamma == SEARCH else (_numbers("gamma", args.gamma, faults) or (0.0,))[0]
+    settings = _settings(args.set or (), faults)
     if faults:
         raise RequestError(faults)
     methods = {"methods": tuple(dict.fromkeys(args.method))} if args.method else {}
@@ -77,6 +83,8 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
         prompts=_absolute(args.prompts),
         corpus=_absolute(args.corpus),
         estimator=args.estimator,
+        estimator_settings=settings,
+        perplexity_estimator=args.perplexity_estimator,
         gamma=gamma,
         sparsities=sparsities,
         seeds=args.seeds,
@@ -113,6 +121,21 @@ def _numbers(name: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
     except ValueError:
         faults.append(Fault(name, f"{text!r} is not a list of numbers.", "Write for example 0.05,0.1,0.2."))
         return ()
+
+
+def _settings(given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+    """["ess=0.3"] -> {"ess": 0.3}; values are read as JSON, else taken as text."""
+    found: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not (name and equals):
+            faults.append(Fault("--set", f"{item!r} is no NAME=VALUE.", "Write for example ess=0.3."))
+            continue
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
 
 
 class Ticker:

@@ -10,15 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from engine.discover import concrete_classes
-from engine.models.judge import Judge
-from engine.models.load import LanguageModel
 from engine.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
+
+if TYPE_CHECKING:  # these load torch; stating what to measure must not
+    from engine.models.judge import Judge
+    from engine.models.load import LanguageModel
 
 
 @dataclass(frozen=True, order=True)
@@ -128,7 +130,7 @@ class Bench:
     @cached_property
     def tokens(self) -> dict[str, list[int]]:
         """The corpus as token ids: its first part for validation, the rest for test."""
-        from engine.metrics.perplexity import corpus_tokens
+        from engine.metrics.nll import corpus_tokens
 
         tokens = corpus_tokens(self.lm, self.corpus.text)[: self.settings.max_corpus_tokens]
         at = int(len(tokens) * self.settings.validation_share)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,7 @@ from engine.metrics.bench import Bench, Kind, Shard
 from engine.types import POOLED, Setting
 
 COLUMNS = [
-    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n", "note",
+    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n", "ess", "note",
 ]  # fmt: skip
 VALIDATION = "validation"
 """Scores never see a test prompt."""
@@ -31,6 +32,12 @@ class ScoreJob:
     seeds: tuple[int, ...]
     reading: str = "group_means"
     n_boot: int = 1000
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Declared settings of the estimator that were set; `ScoreMethod.option` fills in the rest."""
+    gammas: tuple[float, ...] = (0.3,)
+    """Shares of heads that may be protected, and ..."""
+    sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
+    """... shares that may be cut: what an adaptive estimator must get right."""
 
     @property
     def total(self) -> int:
@@ -43,7 +50,8 @@ class ScoreJob:
 class ScoreMethod(ABC):
     """One way to give every head a number. Final subclasses live one per file in engine/scores/methods.
 
-    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume.
+    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume. Neither loads
+    torch when imported: what measures is a Kind (engine/scores/kinds, engine/metrics/kinds).
     """
 
     name: str
@@ -51,16 +59,19 @@ class ScoreMethod(ABC):
     score: str
     """Which number it gives; the column `score`."""
     settings: tuple[Setting, ...] = ()
-    kinds: tuple[type[Kind], ...] = ()
-    """Measurements of its own, besides those of engine.metrics.kinds."""
 
     def compatible(self, job: ScoreJob) -> str:
         """Why it cannot score this model and data; "" when it can."""
         return ""
 
+    def option(self, job: ScoreJob, name: str) -> Any:
+        """A declared setting: as asked, else its default."""
+        return job.options.get(name, {setting.name: setting.default for setting in self.settings}[name])
+
     @abstractmethod
     def shards(self, job: ScoreJob) -> list[Shard]:
-        """Every measurement it needs."""
+        """Every measurement it needs, as far as finished ones show. Asked again until it names nothing new, so a
+        method may look at what is finished (`job.bench.keeper`) and ask for more; equal results, equal answers."""
 
     @abstractmethod
     def table(self, job: ScoreJob) -> pd.DataFrame:
@@ -68,23 +79,23 @@ class ScoreMethod(ABC):
 
 
 @cache
-def score_methods() -> Mapping[str, ScoreMethod]:
-    """Every method there is, by name."""
+def score_methods() -> tuple[ScoreMethod, ...]:
+    """Every method there is. Names are unique per score: `gradient` estimates two of them."""
     import engine.scores.methods as package
 
-    return {method.name: method() for method in concrete_classes(package, ScoreMethod)}
+    return tuple(method() for method in concrete_classes(package, ScoreMethod))
 
 
-def estimators() -> tuple[str, ...]:
-    """Names of the ways to estimate z_bias."""
-    return tuple(name for name, method in score_methods().items() if method.score == "z_bias")
+def estimators(score: str = "z_bias") -> tuple[str, ...]:
+    """Names of the ways to estimate a score."""
+    return tuple(method.name for method in score_methods() if method.score == score)
 
 
 def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
     """The method that gives a score; `estimator` chooses where there are several. Unknown names raise RequestError."""
-    found = [method for method in score_methods().values() if method.score == score]
+    found = [method for method in score_methods() if method.score == score]
     if not found:
-        raise RequestError(unknown("score", score, {method.score for method in score_methods().values()}))
+        raise RequestError(unknown("score", score, {method.score for method in score_methods()}))
     if len(found) == 1 and estimator is None:
         return found[0]
     chosen = [method for method in found if method.name == estimator]
@@ -94,8 +105,10 @@ def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
 
 
 def extra_kinds() -> dict[str, Kind]:
-    """The measurements that score methods bring with them, by name."""
-    return {kind.name: kind() for method in score_methods().values() for kind in method.kinds}
+    """The measurements that score methods bring with them, by name. Loads torch."""
+    import engine.scores.kinds as package
+
+    return {kind.name: kind() for kind in concrete_classes(package, Kind)}
 
 
 def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:
@@ -104,7 +117,17 @@ def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **co
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
     table["score"], table["estimator"] = method.score, method.name
     table["value"] = np.asarray(values, dtype=float)
-    empty = {"axis": "", "seed": POOLED, "low": np.nan, "high": np.nan, "p": np.nan, "q": np.nan, "n": 0, "note": ""}
+    empty = {
+        "axis": "",
+        "seed": POOLED,
+        "low": np.nan,
+        "high": np.nan,
+        "p": np.nan,
+        "q": np.nan,
+        "n": 0,
+        "ess": np.nan,
+        "note": "",
+    }
     for name, default in empty.items():
         table[name] = columns.get(name, default)
     return table[COLUMNS]

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.metrics.bench import Bench, Kind, Shard
-from engine.metrics.perplexity import prompt_nll
+from engine.metrics.nll import prompt_nll
 from engine.surgery.mask import masked
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pandas as pd
 
 from engine.metrics.bench import Bench, Kind, Shard
-from engine.metrics.perplexity import spans_of, window_nll
+from engine.metrics.nll import window_nll
+from engine.metrics.perplexity import spans_of
 from engine.surgery.mask import masked
 
 

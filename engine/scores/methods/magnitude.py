@@ -2,34 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import pandas as pd
-import torch
 
-from engine.metrics.bench import Bench, Kind, Shard
+from engine.metrics.bench import Shard
 from engine.scores.base import ScoreJob, ScoreMethod, score_rows
-
-
-class Norms(Kind):
-    """Columns: value, one row per head in unit order."""
-
-    name = "magnitude"
-
-    def parts(self, bench: Bench, shard: Shard) -> dict[str, Any]:
-        return {}
-
-    def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        lm = bench.lm
-        values = [
-            float(
-                torch.sqrt(sum(part.double().pow(2).sum() for part in lm.adapter.head_tensors(lm.model, layer, head)))
-            )
-            for layer in range(lm.n_layers)
-            for head in range(lm.n_heads)
-        ]
-        return [pd.DataFrame({"value": values}) for _ in shards]
 
 
 class Magnitude(ScoreMethod):
@@ -37,7 +13,6 @@ class Magnitude(ScoreMethod):
 
     name = "magnitude"
     score = "magnitude"
-    kinds = (Norms,)
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [Shard("magnitude")]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine.metrics.perplexity import perplexity, prompt_nll, spans_of, window_nll
+from engine.metrics.nll import prompt_nll, window_nll
+from engine.metrics.perplexity import perplexity, spans_of
 from engine.types import Window
 from tests.tiny import text, tiny_model
 
