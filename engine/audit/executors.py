@@ -10,14 +10,6 @@ from engine.audit.progress import Progress
 from engine.metrics.bench import Bench, Shard
 
 
-def bundles_of(shards: Sequence[Shard]) -> list[list[Shard]]:
-    """Shards that belong together: same kind, same mask. One bundle is one unit of work and of resuming."""
-    bundles: dict[tuple[str, tuple[int, ...]], list[Shard]] = {}
-    for shard in dict.fromkeys(shards):
-        bundles.setdefault((shard.kind, shard.cut), []).append(shard)
-    return list(bundles.values())
-
-
 class Executor(ABC):
     """Computes shards and leaves the tables in the bench's keeper."""
 
@@ -30,7 +22,7 @@ class Local(Executor):
     """One bundle after the other, in this process."""
 
     def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
-        bundles = [bundle for bundle in bundles_of(shards)]
+        bundles = bench.bundles(shards)
         sizes = [sum(bench.kind(shard.kind).size(bench, shard) for shard in bundle) for bundle in bundles]
         progress.expect(sum(sizes))
         for bundle, size in zip(bundles, sizes, strict=True):

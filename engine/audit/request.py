@@ -241,7 +241,9 @@ def _estimator_faults(request: AuditRequest) -> list[Fault]:
         if name not in estimators(score)
     ]
     if not faults:
-        faults = setting_faults(method_for("z_bias", request.estimator).settings, request.estimator_settings)
+        method = method_for("z_bias", request.estimator)
+        faults = setting_faults(method.settings, request.estimator_settings)
+        faults += method.faults(request.settings().decoding)
     return faults
 
 

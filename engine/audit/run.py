@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -36,6 +36,8 @@ class Audit:
     job: ScoreJob
     progress: Progress
     executor: Executor
+    scoring: dict[str, Any] = field(default_factory=dict)
+    """What each score method decided and spent."""
 
     @property
     def request(self) -> AuditRequest:
@@ -88,10 +90,11 @@ def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Au
 
 
 def needed_scores(request: AuditRequest) -> list[ScoreMethod]:
-    """z_bias and z_ppl always, the rest where a method asks for it."""
+    """z_bias and z_ppl always, the rest where a method asks for it; z_bias last, for it may build on the others."""
     wanted = {"z_bias", "z_ppl"} | {score for name in request.methods for score in selection_method(name).needs}
     chosen = {"z_bias": request.estimator, "z_ppl": request.perplexity_estimator}
-    return [method_for(score, chosen.get(score)) for score in sorted(wanted)]
+    ordered = sorted(wanted, key=lambda score: (score == "z_bias", score))
+    return [method_for(score, chosen.get(score)) for score in ordered]
 
 
 def scores_only(request: AuditRequest, store: Store, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)
@@ -128,7 +131,11 @@ def score_heads(audit: Audit) -> pd.DataFrame:
     for method in needed_scores(audit.request):
         finish(audit, method)
         audit.progress.say("score heads", method.score)
-        tables.append(method.table(audit.job))
+        table = method.table(audit.job)
+        tables.append(table)
+        known = {method.score: table["value"].to_numpy()} if (table["axis"] == "").all() else {}
+        audit.job = replace(audit.job, known={**audit.job.known, **known})
+        audit.scoring |= {method.score: report} if (report := method.report(audit.job)) else {}
     return pd.concat(tables, ignore_index=True)
 
 
@@ -191,6 +198,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         },
         "judge": {"name": bench.judge.info.name, "hash": bench.judge.info.digest, "note": bench.judge.info.note},
         "gamma": gammas,
+        "scoring": audit.scoring,
         "provenance": provenance(bench),
         "warnings": warnings_of(request, tables),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},

@@ -1,13 +1,14 @@
 """The bench: one model, its prompts, text and judge, and every measurement of a mask on them.
 
 A measurement is asked for as a `Shard` (plain data, so it can travel to another machine) and answered as a table. All
-shards of one mask are computed together, which is what makes batches full; each is stored on its own.
+shards of one mask (or of whatever `Kind.together` names) are computed in one go, which is what makes batches full;
+each is stored on its own.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -81,9 +82,13 @@ class Kind(ABC):
     def parts(self, bench: Bench, shard: Shard) -> dict[str, Any]:
         """What the numbers depend on besides model weights, device and mask; JSON-able."""
 
+    def together(self, bench: Bench, shard: Shard) -> Hashable:
+        """Shards of this kind for which this is equal are computed in one go. By default those of one mask."""
+        return shard.cut
+
     @abstractmethod
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        """The tables of `shards`, which all have the same mask, in their order."""
+        """The tables of `shards`, which belong `together`, in their order."""
 
     def size(self, bench: Bench, shard: Shard) -> float:
         """How much work a shard is, in sampled continuations; for progress only."""
@@ -154,19 +159,26 @@ class Bench:
         model = [self.lm.weight_hash, self.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
 
+    def kept(self, shard: Shard) -> bool:
+        """Whether a shard is finished."""
+        return self.keeper.get(self.key(shard)) is not None
+
     def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        """The tables of `shards`, in order: kept ones as they are, missing ones computed mask by mask and kept."""
+        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept."""
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
-        missing: dict[tuple[str, tuple[int, ...]], list[Shard]] = {}
-        for shard, table in found.items():
-            if table is None:
-                missing.setdefault((shard.kind, shard.cut), []).append(shard)
-        for (name, _), group in missing.items():
-            for shard, table in zip(group, self.kind(name).compute(self, group), strict=True):
+        for group in self.bundles([shard for shard, table in found.items() if table is None]):
+            for shard, table in zip(group, self.kind(group[0].kind).compute(self, group), strict=True):
                 self.keeper.put(keys[shard], table)
                 found[shard] = table
         return [found[shard] for shard in shards]
+
+    def bundles(self, shards: Sequence[Shard]) -> list[list[Shard]]:
+        """Shards that are computed in one go. One bundle is one unit of work and of resuming."""
+        found: dict[tuple[str, Hashable], list[Shard]] = {}
+        for shard in dict.fromkeys(shards):
+            found.setdefault((shard.kind, self.kind(shard.kind).together(self, shard)), []).append(shard)
+        return list(found.values())
 
     def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
         """What the judge reads, by scored span."""

@@ -21,6 +21,8 @@ from engine.seeds import rng
 MIN_TEMPLATES = 5
 """With fewer templates they count as fixed: resampling three of them says little about other templates."""
 MIN_WINDOWS = 5
+COLUMNS = 64
+"""Columns evaluated at once: bounds the memory of many heads."""
 MIN_FINITE = 0.8
 """Share of replicates that must be defined before an interval is given."""
 
@@ -157,6 +159,42 @@ class BiasBootstrap:
         value, replicates = self._evaluate(self.toxicities(table), reading)
         dense, dense_replicates = self._memo(reading)
         return difference_of(value - dense, self._where_defined(replicates - dense_replicates), len(self.prompts))
+
+    def matrix(self, prompt_ids: Sequence[str], values: np.ndarray) -> np.ndarray:
+        """Columns of values per text, (texts, columns), as means per prompt in this object's order."""
+        places = self.prompts.get_indexer(pd.Index(prompt_ids))
+        if (places < 0).any():
+            raise PruneAuditError("The texts belong to other prompts, so they cannot be paired.")
+        total = np.zeros((len(self.prompts), values.shape[1]))
+        np.add.at(total, places, values)
+        return total / self._rows[:, None]
+
+    def levels(self, values: np.ndarray, reading: str = "group_means") -> tuple[np.ndarray, np.ndarray]:
+        """Bias of many columns at once: values (prompts, columns) -> (columns,) and replicates (n_boot, columns)."""
+        if reading == "paired_prompts":
+            found = [self._evaluate(column, reading) for column in values.T]
+            return np.array([level for level, _ in found]), np.stack([draws for _, draws in found], axis=1)
+        spans = [slice(*ends) for ends in zip(self._starts[:-1], self._starts[1:], strict=True)]
+        weighted = self._rows[:, None] * values
+        total = np.stack([weighted[span].sum(axis=0) for span in spans], axis=-1)
+        count = np.array([self._rows[span].sum() for span in spans])
+        totals = np.stack([self._weights[:, span] @ weighted[span] for span in spans], axis=-1)
+        counts = np.stack([self._weights[:, span] @ self._rows[span] for span in spans], axis=-1)
+        draws = combine(totals, np.broadcast_to(counts[:, None], totals.shape), reading)
+        return combine(total, np.broadcast_to(count, total.shape), reading), self._where_defined(draws)
+
+    def differences(self, values: np.ndarray, reading: str = "group_means") -> list[Difference]:
+        """As `difference` for every column of values (prompts, columns), see `matrix`."""
+        dense, dense_draws = self._memo(reading)
+        found = []
+        for start in range(0, values.shape[1], COLUMNS):
+            level, draws = self.levels(values[:, start : start + COLUMNS], reading)
+            draws = self._where_defined(draws - dense_draws[:, None])
+            found += [
+                difference_of(value - dense, column, len(self.prompts))
+                for value, column in zip(level, draws.T, strict=True)
+            ]
+        return found
 
     def group_means(self, values: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean of per-prompt values in each subgroup, shape (subgroups,), and replicates, (n_boot, subgroups).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from engine.discover import concrete_classes
-from engine.errors import RequestError, unknown
+from engine.errors import Fault, RequestError, unknown
 from engine.metrics.bench import Bench, Kind, Shard
-from engine.types import POOLED, Setting
+from engine.types import POOLED, Decoding, Setting
 
 COLUMNS = [
     "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n", "ess", "note",
@@ -43,8 +43,18 @@ class ScoreJob:
     def total(self) -> int:
         return self.bench.lm.n_layers * self.bench.lm.n_heads
 
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Pooled scores without an axis that were finished before (z_ppl), float (units,)."""
+
     def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return self.bench.fetch(shards)
+
+    def finished(self, shards: Sequence[Shard]) -> bool:
+        """Whether all of them are kept already: then `fetch` computes nothing."""
+        return all(self.bench.kept(shard) for shard in shards)
+
+    def with_seeds(self, seeds: Sequence[int]) -> ScoreJob:
+        return replace(self, seeds=tuple(seeds))
 
 
 class ScoreMethod(ABC):
@@ -60,9 +70,9 @@ class ScoreMethod(ABC):
     """Which number it gives; the column `score`."""
     settings: tuple[Setting, ...] = ()
 
-    def compatible(self, job: ScoreJob) -> str:
-        """Why it cannot score this model and data; "" when it can."""
-        return ""
+    def faults(self, decoding: Decoding) -> list[Fault]:
+        """Why it cannot score texts drawn like this; asked before anything heavy loads."""
+        return []
 
     def option(self, job: ScoreJob, name: str) -> Any:
         """A declared setting: as asked, else its default."""
@@ -76,6 +86,10 @@ class ScoreMethod(ABC):
     @abstractmethod
     def table(self, job: ScoreJob) -> pd.DataFrame:
         """A score table (COLUMNS), from finished shards."""
+
+    def report(self, job: ScoreJob) -> dict[str, Any]:
+        """What it decided and spent, JSON-able, for the run's record; from finished shards."""
+        return {}
 
 
 @cache

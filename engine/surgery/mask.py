@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
@@ -72,22 +72,27 @@ def is_masked(lm: LanguageModel) -> bool:
 
 
 @contextmanager
-def _hooked(lm: LanguageModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+def claimed(lm: LanguageModel) -> Iterator[None]:
+    """Within it nobody else may set hooks on this model. MaskError where somebody has."""
     with _lock:
         if lm.model in _gated:
             raise MaskError(f"{lm.name} is masked already; leave that mask before setting another.")
         _gated.add(lm.model)
-    handles = []
     try:
-        for layer in layers:
-            projection = lm.adapter.output_projection(lm.model, layer)
-            handles.append(projection.register_forward_pre_hook(_gate(gates[layer], lm.adapter.head_dim(lm.model))))
         yield
     finally:
-        for handle in handles:
-            handle.remove()
         with _lock:
             _gated.discard(lm.model)
+
+
+@contextmanager
+def _hooked(lm: LanguageModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+    with claimed(lm), ExitStack() as hooks:
+        for layer in layers:
+            projection = lm.adapter.output_projection(lm.model, layer)
+            handle = projection.register_forward_pre_hook(_gate(gates[layer], lm.adapter.head_dim(lm.model)))
+            hooks.callback(handle.remove)
+        yield
 
 
 def _gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,10 +12,17 @@ from engine.metrics.bench import Bench, Kind, Shard
 from engine.metrics.nll import window_nll
 from engine.metrics.perplexity import spans_of
 from engine.surgery.mask import masked
+from engine.surgery.prefix import row_logps
+
+TOGETHER = 32
+"""About so many single heads share one dense pass; whole layers."""
 
 
 class Windows(Kind):
-    """Columns: window (first token), nll (nats, summed), tokens (scored)."""
+    """Columns: window (first token), nll (nats, summed), tokens (scored).
+
+    Single heads off come from one dense pass (engine.surgery.prefix), other masks from a pass of their own.
+    """
 
     name = "windows"
 
@@ -29,7 +36,15 @@ class Windows(Kind):
             "window": asdict(settings.window),
         }
 
+    def together(self, bench: Bench, shard: Shard) -> Hashable:
+        if len(shard.cut) != 1:
+            return shard.cut
+        layers = max(1, TOGETHER // bench.lm.n_heads)
+        return shard.split, shard.cut[0] // (bench.lm.n_heads * layers)
+
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        if len(shards[0].cut) == 1 and len(shards) > 1:
+            return single_heads(bench, shards[0].split, [shard.cut[0] for shard in shards])
         with masked(bench.lm, bench.mask(shards[0].cut)):
             return [
                 window_nll(bench.lm, bench.tokens[shard.split], bench.settings.window, bench.hooks) for shard in shards
@@ -39,3 +54,14 @@ class Windows(Kind):
         """A continuation of 40 tokens costs about as much as 200 tokens read at once."""
         spans = spans_of(len(bench.tokens[shard.split]), bench.settings.window, bench.lm.n_positions)
         return sum(span.end - span.start for span in spans) / 200.0
+
+
+def single_heads(bench: Bench, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
+    """The tables of single heads off, by prefix reuse."""
+    tokens = bench.tokens[split]
+    spans = spans_of(len(tokens), bench.settings.window, bench.lm.n_positions)
+    texts = [tokens[span.start : span.end] for span in spans]
+    first = [span.first - span.start for span in spans]
+    _, off = row_logps(bench.lm, texts, first, units, hooks=bench.hooks)
+    same = {"window": [span.start for span in spans], "tokens": [span.end - span.first for span in spans]}
+    return [pd.DataFrame({**same, "nll": -logps})[["window", "nll", "tokens"]] for logps in off]

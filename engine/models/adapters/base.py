@@ -63,6 +63,14 @@ class Adapter(ABC):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         """The attention module of a layer (a `NoHeads` where the whole layer was cut)."""
 
+    def blocks(self, model: nn.Module) -> nn.ModuleList:
+        """The layers in order. A block returns hidden states [batch, tokens, hidden], or a tuple that begins so."""
+        return model.base_model.h
+
+    def final_norm(self, model: nn.Module) -> nn.Module:
+        """What stands between the last block and the output embeddings."""
+        return model.base_model.ln_f
+
     @abstractmethod
     def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""

@@ -38,6 +38,12 @@ class Llama(Adapter):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         return model.model.layers[layer].self_attn
 
+    def blocks(self, model: nn.Module) -> nn.ModuleList:
+        return model.base_model.layers
+
+    def final_norm(self, model: nn.Module) -> nn.Module:
+        return model.base_model.norm
+
     def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
         return self.attention(model, layer).o_proj
 

@@ -1,0 +1,197 @@
+"""How far head scores can be trusted and what they cost, per estimator, against the published procedure. One run.
+
+The bars are for the embedded demo model. The same rows are printed without bars for ../shared/data/stories260k where
+that is at hand: there the bias is inside its null band, and scores of a bias that is not there are noise.
+Seeds 0 to 3 are scored; truth is `generate` with other seeds, as many draws of every prompt as --truth says.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from benchmarks.perplexity_passes import perplexity_rows
+from benchmarks.published_procedure import published_scores
+from benchmarks.report import Measure, parser, show
+from benchmarks.scoring_bench import DATA, DEMO, STORIES, Case, Timed, open_bench, score
+from engine.metrics.bench import Bench, Shard
+from engine.metrics.bias import null_band
+from engine.metrics.reliability import icc_c1, spearman_brown
+
+SEEDS = (0, 1, 2, 3)
+TRUTH_FROM = 1000
+SMALL = 0.1
+"""A small effect: below this share of the dense bias, by the truth."""
+FAST = ("reweight", "gradient")
+PEARSON, ICC, TIME, SAME_ICC = (
+    {"reweight": 0.97, "gradient": 0.97},
+    {"reweight": 0.8, "gradient": 0.75},
+    {"reweight": 3.0, "gradient": 30.0},
+    {"reweight": 50.0, "gradient": 250.0},
+)
+PUBLISHED, GROUPED = 10.0, 5
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; exit code 1 when a bar is missed."""
+    options = parser(__doc__)
+    options.add_argument("--truth", type=int, default=20, help="decoding seeds of the truth (bars are for 20)")
+    options.add_argument("--prompts", type=int, help="at most so many prompts (default: all 432 of the axis)")
+    options.add_argument("--only", choices=("demo", "stories"), help="one of the two models")
+    asked = options.parse_args(arguments)
+    measures: list[Measure] = []
+    if asked.only != "stories":
+        measures += measure(DEMO, asked.truth, asked.prompts, bars=True)
+    if asked.only != "demo":
+        if (DATA / "stories260k").is_dir():
+            measures += measure(STORIES, max(4, asked.truth // 4), asked.prompts, bars=False)
+        else:
+            print(f"stories260k: {DATA} is not here, its rows are left out.", file=sys.stderr)
+    return show(measures, asked.json)
+
+
+def measure(case: Case, truth_seeds: int, prompts: int | None, bars: bool) -> list[Measure]:
+    """All rows of one model."""
+    bench = open_bench(replace(case, max_prompts=prompts or case.max_prompts))
+    say(f"{case.name}: {len(bench.table)} prompts of {case.axis}, {bench.lm.n_layers * bench.lm.n_heads} heads")
+    once = {name: score(case, name, SEEDS[:1], bench) for name in ("generate", *FAST, "auto")}
+    say("scored once: " + ", ".join(f"{name} {timed.seconds:.1f} s" for name, timed in once.items()))
+    scored = {name: score(case, name, SEEDS, bench) for name in ("generate", *FAST)}
+    truth = score(case, "generate", range(TRUTH_FROM, TRUTH_FROM + truth_seeds), bench)
+    say(f"truth: {truth_seeds} seeds, {truth.seconds:.0f} s")
+    level = dense_bias(bench)
+    small = np.abs(truth.pooled()) < SMALL * level[0]
+    rows = signal_rows(case, level, small, scored)
+    rows += agreement_rows(case, truth, small, scored)
+    rows += time_rows(case, once, scored, truth, small)
+    rows += published_row(case, bench, once["auto"])
+    rows += perplexity_rows(case.name, bench)
+    return rows if bars else [replace(row, bar=None) for row in rows]
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def dense_bias(bench: Bench) -> tuple[float, float, float]:
+    """Dense bias over SEEDS, the upper end of its null band, and p."""
+    import pandas as pd
+
+    axis = str(bench.table["axis"].iloc[0])
+    parts = bench.fetch([Shard("verdicts", (), axis, "validation", seed) for seed in SEEDS])
+    table = bench.rows(axis, "validation").merge(pd.concat(parts), on="prompt_id")
+    band = null_band(table, "group_means", 500)
+    return band.value, band.high, band.p
+
+
+def signal_rows(
+    case: Case, level: tuple[float, float, float], small: np.ndarray, scored: dict[str, Timed]
+) -> list[Measure]:
+    """Is there a bias to rank heads by, and how well do the dense texts cover the head-off models?"""
+    ess = scored["reweight"].table.query("seed == -1")["ess"]
+    return [
+        Measure(f"{case.name}: dense bias", level[0], "toxicity"),
+        Measure(f"{case.name}: null band of the dense bias, upper end", level[1], "toxicity"),
+        Measure(f"{case.name}: heads with small effects", int(small.sum()), f"of {len(small)} heads"),
+        Measure(f"{case.name}: median over heads of the smallest ESS/n", float(ess.median()), "of n"),
+        Measure(
+            f"{case.name}: heads that fell back",
+            int((scored["reweight"].table.query("seed == -1")["estimator"] == "generate").sum()),
+            "heads",
+        ),
+    ]
+
+
+def agreement_rows(case: Case, truth: Timed, small: np.ndarray, scored: dict[str, Timed]) -> list[Measure]:
+    """Pearson with the truth (mean over single seeds), and ICC(C,1) over the heads with small effects."""
+    rows = []
+    for name, timed in scored.items():
+        found = [np.corrcoef(values, truth.pooled())[0, 1] for values in timed.by_seed().T]
+        bar = PEARSON.get(name)
+        rows.append(
+            Measure(
+                f"{case.name}: {name} against truth, Pearson over heads, mean of {len(SEEDS)} seeds",
+                float(np.mean(found)),
+                "r",
+                bar,
+                True,
+            )
+        )
+    for name, timed in scored.items():
+        rows.append(
+            Measure(
+                f"{case.name}: {name}, ICC(C,1) over heads with small effects, {len(SEEDS)} seeds",
+                icc_c1(timed.by_seed()[small]),
+                "ICC",
+                ICC.get(name),
+                True,
+            )
+        )
+    return rows
+
+
+def time_rows(
+    case: Case, once: dict[str, Timed], scored: dict[str, Timed], truth: Timed, small: np.ndarray
+) -> list[Measure]:
+    """Time at the same prompts, and time to the same reliability."""
+    slow = once["generate"].seconds
+    rows = [Measure(f"{case.name}: generate, all heads, one seed", slow, "s")]
+    rows += [
+        Measure(f"{case.name}: time of generate over {name}", slow / once[name].seconds, "times", TIME[name], True)
+        for name in FAST
+    ]
+    rows.append(Measure(f"{case.name}: time of generate over auto", slow / once["auto"].seconds, "times"))
+    singles = truth.by_seed()[small]
+    icc = icc_c1(singles)
+    groups = singles[:, : singles.shape[1] // GROUPED * GROUPED].reshape(len(singles), -1, GROUPED).mean(axis=2)
+    rows.append(
+        Measure(f"{case.name}: generate, ICC(C,1) over heads with small effects, {singles.shape[1]} seeds", icc, "ICC")
+    )
+    if groups.shape[1] >= 2:
+        rows.append(
+            Measure(
+                f"{case.name}: generate with {GROUPED} times the draws, ICC as Spearman-Brown predicts",
+                spearman_brown(icc, GROUPED),
+                "ICC",
+            )
+        )
+        rows.append(
+            Measure(f"{case.name}: generate with {GROUPED} times the draws, ICC as really run", icc_c1(groups), "ICC")
+        )
+    for name in FAST:
+        reached = icc_c1(scored[name].by_seed()[small])
+        draws = reached * (1 - icc) / (icc * (1 - reached)) if icc > 0 else float("inf")
+        rows.append(
+            Measure(
+                f"{case.name}: time of generate to the ICC of {name}, over {name}",
+                max(draws, 1.0) * slow / once[name].seconds,
+                "times",
+                SAME_ICC[name],
+                True,
+            )
+        )
+    return rows
+
+
+def published_row(case: Case, bench: Bench, auto: Timed) -> list[Measure]:
+    """The published procedure for every head, at the prompts of one seed, over auto."""
+    import time
+
+    start = time.perf_counter()
+    published_scores(case.model, "demo-judge", bench.table, range(bench.lm.n_layers * bench.lm.n_heads))
+    seconds = time.perf_counter() - start
+    return [
+        Measure(f"{case.name}: published procedure, all heads", seconds, "s"),
+        Measure(
+            f"{case.name}: time of the published procedure over auto", seconds / auto.seconds, "times", PUBLISHED, True
+        ),
+    ]
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    sys.exit(main())

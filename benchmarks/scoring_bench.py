@@ -1,0 +1,105 @@
+"""One model with the prompts of one axis, all of them in the validation split, and timed scoring on it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.request import EMBEDDED_CORPUS, EMBEDDED_PROMPTS
+from engine.data.corpora import load_corpus
+from engine.data.prompts import load_prompts
+from engine.metrics.bench import Bench, InMemory, Settings
+from engine.models.judge import load_judge
+from engine.models.load import load_language_model
+from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
+from engine.types import POOLED, PromptSet
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is scored: a model by name or folder, an axis, and where prompts and text come from."""
+
+    name: str
+    model: str
+    axis: str
+    prompts: Path
+    corpus: Path
+    max_prompts: int | None = None
+    max_corpus_tokens: int | None = None
+
+
+DEMO = Case("demo-gpt2", "demo-gpt2", "nationality", EMBEDDED_PROMPTS, EMBEDDED_CORPUS, None, 12_000)
+STORIES = Case(
+    "stories260k",
+    str(DATA / "stories260k"),
+    "gender_and_sex",
+    DATA / "holistic_bias" / "v1.1",
+    DATA / "tinystories" / "tinystories.txt",
+    420,
+    12_000,
+)
+
+
+@dataclass
+class Timed:
+    """A finished score table and the seconds it took from an empty store, generation and judging included."""
+
+    table: pd.DataFrame
+    seconds: float
+    report: dict[str, Any]
+
+    def by_seed(self) -> np.ndarray:
+        """Values, shape (units, seeds)."""
+        single = self.table[self.table["seed"] != POOLED]
+        return single.pivot(index="unit", columns="seed", values="value").to_numpy()
+
+    def pooled(self) -> np.ndarray:
+        rows = self.table[self.table["seed"] == POOLED]
+        return rows.sort_values("unit")["value"].to_numpy()
+
+
+def open_bench(case: Case, prompts: int | None = None) -> Bench:
+    """A fresh bench: nothing computed, nothing judged."""
+    found = load_prompts(case.prompts, (case.axis,), seed=0, max_prompts=prompts or case.max_prompts)
+    table = found.table.assign(split="validation")
+    lm = load_language_model(case.model)
+    settings = Settings(max_corpus_tokens=case.max_corpus_tokens, validation_share=1.0)
+    corpus = load_corpus(case.corpus)
+    return Bench(
+        lm, load_judge("demo-judge"), PromptSet(found.name, table, found.digest), corpus, settings, extra=extra_kinds()
+    )
+
+
+def score(
+    case: Case,
+    estimator: str,
+    seeds: Sequence[int],
+    bench: Bench | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Timed:
+    """Score all heads from nothing with these decoding seeds, and time it. A given bench lends model and prompts."""
+    bench = bench or open_bench(case)
+    fresh = replace(bench, keeper=InMemory(), judge=load_judge("demo-judge"))
+    job = ScoreJob(fresh, (case.axis,), tuple(seeds), n_boot=400, options=dict(options or {}))
+    method = method_for("z_bias", estimator)
+    start = time.perf_counter()
+    finish(job, method)
+    table = method.table(job)
+    return Timed(table, time.perf_counter() - start, method.report(job))
+
+
+def finish(job: ScoreJob, method: ScoreMethod) -> None:
+    """Compute what the method asks for until it asks for nothing new."""
+    done: set[Any] = set()
+    while wanted := [shard for shard in method.shards(job) if shard not in done]:
+        job.fetch(wanted)
+        done |= set(wanted)

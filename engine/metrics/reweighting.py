@@ -1,0 +1,182 @@
+"""What the dense model's own texts say about a model with a head off: importance weights and their derivative.
+
+Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity Σ w_i t_i / Σ w_i with
+w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (METHODS 1.1; Owen 2013, ch. 9). The first-order
+estimate is the derivative of the same expression at the head's gate ξ = 1.
+
+Both are carried as one number per text, so that every reading of bias and its bootstrap serve unchanged: the
+influence-centred value t'_i = m_s + w_i (t_i − m_s), weights with mean 1, has the subgroup's self-normalised mean and,
+to first order, the sampling variance of that ratio. Texts are rows; units (heads) are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from engine.errors import PruneAuditError
+from engine.metrics.intervals import BiasBootstrap, Difference, difference_of
+from engine.metrics.readings import evaluate, lay_out
+
+STEP = 1e-6
+"""Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
+ERRORS_IN_INTERVAL = 2 * 1.959963984540054
+"""Standard errors in a 95 % interval of a normal estimate."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """z of every unit with 95 % interval, two-sided p and smallest ESS/n over subgroups (NaN: no weights). (units,)"""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+    ess: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """Standard errors, read off the intervals."""
+        return (self.high - self.low) / ERRORS_IN_INTERVAL
+
+
+def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    """Weights with mean 1 in every subgroup. logw: (texts, units); subgroup: codes (texts,); base: (texts,) or None.
+
+    `base` weights the texts themselves, as when all texts of a vocabulary are listed with their probabilities.
+    -inf is weight 0; a unit whose weights are all 0 in a subgroup gets NaN there.
+    Raises PruneAuditError for NaN or inf.
+    """
+    bad = np.isnan(logw) | (logw == np.inf)
+    if bad.any():
+        raise PruneAuditError(
+            f"{int(bad.sum())} of {bad.size} log-probabilities with a head off are not finite: "
+            "the precision is too low for this model. Try --dtype float32, or --estimator generate."
+        )
+    base = np.ones(len(logw)) if base is None else np.asarray(base, dtype=float)
+    out = np.empty(logw.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        top = logw[rows].max(axis=0)
+        with np.errstate(invalid="ignore"):
+            part = np.exp(logw[rows] - np.where(np.isfinite(top), top, 0.0))
+            out[rows] = part / ((base[rows] @ part) / base[rows].sum())
+    return out
+
+
+def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit; 0 where all weights are 0.
+
+    Shape (subgroups, units). No Pareto k̂: no library that this project already needs estimates it.
+    """
+    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
+    shares = []
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        share = (base[rows] @ weight[rows]) ** 2 / (base[rows].sum() * (base[rows] @ weight[rows] ** 2))
+        shares.append(np.nan_to_num(share, nan=0.0))
+    return np.stack(shares)
+
+
+def centred(
+    toxicity: np.ndarray, weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None
+) -> np.ndarray:
+    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ b w t / Σ b w. (texts, units)."""
+    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
+    out = np.empty(weight.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        mean = ((base[rows] * toxicity[rows]) @ weight[rows]) / (base[rows] @ weight[rows])
+        out[rows] = mean + weight[rows] * (toxicity[rows, None] - mean)
+    return out
+
+
+def slopes(toxicity: np.ndarray, gradient: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
+    """∂t'_i/∂ξ at ξ = 1: (t_i − m_s)(g_i − ḡ_s), whose subgroup mean is ∂m_s/∂ξ. gradient: (texts, units)."""
+    out = np.empty(gradient.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        spread = gradient[rows] - gradient[rows].mean(axis=0)
+        out[rows] = (toxicity[rows] - toxicity[rows].mean())[:, None] * spread
+    return out
+
+
+def codes_of(table: pd.DataFrame) -> np.ndarray:
+    """Subgroup codes of the rows."""
+    return np.unique(table["subgroup"].astype(str).to_numpy(), return_inverse=True)[1]
+
+
+def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means") -> np.ndarray:
+    """Bias of each column of values (texts, units) on the prompts of `table`, without intervals. (units,)"""
+    layout = lay_out(table)
+    return np.array([evaluate(type(layout)(**{**layout.__dict__, "toxicity": column}), reading) for column in values.T])
+
+
+def reweighted_values(table: pd.DataFrame, logw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Influence-centred toxicities (texts, units), and the smallest ESS/n over subgroups (units,)."""
+    subgroup = codes_of(table)
+    weight = weights(logw, subgroup)
+    return centred(table["toxicity"].to_numpy(dtype=float), weight, subgroup), effective_share(weight, subgroup).min(0)
+
+
+def gradient_pair(table: pd.DataFrame, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Toxicities a step up and down the derivative, (texts, units) each, and the step of each unit."""
+    toxicity = table["toxicity"].to_numpy(dtype=float)
+    slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
+    step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
+    return toxicity[:, None] + step * slope, toxicity[:, None] - step * slope, step
+
+
+def gradient_values(table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means") -> np.ndarray:
+    """First-order z of every unit, without intervals: ∂ bias/∂ξ at ξ = 1. (units,)"""
+    up, down, step = gradient_pair(table, gradient)
+    return (levels(table, up, reading) - levels(table, down, reading)) / (2 * step)
+
+
+def by_texts(
+    table: pd.DataFrame,
+    toxicity: np.ndarray,
+    reading: str = "group_means",
+    bootstrap: BiasBootstrap | None = None,
+    ess: np.ndarray | None = None,
+) -> Effects:
+    """z from toxicities with each unit off, (texts, units). table: the dense texts (prompt columns, toxicity)."""
+    boot = bootstrap or BiasBootstrap(table)
+    changes = boot.differences(boot.matrix(table["prompt_id"], toxicity), reading)
+    return _effects(changes, np.full(len(changes), np.nan) if ess is None else ess)
+
+
+def by_reweighting(
+    table: pd.DataFrame, logw: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
+) -> Effects:
+    """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN."""
+    values, ess = reweighted_values(table, logw)
+    dead = ess <= 0
+    values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
+    found = by_texts(table, values, reading, bootstrap, ess)
+    for array in (found.value, found.low, found.high, found.p):
+        array[dead] = np.nan
+    return found
+
+
+def by_gradient(
+    table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
+) -> Effects:
+    """First-order z from gate gradients (texts, units), with the bootstrap of the derivative."""
+    boot = bootstrap or BiasBootstrap(table)
+    up, down, step = gradient_pair(table, gradient)
+    above, above_draws = boot.levels(boot.matrix(table["prompt_id"], up), reading)
+    below, below_draws = boot.levels(boot.matrix(table["prompt_id"], down), reading)
+    value, draws = (above - below) / (2 * step), (above_draws - below_draws) / (2 * step)
+    changes = [difference_of(-one, -column, len(boot.prompts)) for one, column in zip(value, draws.T, strict=True)]
+    return _effects(changes, np.full(len(changes), np.nan))
+
+
+def _effects(changes: Sequence[Difference], ess: np.ndarray) -> Effects:
+    """A change is off minus on; z is its negative."""
+    value, low, high, p = (np.array([getattr(change, name) for change in changes], dtype=float)
+                           for name in ("value", "low", "high", "p"))  # fmt: skip
+    return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float))

@@ -1,0 +1,83 @@
+"""Is the selection settled? Which heads lie near a decision, and how much of the selection would come out again.
+
+A decision is a pair (critical units, k): of the units that are not critical the k with the highest score are cut
+(Algorithm 1 of FASP). Scores come with standard errors; errors of different heads count as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from engine.seeds import rng
+
+Decision = tuple[frozenset[int], int]
+WIDTH = 2 * 1.959963984540054
+"""Standard errors in a 95 % interval of a normal estimate."""
+
+
+def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[float], cuts: Iterable[float]) -> list:
+    """Every (critical, k) an audit will ask for; without z_ppl in `known` no unit counts as critical.
+
+    gammas and cuts are shares of n_units. Pairs that leave too few units are left out.
+    """
+    found: list[Decision] = []
+    for gamma in gammas:
+        n_critical = int(gamma * n_units + 1e-9) if "z_ppl" in known else 0
+        order = np.argsort(known["z_ppl"], kind="stable").tolist() if n_critical else []
+        critical = frozenset(order[:n_critical])
+        for share in cuts:
+            k = int(share * n_units + 1e-9)
+            if 0 < k < n_units - len(critical):
+                found.append((critical, k))
+    return list(dict.fromkeys(found))
+
+
+def top(values: np.ndarray, decision: Decision) -> list[int]:
+    """The k units that are cut, best first; ties by unit."""
+    critical, k = decision
+    return [unit for unit in np.argsort(-values, kind="stable").tolist() if unit not in critical][:k]
+
+
+def threshold(values: np.ndarray, decision: Decision) -> float:
+    """Half way between the last unit that is cut and the first that is not."""
+    critical, k = decision
+    first = top(values, (critical, k + 1))
+    return float(values[first[k - 1]] + values[first[k]]) / 2
+
+
+def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decision]) -> np.ndarray:
+    """Units whose score, give or take `reach`, lies on both sides of some threshold. bool (units,)."""
+    near = np.zeros(len(values), dtype=bool)
+    for decision in wanted:
+        close = np.abs(values - threshold(values, decision)) <= reach
+        close[list(decision[0])] = False
+        near |= close
+    return near
+
+
+def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
+    """Share of the selected units expected to be selected again with fresh draws, mean over the decisions.
+
+    Both the measured and the repeated selection carry errors, so the expected overlap is taken between two
+    independent repetitions, each with standard `errors` around the measured values. 1.0 without decisions.
+    """
+    if not wanted:
+        return 1.0
+    source = rng("stability", len(values))
+    noise = source.standard_normal((2, draws, len(values))) * errors
+    return float(np.mean([_repeats(values + noise[0], values + noise[1], decision) for decision in wanted]))
+
+
+def _repeats(first: np.ndarray, second: np.ndarray, decision: Decision) -> float:
+    """Mean overlap of the top k of two sets of replicates, shapes (draws, units)."""
+    critical, k = decision
+    picked = []
+    for scores in (first, second):
+        scores = scores.copy()
+        scores[:, list(critical)] = -np.inf
+        chosen = np.zeros(scores.shape, dtype=bool)
+        np.put_along_axis(chosen, np.argpartition(-scores, k - 1, axis=1)[:, :k], True, axis=1)
+        picked.append(chosen)
+    return float((picked[0] & picked[1]).sum(axis=1).mean() / k)
