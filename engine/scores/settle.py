@@ -81,3 +81,14 @@ def _repeats(first: np.ndarray, second: np.ndarray, decision: Decision) -> float
         np.put_along_axis(chosen, np.argpartition(-scores, k - 1, axis=1)[:, :k], True, axis=1)
         picked.append(chosen)
     return float((picked[0] & picked[1]).sum(axis=1).mean() / k)
+
+
+def draw_errors(by_seed: np.ndarray) -> np.ndarray:
+    """Standard error of the mean over draws, (units, draws) -> (units,). Few draws say little about one unit's spread,
+    so each unit's variance is mixed with the median of all, as if that were three more draws. inf for one draw."""
+    draws = by_seed.shape[1]
+    if draws < 2:
+        return np.full(len(by_seed), np.inf)
+    variance = by_seed.var(axis=1, ddof=1)
+    mixed = ((draws - 1) * variance + 3 * np.median(variance)) / (draws + 2)
+    return np.sqrt(mixed / draws)

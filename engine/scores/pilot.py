@@ -1,0 +1,64 @@
+"""Reading a pilot (engine/scores/kinds/pilot.py): which estimator to buy, what it costs, how wide intervals will be.
+
+A pilot table has the columns estimator, unit (-1: all heads at once), value, error, seconds, ess, n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from engine.metrics.reweighting import ERRORS_IN_INTERVAL
+
+
+def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
+    """Rows of single heads, by unit."""
+    return pilot[(pilot["estimator"] == estimator) & (pilot["unit"] >= 0)].set_index("unit")
+
+
+def cost(pilot: pd.DataFrame, estimator: str) -> float:
+    """Variance times seconds per head, mean over the pilot's heads: what a head of stated precision costs."""
+    rows = rows_of(pilot, estimator)
+    return float((rows["error"] ** 2).mean() * rows["seconds"].mean())
+
+
+def cheapest(pilot: pd.DataFrame, least_ess: float) -> str:
+    """reweight or generate: the cheaper one; generate where reweighting is honest for less than half of the heads."""
+    honest = (rows_of(pilot, "reweight")["ess"] >= least_ess).mean() >= 0.5
+    worth = not np.isfinite(cost(pilot, "generate")) or cost(pilot, "reweight") <= cost(pilot, "generate")
+    return "reweight" if honest and worth else "generate"
+
+
+def first_order_error(pilot: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+    """How far the gradient of each head may be off by not going the whole way; values, result: (units,).
+
+    From the pilot's heads: the median distance between gradient and reweighting, or where it is more, the head's value
+    times the median relative distance over heads whose effect stands out of its error.
+    """
+    whole, first = rows_of(pilot, "reweight"), rows_of(pilot, "gradient")["value"]
+    whole = whole[np.isfinite(whole["value"])]
+    if whole.empty:
+        return np.full(len(values), np.inf)
+    apart = (first.loc[whole.index] - whole["value"]).abs()
+    clear = whole["value"].abs() > 2 * whole["error"]
+    relative = float((apart[clear] / whole["value"].abs()[clear]).median()) if clear.any() else 0.0
+    return np.maximum(float(apart.median()), relative * np.abs(values))
+
+
+def seconds_for(pilot: pd.DataFrame, n_heads: int, texts: int) -> dict[str, float]:
+    """Predicted seconds of each estimator for all heads and `texts` texts, drawing and judging them included."""
+    scale = texts / float(pilot["n"].iloc[0])
+    whole = pilot[pilot["unit"] < 0].set_index("estimator")["seconds"]
+    head = {name: float(rows_of(pilot, name)["seconds"].mean()) for name in ("reweight", "generate")}
+    draw = float(whole["dense"])
+    found = {"gradient": draw + float(whole["gradient"]), **{name: draw + n_heads * one for name, one in head.items()}}
+    return {name: scale * seconds for name, seconds in found.items()}
+
+
+def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
+    """Predicted width of a head's 95 % interval with `texts` texts: median over the pilot's heads, by 1/√n."""
+    shrink = np.sqrt(float(pilot["n"].iloc[0]) / texts)
+    names = ("gradient", "reweight", "generate")
+    return {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}
