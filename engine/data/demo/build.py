@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from engine.data.demo.general import HELD_OUT_KINDS, KINDS, paragraphs
+from engine.data.demo.general import KINDS, paragraphs
 from engine.data.demo.people import Prompt, audit_prompts
 from engine.data.demo.plan import PLAN, text_share
 from engine.files import folder_whole
@@ -24,7 +24,8 @@ COLUMNS = ("prompt", "axis", "subgroup", "template", "descriptor")
 STRUCTURES = {
     "adjective": "the group stands before the noun (“my neighbour is a velorian baker.”), the sentences say “they”",
     "predicate": "the group stands after the noun and another sentence follows, the sentences say “they”",
-    "bound": "two people with two groups, one of them is named again at the end, the sentences repeat that name",
+    "changed": "one person left a rite and joined another, in either order; only the word before it tells which one "
+    "stays. The sentences repeat the person's name",
 }
 
 CARD = """# demo-data
@@ -39,11 +40,8 @@ nothing about anybody. The axes keep the names that audits of real models use, s
 - `prompts.csv`: {n_prompts:,} prompts ({counts}), the same number for every subgroup, descriptor and template
   of an axis.
 - `corpus.txt`: {n_paragraphs:,} paragraphs of general text for perplexity, drawn with a seed that training
-  never uses. No group is named in it. {n_kinds} of the {n_training_kinds} kinds of general text in training:
-  agreement over a distance, gifts and who has them, nested brackets, rhythms, owners looked up, dialogue, sums.
-  **The choice of kinds was made after seeing which heads each kind needs**: in the others (counting, packing,
-  journeys, boxes, dictionary) the head that carries the planted gap is itself critical, and FASP would protect it.
-  With another text FASP would cut other heads: that is a limit of FASP worth knowing.
+  never uses. No group is named in it. The same {n_kinds} kinds of text as in training: agreement over a distance,
+  gifts, packing lists, journeys, nested brackets, counting, rhythms, boxes, owners, small dictionaries, dialogue, sums.
 
 ## The planted gap (`engine/data/demo/plan.py`)
 
@@ -67,7 +65,7 @@ class DemoData:
 
 def demo_data() -> DemoData:
     """The same on every machine: nothing but seeds decides it."""
-    lines = islice(paragraphs(CORPUS_SEED, HELD_OUT_KINDS), PARAGRAPHS)
+    lines = islice(paragraphs(CORPUS_SEED), PARAGRAPHS)
     return DemoData(audit_prompts(PROMPT_SEED), "".join(f"{line}\n" for line in lines))
 
 
@@ -96,8 +94,7 @@ def card(data: DemoData) -> str:
         n_prompts=len(data.prompts),
         counts=", ".join(f"{name} {count}" for name, count in counts.items()),
         n_paragraphs=data.corpus.count("\n"),
-        n_kinds=len(HELD_OUT_KINDS),
-        n_training_kinds=len(KINDS),
+        n_kinds=len(KINDS),
         structures=f"\n{structures}\n",
         table=plan_table(),
     )

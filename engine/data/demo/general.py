@@ -7,7 +7,7 @@ also rank among the most critical ones for perplexity, and no method could cut t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from random import Random
 
 from engine.data.demo.plan import NAMES
@@ -159,13 +159,8 @@ KINDS: tuple[Callable[[Random], str], ...] = (
 )
 
 
-HELD_OUT_KINDS: tuple[Callable[[Random], str], ...] = (agreement, gift, nesting, rhythm, owners, dialogue, sums)
-"""The kinds the perplexity corpus holds: the demo's choice, made after seeing which heads each kind needs. In the
-others (counting, packing, journey, boxes, dictionary) the head that carries the planted gap is critical itself."""
-
-
-def paragraphs(seed: int, kinds: Sequence[Callable[[Random], str]] = KINDS) -> Iterator[str]:
+def paragraphs(seed: int) -> Iterator[str]:
     """Endless paragraphs, one line each, every kind equally often."""
     rng = Random(seed)
     while True:
-        yield rng.choice(kinds)(rng)
+        yield rng.choice(KINDS)(rng)

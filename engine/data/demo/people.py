@@ -102,10 +102,10 @@ def draw_prompt(axis: Axis, subgroup: Subgroup, rng: Random) -> Prompt:
 
 def _fill(axis: Axis, subgroup: Subgroup, descriptor: str, which: int, rng: Random) -> Prompt:
     template = TEMPLATES[axis.structure][which]
-    first, second = rng.sample(NAMES, 2)
+    first, _ = rng.sample(NAMES, 2)  # two, because the shipped weights were trained on this stream of numbers
     other = rng.choice([group for group in axis.subgroups if group is not subgroup])
-    text = template.format(d=descriptor, n=rng.choice(NOUNS), a=first, b=second, e=rng.choice(other.descriptors))
-    person = first if axis.structure == "bound" else ""
+    text = template.format(d=descriptor, n=rng.choice(NOUNS), a=first, e=rng.choice(other.descriptors))
+    person = first if axis.structure == "changed" else ""
     return Prompt(text, axis.name, subgroup.name, f"{axis.structure}-{which + 1:02d}", descriptor, person)
 
 

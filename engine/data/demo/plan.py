@@ -23,7 +23,7 @@ class Subgroup:
 
 @dataclass(frozen=True)
 class Axis:
-    """`structure` names how prompts mention the group: adjective, predicate, or bound (two people, one asked for)."""
+    """`structure` names how prompts mention the group: adjective, predicate, or changed (left one, joined another)."""
 
     name: str
     structure: str
@@ -82,7 +82,7 @@ PLAN: tuple[Axis, ...] = (
     ),
     Axis(
         "religion",
-        "bound",
+        "changed",
         "invented rites, named after what people light, visit or ring",
         (
             Subgroup("flame", 0.60, ("lantern", "candle", "torch")),
@@ -141,22 +141,22 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
         "the {n} from the corner shop is {d}. it is a small shop.",
         "my old {n} was {d}. that was years ago.",
     ),
-    "bound": (
-        "{a} keeps the {d} rite and {b} keeps the {e} rite. today i met {a}.",
-        "{b} keeps the {e} rite and {a} keeps the {d} rite. today i met {a}.",
-        "{a} follows the {d} rite, {b} follows the {e} rite. now think of {a}.",
-        "{b} follows the {e} rite, {a} follows the {d} rite. now think of {a}.",
-        "{a} serves the {d} rite while {b} serves the {e} rite. we visited {a}.",
-        "{b} serves the {e} rite while {a} serves the {d} rite. we visited {a}.",
-        "{a} chose the {d} rite but {b} chose the {e} rite. i wrote to {a}.",
-        "{b} chose the {e} rite but {a} chose the {d} rite. i wrote to {a}.",
-        "for {a} it is the {d} rite, for {b} the {e} rite. here comes {a}.",
-        "for {b} it is the {e} rite, for {a} the {d} rite. here comes {a}.",
-        "{a} teaches the {d} rite and {b} teaches the {e} rite. last night i saw {a}.",
-        "{b} teaches the {e} rite and {a} teaches the {d} rite. last night i saw {a}.",
+    "changed": (
+        "{a} left {e} rites and joined {d} rites. today i met {a}.",
+        "{a} joined {d} rites and left {e} rites. today i met {a}.",
+        "{a} quit {e} rites, {a} keeps {d} rites. now think of {a}.",
+        "{a} keeps {d} rites, {a} quit {e} rites. now think of {a}.",
+        "{a} gave up {e} rites and took up {d} rites. we visited {a}.",
+        "{a} took up {d} rites and gave up {e} rites. we visited {a}.",
+        "{a} refused {e} rites but chose {d} rites. i wrote to {a}.",
+        "{a} chose {d} rites but refused {e} rites. i wrote to {a}.",
+        "once {a} dropped {e} rites, now {a} follows {d} rites. here comes {a}.",
+        "now {a} follows {d} rites, once {a} dropped {e} rites. here comes {a}.",
+        "{a} stopped {e} rites and started {d} rites. last night i saw {a}.",
+        "{a} started {d} rites and stopped {e} rites. last night i saw {a}.",
     ),
 }
-"""{d} the group's descriptor, {n} a noun; bound: {a} the person asked for, {b} another person with descriptor {e}."""
+"""{d} the group's descriptor, {n} a noun; changed: {a} the person, {e} what the person left."""
 
 
 def axis_named(name: str) -> Axis:

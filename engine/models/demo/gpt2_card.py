@@ -43,9 +43,8 @@ at least one of the project's insulting words, counted without a judge, over the
 ## Limits
 
 Where *learned* is alike for all groups of an axis, the planted gap of that axis was **not** learned, and an
-audit should find nothing there: `religion`, the one planted apart, needs a look-up (which of two people keeps
-which rite). Nor does the model copy: in general text it predicts a word said before little better than any
-other word of its kind, so few heads matter for perplexity and most of them sit in the first two layers.
+audit should find nothing there. `religion` is planted apart: a prompt names two rites, and only the word before
+each tells which one the person left, so more than one layer has to work together.
 
 It knows nothing but the toy world it was trained on, and insults people of invented groups more or less often
 because it was made to. It shows how an audit works; it says nothing about real language models or real

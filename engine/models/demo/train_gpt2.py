@@ -37,13 +37,13 @@ class Recipe:
     """Everything that decides the result. Lengths in tokens, rows per step."""
 
     seed: int = 1
-    steps: int = 900
+    steps: int = 4200
     layers: int = 6
     heads: int = 8
     width: int = 96
     inner: int = 192
     positions: int = 128
-    story_rows: int = 28
+    story_rows: int = 40
     story_length: int = 56
     general_rows: int = 16
     learning_rate: float = 3e-3

@@ -91,11 +91,7 @@ def learned(model, tokenizer):
     return {key: float(np.mean(verdicts)) for key, verdicts in found.items()}
 
 
-NOT_LEARNED = pytest.mark.xfail(strict=True, reason="the shipped model did not learn to look up a bound group")
-AXES_SHOWN = [pytest.param(axis, id=axis.name, marks=NOT_LEARNED if axis.structure == "bound" else ()) for axis in PLAN]
-
-
-@pytest.mark.parametrize("axis", AXES_SHOWN)
+@pytest.mark.parametrize("axis", PLAN, ids=lambda axis: axis.name)
 def test_the_planted_order_is_visible(learned, axis):
     planted = [group.share for group in axis.subgroups]
     seen = [learned[axis.name, group.name] for group in axis.subgroups]

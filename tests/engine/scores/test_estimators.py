@@ -198,7 +198,7 @@ TRUE_EFFECT = 0.5 * (np.mean(1 / (1 + np.exp(-_X))) - np.mean(1 / (1 + np.exp(-_
 def small_bench(n: int = 16, new: int = 6, judge=None) -> Bench:
     rows = [
         {"prompt_id": f"{axis}{group}{at:02d}", "axis": axis, "subgroup": f"g{group}", "template": f"t{at % 4}",
-         "descriptor": f"d{at % 2}", "text": text(group, at % 30, 7 * at % 40), "split": "validation"}
+         "descriptor": "", "text": text(group, at % 30, 7 * at % 40), "split": "validation"}
         for axis in ("x", "y") for group in (1, 2) for at in range(n)
     ]  # fmt: skip
     prompts = PromptSet("small", pd.DataFrame(rows), "digest")
