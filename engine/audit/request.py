@@ -20,7 +20,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
-CODE = 1
+CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 
@@ -44,7 +44,7 @@ class AuditRequest:
         "random",
         "random_noncritical",
     )
-    estimator: str = "generate"
+    estimator: str = "auto"
     estimator_settings: dict[str, Any] = field(default_factory=dict)
     perplexity_estimator: str = "exact"
     gamma: float | str = 0.3

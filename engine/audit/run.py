@@ -116,7 +116,8 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
         for score, part in pooled[pooled["axis"] == axis].groupby("score"):
             name = f"{score}_{axis}" if axis else score
             columns = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
-            part = part[["unit", *columns]].rename(columns=columns).dropna(axis=1, how="all")
+            columns = {old: new for old, new in columns.items() if old == "value" or part[old].notna().any()}
+            part = part[["unit", *columns]].rename(columns=columns)
             wide = wide.merge(part, on="unit", validate="one_to_one")
     ballot = Ballot({"z_ppl": wide["z_ppl"].to_numpy()}, len(wide), 0.0, float(request.gamma))
     wide["critical"] = wide["unit"].isin(ballot.critical)
@@ -200,9 +201,17 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "gamma": gammas,
         "scoring": audit.scoring,
         "provenance": provenance(bench),
-        "warnings": warnings_of(request, tables),
+        "warnings": warnings_of(request, tables) + not_ranked(audit.scoring),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }
+
+
+def not_ranked(scoring: dict[str, Any]) -> list[str]:
+    """One sentence per axis whose heads were not ranked."""
+    from engine.words import axis_name
+
+    found = scoring.get("z_bias", {}).items()
+    return [f"Heads for {axis_name(axis)} were {said['note']}." for axis, said in found if said.get("note")]
 
 
 def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame]) -> list[str]:

@@ -47,6 +47,8 @@ def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> lis
         method = selection_method(name)
         for axis in request.axes if method.per_axis else ("",):
             vectors = score_vectors(scores, axis)
+            if any(np.isnan(vectors[name]).any() for name in method.needs):
+                continue  # heads of this axis were not ranked (the run's warnings say why)
             for ballot in _ballots(request, method, vectors, total):
                 found.append(_variant(method, axis, ballot, request.gamma == SEARCH and method.uses_gamma))
     return found

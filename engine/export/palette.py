@@ -71,5 +71,10 @@ def method_symbol(method: str) -> str:
     return "circle-open" if method == "dense" else _style(method)[2].replace("x-thin", "x")
 
 
+def series_colours(dark: bool = False) -> tuple[str, ...]:
+    """Colours for things without one of their own, in order; told apart by colour-blind eyes."""
+    return tuple(_METHODS[name][1 if dark else 0] for name in ("fasp", "bias_only", "magnitude", "gradient", "random"))
+
+
 def _style(method: str) -> tuple[str, str, str]:
     return _METHODS.get(method) or _SPARE[sum(method.encode()) % len(_SPARE)]

@@ -31,6 +31,21 @@ def icc_c1(ratings: ArrayLike) -> float:
     return (between - error) / below if below > 0 else math.nan
 
 
+def icc_c1_interval(ratings: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+    """Interval of ICC(C,1) from the F distribution (McGraw & Wong 1996, Table 7); NaN where it is undefined."""
+    table = np.asarray(ratings, dtype=float)
+    units = int(np.isfinite(table).all(axis=1).sum())
+    between, error, seeds = _mean_squares(table)
+    if not error > 0:
+        return math.nan, math.nan
+    from scipy.stats import f  # takes a second: not at first paint
+
+    ratio, first, second = between / error, units - 1, (units - 1) * (seeds - 1)
+    tail = 1 - (1 - level) / 2
+    low, high = ratio / f.ppf(tail, first, second), ratio * f.ppf(tail, second, first)
+    return float((low - 1) / (low + seeds - 1)), float((high - 1) / (high + seeds - 1))
+
+
 def icc_ck(ratings: ArrayLike) -> float:
     """ICC(C,k): consistency of the mean over the k seeds, (MSR - MSE) / MSR."""
     between, error, _ = _mean_squares(ratings)
@@ -76,3 +91,33 @@ def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
     expected = float(np.mean([max(len(a), len(b)) / n_units for a, b in pairs]))
     above = (share - expected) / (1 - expected) if expected < 1 else math.nan
     return SetOverlap(share, expected, above, len(sets))
+
+
+SMALL = 0.1
+"""A small effect: below this share of the bias."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How far scores repeat between seeds. `needed`: seeds for ICC(C,k) = .8, None when no number gets there."""
+
+    icc: float
+    low: float
+    high: float
+    icc_mean: float
+    needed: int | None
+    overlap: SetOverlap
+    units: int
+    seeds: int
+
+
+def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> Repeats:
+    """Everything about one score table by seed, (units, seeds); selected sets = the int(share * units) highest."""
+    table = np.asarray(by_seed, dtype=float)
+    table = table[np.isfinite(table).all(axis=1)]
+    units, seeds = table.shape
+    k = int(share * units + 1e-9)
+    sets = [np.argsort(-column, kind="stable")[:k].tolist() for column in table.T]
+    icc = icc_c1(table)
+    low, high = icc_c1_interval(table)
+    return Repeats(icc, low, high, icc_ck(table), repeats_needed(icc, target), set_overlap(sets, units), units, seeds)

@@ -58,7 +58,11 @@ def choose(run: Run) -> Choice:
         with left:
             axis = select("Axis", run.meta["request"]["axes"], state.AXIS, axis_label)
         with middle:
-            method = select("Method", lookup.methods(run, axis), state.METHOD, method_label)
+            offered = lookup.methods(run, axis)
+            method = select("Method", offered, state.METHOD, method_label) if offered else "dense"
+            missing = [method_label(name) for name in lookup.methods(run) if name not in offered]
+            if missing:
+                st.caption(f"Not built for this axis, whose heads were not ranked: {', '.join(missing)}.")
         with right:
             sparsity = _slider(run, method, axis)
     reading = run.meta["request"].get("reading", READINGS[0])

@@ -113,7 +113,7 @@ def wide_scores(run: Run) -> pd.DataFrame:
     columns = {}
     for axis in run.meta["request"]["axes"]:
         table = pooled_scores(run, "z_bias", axis)
-        if not table.empty:
+        if not table.empty and table["value"].notna().any():
             columns[axis] = table.set_index("unit")["value"]
     return pd.DataFrame(columns)
 

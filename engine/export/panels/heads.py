@@ -29,8 +29,11 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     table = pooled_scores(run, score, axis)
     if table.empty:
         return nothing(f"head_map_{score}", question, f"This run has no scores for {words.score_name(score)}.")
+    if table["value"].isna().all():
+        return nothing(f"head_map_{score}", question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
     figure = _grid(run, choice, table, score, bool(warning))
+    _add_fallbacks(figure, run, choice, table)
     _add_points(figure, choice, table, lambda row: _hover(row, score))
     answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
     return Panel(f"head_map_{score}", question, answer, figure, _readable(table), _note(run, table, score))
@@ -50,10 +53,21 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", bool(warning))
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
+    _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_points(figure, choice, table, lambda row: _hover(row, "z_bias") + _status(row))
     answer = _picture_answer(run, choice, variant, table, warning)
+    if table["value"].isna().all():
+        answer = _not_ranked(table)
     readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
     return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+
+
+def _not_ranked(table: pd.DataFrame) -> str:
+    """Why there is no effect on bias for any head."""
+    note = str(table["note"].iloc[0]) or "not ranked"
+    return (
+        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one, a ranking is noise."
+    )
 
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
@@ -64,11 +78,11 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     scores = lookup.frame(run, "scores")
     mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
-    columns = ["estimator", "value", "low", "high", "p", "q", "n", "note"]
+    columns = ["estimator", "value", "low", "high", "p", "q", "n", *(["ess"] if "ess" in mine else []), "note"]
     table = mine[columns].reset_index(drop=True)
     table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
     table.insert(0, "quantity", mine["score"].map(words.score_name).to_numpy())
-    return table.rename(columns={"q": "q (false discovery rate)"})
+    return table.rename(columns={"q": "q (false discovery rate)", "ess": "ESS (share of n)"})
 
 
 def cut_in(run: Run, unit: int) -> list[str]:
@@ -85,7 +99,6 @@ def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
     rows = scores[(scores["score"] == score) & (scores["axis"] == axis)]
     if rows.empty:
         return rows.assign(seeds=0)
-    rows = rows[rows["estimator"] == rows["estimator"].iloc[0]]
     seeds = max(1, rows.loc[rows["seed"] != POOLED, "seed"].nunique())
     pooled = rows[rows["seed"] == POOLED]
     if pooled.empty:
@@ -172,16 +185,55 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
     if score == "z_bias":
         n = table["n"].max()
         n_text = f"{say.count(int(n), 'validation prompt')}, " if math.isfinite(n) else ""
-        parts.append(f"Effects on {n_text}{say.count(seeds, 'seed')}, estimator {meta['estimator']}, 95 % intervals.")
+        parts.append(f"Effects on {n_text}{say.count(seeds, 'draw')} of each, 95 % intervals.")
+        parts.append(estimators_said(table, meta["estimator"]))
         parts.append("An effect of one head alone does not say what cutting several does together.")
     elif score == "z_ppl":
         parts.append("Exact effect on the perplexity text, one head at a time.")
     return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
 
 
+def estimators_said(table: pd.DataFrame, asked: str) -> str:
+    """Who scored how many heads, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
+    if "ess" not in table or table["value"].isna().all():
+        return f"Estimator {asked}."
+    said = []
+    for name, rows in table.groupby("estimator", sort=False):
+        text = f"{say.count(len(rows), 'head')} by {name}"
+        least = rows["ess"].min()
+        if name == "reweight" and math.isfinite(least):
+            text += f" (ESS at least {say.number(least)} of n)"
+        said.append(text)
+    fallen = fallen_back(table)
+    back = f" {say.count(len(fallen), 'head')} fell back to it for want of effective samples." if len(fallen) else ""
+    return f"Estimator {asked}: {say.listing(said)}.{back}"
+
+
+def fallen_back(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads that were regenerated because reweighting left too few effective samples."""
+    if "ess" not in table:
+        return table.iloc[:0]
+    return table[(table["estimator"] == "generate") & table["ess"].notna()]
+
+
+def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """A ring on heads that were regenerated."""
+    fallen = fallen_back(table)
+    if fallen.empty:
+        return
+    look = choice.theme
+    ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": look.ink, "line": {"width": 1.5}}
+    figure.add_trace(go.Scatter(
+        x=fallen["head"], y=fallen["layer"], mode="markers", marker=ring, hoverinfo="skip", showlegend=False,
+    ))  # fmt: skip
+    figure.add_trace(_legend(choice, "drawn again: low ESS", "circle-open", look.ink))
+
+
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n") if name in table]
-    return table[columns].rename(columns={"q": "q (false discovery rate)"}).reset_index(drop=True)
+    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n", "estimator", "ess", "note")
+               if name in table]  # fmt: skip
+    names = {"q": "q (false discovery rate)", "ess": "ESS (share of n)"}
+    return table[columns].rename(columns=names).reset_index(drop=True)
 
 
 def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
@@ -289,6 +341,10 @@ def _hover(row: dict[str, Any], score: str) -> str:
         text += say.number(row["value"])
     if math.isfinite(row.get("q", math.nan)):
         text += f"<br>q = {say.number(row['q'])}"
+    if row.get("estimator"):
+        text += f"<br>by {row['estimator']}"
+    if math.isfinite(row.get("ess", math.nan)):
+        text += f", ESS {say.number(row['ess'])} of n"
     return text + (f"<br>{row['note']}" if row.get("note") else "")
 
 
