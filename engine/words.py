@@ -90,10 +90,28 @@ SCORES: dict[str, Word] = {
     "random": Word("random number", "A seeded random number; no information."),
 }
 
+ESTIMATORS: dict[str, Word] = {
+    "auto": Word(
+        "automatic",
+        "Starts with the gradient for all heads, draws more texts while the selection is unsettled, and refines heads "
+        "near a decision by the cheapest honest estimator. Ranks nothing where the bias lies inside its null band.",
+    ),
+    "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
+    "reweight": Word(
+        "reweighting",
+        "Weights the model's own texts by how likely they are with the head off; draws again where that is too weak.",
+    ),
+    "generate": Word(
+        "regeneration", "Draws every text again with the head off and judges it again. The slow reference."
+    ),
+    "exact": Word("exact", "Measures the perplexity with each head off."),
+}
+
 PAGES: dict[str, str] = {
     "overview": "If we cut these heads, who pays, and how sure are we?",
     "head_scores": "Which heads add to the bias, and which does the model need?",
     "correlations": "Do the same heads matter for every axis?",
+    "reliability": "Would the head scores come out again?",
     "pareto": "What does less bias cost in perplexity?",
     "examples": "What does the model write, before and after?",
     "export": "What can I take with me?",
@@ -113,6 +131,10 @@ def method_name(method: str) -> str:
 
 def metric_name(metric: str) -> str:
     return METRICS[metric].name if metric in METRICS else metric.replace("_", " ")
+
+
+def estimator_name(estimator: str) -> str:
+    return ESTIMATORS[estimator].name if estimator in ESTIMATORS else estimator.replace("_", " ")
 
 
 def score_name(score: str) -> str:

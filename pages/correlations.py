@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from engine import words
-from engine.errors import Fault, RequestError
 from engine.export.panels import correlations
 from engine.export.panels.base import Choice
 from engine.types import AXES
-from pages.shared import cache, panels, state, uploads
+from pages.shared import panels, published, state
 from pages.shared.cache import made
 from pages.shared.controls import capital, choose, is_dark, segmented
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 KINDS = ("pearson", "spearman")
-SOURCES = ("run", "published")
-NAMES = {"run": "This audit", "published": "Published scores (CSV)"}
 
 
 def page() -> None:
     heading(words.PAGES["correlations"])
     with st.container(horizontal=True, gap="large"):
-        source = segmented("Scores from", SOURCES, state.SOURCE, NAMES.get)
+        source = published.source()
         kind = segmented("Correlation", KINDS, state.KIND, capital)
     if source == "run":
         _of_run(kind)
@@ -44,32 +39,10 @@ def _of_run(kind: str) -> None:
 
 
 def _of_files(kind: str) -> None:
-    st.markdown("Head scores as the FASP authors published them: CSV files with one row per head, axis and seed.")
-    left, right = st.columns(2, gap="large")
-    with left:
-        given = st.file_uploader("Files", type="csv", accept_multiple_files=True, key=state.PUBLISHED_FILES)
-    with right:
-        folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
-    paths = _paths(given or [], folder.strip())
-    if not paths:
-        return
-    scores = cache.load_published(paths)
+    scores = published.scores()
     choice = Choice(method="fasp", axis=AXES[0], sparsity=0.2, dark=is_dark())
-    for panel in correlations.published(scores, choice, kind=kind):
+    for panel in correlations.published(scores, choice, kind=kind) if scores else ():
         panels.draw(panel)
-
-
-def _paths(given: list, folder: str) -> list[Path]:
-    """Uploaded files, else what the path leads to. A path that leads nowhere raises RequestError."""
-    if given:
-        return [uploads.kept(file) for file in given]
-    if not folder:
-        return []
-    path = Path(folder).expanduser()
-    found = sorted(path.rglob("*.csv")) if path.is_dir() else [path] if path.is_file() else []
-    if not found:
-        raise RequestError(Fault("path", f"{folder!r} is no CSV file and holds none.", "Name a file or a folder."))
-    return found
 
 
 begin_app()

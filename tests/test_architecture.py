@@ -56,6 +56,8 @@ def test_pages_never_import_torch():
     code = (
         "import sys, pathlib, importlib.util\n"
         "import engine.store.runs, engine.audit.jobs, engine.export.panels.headline, engine.words\n"
+        "import engine.scores.base; engine.scores.base.score_methods()\n"
+        "import pages.shared.request_form\n"
         "import pages.shared.frame, pages.shared.controls, pages.shared.jobs, pages.shared.panels\n"
         "bad = [name for name in ('torch', 'transformers', 'detoxify') if name in sys.modules]\n"
         "sys.exit(', '.join(bad) or 0)"

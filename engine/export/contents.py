@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.errors import RequestError, unknown
-from engine.export.panels import along_sparsity, correlations, cost, heads, lookup, pareto, who_pays
+from engine.export.panels import along_sparsity, correlations, cost, heads, lookup, pareto, reliability, who_pays
 from engine.export.panels.base import Choice, Panel
 from engine.store.runs import Run
 
@@ -49,6 +49,7 @@ def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     yield along_sparsity.bias_along_sparsity(run, choice)
     yield pareto.pareto(run, choice)
     yield heads.fasp_picture(run, choice)
+    yield reliability.additivity(run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
@@ -58,6 +59,7 @@ def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     yield correlations.axis_correlation(run, choice)
     yield correlations.top_heads(run, choice)
     yield correlations.method_agreement(run, choice)
+    yield reliability.run_repeats(run, choice)
     yield cost.cost(run, choice)
 
 

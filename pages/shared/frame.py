@@ -18,11 +18,12 @@ from engine.types import AXES
 from pages.shared import cache, state
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDER = ("overview", "head_scores", "correlations", "pareto", "examples", "compare", "export", "library")
+ORDER = ("overview", "head_scores", "correlations", "reliability", "pareto", "examples", "compare", "export", "library")
 ICONS = {
     "overview": "dashboard",
     "head_scores": "grid_on",
     "correlations": "join_inner",
+    "reliability": "repeat",
     "pareto": "scatter_plot",
     "examples": "format_quote",
     "compare": "compare_arrows",

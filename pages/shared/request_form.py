@@ -11,8 +11,9 @@ import streamlit as st
 from engine import words
 from engine.errors import Fault, RequestError
 from engine.models import catalog
+from engine.scores.base import estimators, method_for
 from engine.selection.base import selection_methods
-from engine.types import AXES, READINGS, SPANS
+from engine.types import AXES, READINGS, SPANS, Setting
 from pages.shared import state, uploads
 from pages.shared.controls import axis_label, capital, method_label
 
@@ -29,6 +30,8 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
         request = _what()
     with right:
         request |= _how(faults)
+    with st.expander("How heads are scored"):
+        request |= _scoring()
     with st.expander("More settings"):
         request |= _more()
     return request, faults
@@ -152,6 +155,45 @@ def _shares(text: str, faults: list[Fault]) -> list[float]:
         except ValueError:
             faults.append(Fault("sparsities", f"{part!r} is not a number.", "Write percentages such as 0, 5, 10, 20."))
     return shares
+
+
+def _scoring() -> dict[str, Any]:
+    """The estimators of both effects, and what they declare to be set."""
+    from engine.audit.request import AuditRequest
+
+    usual, chosen = AuditRequest("", ()), {}
+    left, right = st.columns(2, gap="large")
+    for column, label, field, score in (
+        (left, "Effect on bias", "estimator", "z_bias"),
+        (right, "Effect on perplexity", "perplexity_estimator", "z_ppl"),
+    ):
+        with column:
+            names = estimators(score)
+            first = names.index(getattr(usual, field))
+            chosen[field] = st.selectbox(label, names, first, format_func=_estimator, key=state.form_key(field))
+            if chosen[field] in words.ESTIMATORS:
+                st.caption(words.ESTIMATORS[chosen[field]].definition)
+    with left:
+        declared = method_for("z_bias", chosen["estimator"]).settings
+        chosen["estimator_settings"] = {setting.name: _widget(setting, chosen["estimator"]) for setting in declared}
+    return chosen
+
+
+def _widget(setting: Setting, method: str) -> Any:
+    """The widget a declared setting asks for."""
+    about = {"key": state.form_key(f"{method}_{setting.name}"), "help": setting.help}
+    label = capital(setting.name.replace("_", " "))
+    if setting.kind == "flag":
+        return st.toggle(label, bool(setting.default), **about)
+    if setting.kind == "choice":
+        return st.selectbox(label, setting.choices, setting.choices.index(setting.default), **about)
+    kind = int if setting.kind == "integer" else float
+    low, high = (None if end is None else kind(end) for end in (setting.minimum, setting.maximum))
+    return kind(st.number_input(label, low, high, kind(setting.default), **about))
+
+
+def _estimator(name: str) -> str:
+    return capital(words.estimator_name(name))
 
 
 def _more() -> dict[str, Any]:

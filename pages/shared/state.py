@@ -66,6 +66,12 @@ def restore(key: str, options: Sequence[Any]) -> None:
         st.session_state[key] = remembered
 
 
+def restore_text(key: str) -> None:
+    """Give a text field that was not on the last page what was typed into it."""
+    if key not in st.session_state and kept(key):
+        st.session_state[key] = kept(key)
+
+
 def wanted_run() -> str | None:
     """Run id asked for: a changed address wins, then what was chosen before."""
     in_address = st.query_params.get(RUN)

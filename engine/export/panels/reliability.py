@@ -22,6 +22,8 @@ from engine.types import POOLED
 
 GOOD = 0.8
 """From here on one seed counts as reliable (Koo & Li 2016: good is .75 to .9)."""
+MANY = 1000
+"""More seeds than this nobody draws."""
 ICC_SAID = "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
 
 
@@ -99,16 +101,30 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     steps = np.unique(np.logspace(0, 2, 40).round().astype(int))
     for (name, one), colour, dash in zip(found, series_colours(choice.dark), ("solid", "dash"), strict=False):
         values = [spearman_brown(one.icc, int(k)) for k in steps]
-        figure.add_trace(go.Scatter(x=steps, y=values, mode="lines", name=name, line={"color": colour, "dash": dash, "width": 2.5},
-                                    hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>"))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=steps,
+                y=values,
+                mode="lines",
+                name=name,
+                line={"color": colour, "dash": dash, "width": 2.5},
+                hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>",
+            )
+        )
         rows += [{"over": name, "seeds": int(k), "reliability": value} for k, value in zip(steps, values, strict=True)]
     _line(figure, choice, GOOD)
     figure.update_xaxes(type="log", tickvals=[1, 2, 5, 10, 20, 50, 100], range=[0, 2])
     figure.update_yaxes(range=[-0.05, 1.05])
     said = [f"{name}: {_needed_of(one)}" for name, one in found]
     note = "Predicted from the measured ICC of one seed (Spearman-Brown). Measured were "
-    return Panel("more_seeds", question, f"For a reliability of {GOOD:g}: {'; '.join(said)}.", figure, pd.DataFrame(rows),
-                 f"{note}{say.count(found[0][1].seeds, 'seed')}.")  # fmt: skip
+    return Panel(
+        "more_seeds",
+        question,
+        f"For a reliability of {GOOD:g}: {'; '.join(said)}.",
+        figure,
+        pd.DataFrame(rows),
+        f"{note}{say.count(found[0][1].seeds, 'seed')}.",
+    )
 
 
 def additivity(run: Run, choice: Choice) -> Panel:
@@ -126,8 +142,16 @@ def additivity(run: Run, choice: Choice) -> Panel:
         row = lookup.bias(run, variant["variant"], choice)
         if sparsity > 0 and row is not None and math.isfinite(row["delta"]):
             predicted = -float(single.reindex(lookup.cut_units(variant)).sum(min_count=1))
-            rows.append({"sparsity": sparsity, "heads cut": int(variant["n_cut"]), "predicted change": predicted,
-                         "measured change": row["delta"], "low": row["delta_low"], "high": row["delta_high"]})  # fmt: skip
+            rows.append(
+                {
+                    "sparsity": sparsity,
+                    "heads cut": int(variant["n_cut"]),
+                    "predicted change": predicted,
+                    "measured change": row["delta"],
+                    "low": row["delta_low"],
+                    "high": row["delta_high"],
+                }
+            )
     table = pd.DataFrame(rows)
     if table.empty or table["predicted change"].isna().all():
         return nothing(
@@ -136,15 +160,16 @@ def additivity(run: Run, choice: Choice) -> Panel:
     figure = _additivity_figure(choice, table)
     last = table.iloc[-1]
     inside = int(((table["predicted change"] >= table["low"]) & (table["predicted change"] <= table["high"])).sum())
+    measured = f"{say.signed(last['measured change'])} ({say.span(last['low'], last['high'])})"
     answer = (
-        f"At {say.percent(last['sparsity'])} the single effects add up to {say.signed(last['predicted change'])}, measured was "
-        f"{say.signed(last['measured change'])} ({say.span(last['low'], last['high'])}). The sum lies inside the measured "
-        f"interval at {inside} of {len(table)} sparsities."
+        f"At {say.percent(last['sparsity'])} the single effects add up to {say.signed(last['predicted change'])}, "
+        f"measured was {measured}. The sum lies inside the measured interval at {inside} of {len(table)} sparsities."
     )
     note = (
-        "Single effects come from validation prompts, measured changes from test prompts. Heads chosen for their large "
+        "Single effects come from validation prompts, measured changes from test prompts. Heads chosen for large "
+        "effects look larger than they are, and heads that do the same work replace each other: both make the sum "
+        "too large."
     )
-    note += "effects look larger than they are, and heads that do the same work replace each other: both make the sum too large."
     return Panel("additivity", question, answer, figure, table, note)
 
 
@@ -157,7 +182,7 @@ def run_panels(run: Run, choice: Choice) -> list[Panel]:
 
 
 def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 0.2) -> list[Panel]:
-    """ICC of one published seed per model and axis, and the overlap of what would be cut. Only `dark` of the choice is used."""
+    """ICC of one published seed per model and axis, and the overlap of what would be cut. Of `choice`: only `dark`."""
     question = "How far can one published seed be trusted?"
     rows = []
     for one in scores:
@@ -184,11 +209,23 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
     figure = blank(choice, 90 + 34 * table["name"].nunique(), "share of the selected heads found again by another seed")
     names = list(dict.fromkeys(table["name"]))
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        figure.add_trace(go.Scatter(x=part["overlap"], y=[names.index(name) for name in part["name"]], mode="markers", name=plain(over),
-                                    marker=_marker(choice, place), hovertemplate="%{x:.2f}<extra>" + plain(over) + "</extra>"))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=part["overlap"],
+                y=[names.index(name) for name in part["name"]],
+                mode="markers",
+                name=plain(over),
+                marker=_marker(choice, place),
+                hovertemplate="%{x:.2f}<extra>" + plain(over) + "</extra>",
+            )
+        )
     _names_on_y(figure, names)
-    figure.add_vline(x=share, line={"color": choice.theme.soft, "dash": "dot", "width": 1.5}, annotation_text="chance",
-                     annotation_position="bottom right")  # fmt: skip
+    figure.add_vline(
+        x=share,
+        line={"color": choice.theme.soft, "dash": "dot", "width": 1.5},
+        annotation_text="chance",
+        annotation_position="bottom right",
+    )
     figure.update_xaxes(range=[0, 1])
     means = table.groupby("name", sort=False)["overlap"].mean()
     answer = (
@@ -204,9 +241,19 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
 
 
 def _row(name: str, over: str, found: Repeats) -> dict[str, Any]:
-    return {"name": name, "over": over, "ICC": found.icc, "low": found.low, "high": found.high, "ICC of the mean": found.icc_mean,
-            "seeds needed": math.nan if found.needed is None else found.needed, "overlap": found.overlap.share,
-            "by chance": found.overlap.expected, "heads": found.units, "seeds": found.seeds}  # fmt: skip
+    return {
+        "name": name,
+        "over": over,
+        "ICC": found.icc,
+        "low": found.low,
+        "high": found.high,
+        "ICC of the mean": found.icc_mean,
+        "seeds needed": math.nan if found.needed is None else found.needed,
+        "overlap": found.overlap.share,
+        "by chance": found.overlap.expected,
+        "heads": found.units,
+        "seeds": found.seeds,
+    }
 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
@@ -221,14 +268,31 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
         shift = (place - (several - 1) / 2) * 0.7 / max(several, 1)
         x, low, high = part["ICC"], part["low"], part["high"]
-        error = {"type": "data", "symmetric": False, "array": (high - x).clip(lower=0), "arrayminus": (x - low).clip(lower=0),
-                 "width": 0, "thickness": 1.5, "color": _marker(choice, place)["color"]}  # fmt: skip
-        texts = [f"<b>{plain(row.name)}</b>, {plain(over)}<br>ICC {_r(row.ICC)} ({_r(row.low)} to {_r(row.high)})"
-                 for row in part.drop(columns="name").assign(name=part["name"]).itertuples(index=False)]  # fmt: skip
-        figure.add_trace(go.Scatter(
-            x=x, y=[names.index(name) + shift for name in part["name"]], mode="markers", name=plain(over), error_x=error,
-            marker=_marker(choice, place), text=texts, hovertemplate="%{text}<extra></extra>",
-        ))  # fmt: skip
+        error = {
+            "type": "data",
+            "symmetric": False,
+            "array": (high - x).clip(lower=0),
+            "arrayminus": (x - low).clip(lower=0),
+            "width": 0,
+            "thickness": 1.5,
+            "color": _marker(choice, place)["color"],
+        }
+        texts = [
+            f"<b>{plain(row.name)}</b>, {plain(over)}<br>ICC {_r(row.ICC)} ({_r(row.low)} to {_r(row.high)})"
+            for row in part.drop(columns="name").assign(name=part["name"]).itertuples(index=False)
+        ]
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=[names.index(name) + shift for name in part["name"]],
+                mode="markers",
+                name=plain(over),
+                error_x=error,
+                marker=_marker(choice, place),
+                text=texts,
+                hovertemplate="%{text}<extra></extra>",
+            )
+        )
     _names_on_y(figure, names)
     for at, dash in ((0.0, "solid"), (GOOD, "dot")):
         figure.add_vline(x=at, line={"color": choice.theme.soft, "dash": dash, "width": 1})
@@ -237,14 +301,18 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
 
 
 def _names_on_y(figure: go.Figure, names: list[str]) -> None:
-    figure.update_yaxes(tickvals=list(range(len(names))), ticktext=[wrapped(name, 18) for name in names], showgrid=False,
-                        range=[len(names) - 0.4, -0.6])  # fmt: skip
+    figure.update_yaxes(
+        tickvals=list(range(len(names))),
+        ticktext=[wrapped(name, 18) for name in names],
+        showgrid=False,
+        range=[len(names) - 0.4, -0.6],
+    )
 
 
 def _marker(choice: Choice, place: int) -> dict[str, Any]:
     symbols = ("circle", "diamond", "square", "triangle-up", "x", "star")
     return {
-        "color": choice.theme.series[place % len(choice.theme.series)],
+        "color": series_colours(choice.dark)[place % 5],
         "symbol": symbols[place % len(symbols)],
         "size": 9,
     }
@@ -257,28 +325,59 @@ def _line(figure: go.Figure, choice: Choice, at: float) -> None:
 def _scatter(choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]) -> go.Figure:
     figure = blank(choice, 380, x_name, y_name)
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
-    figure.add_trace(go.Scatter(x=ends, y=ends, mode="lines", line={"color": choice.theme.soft, "dash": "dash", "width": 1},
-                                hoverinfo="skip", showlegend=False))  # fmt: skip
-    figure.add_trace(go.Scatter(x=x, y=y, mode="markers", text=names, showlegend=False, marker={**_marker(choice, 0), "opacity": 0.75},
-                                hovertemplate="%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>"))  # fmt: skip
+    figure.add_trace(
+        go.Scatter(
+            x=ends,
+            y=ends,
+            mode="lines",
+            line={"color": choice.theme.soft, "dash": "dash", "width": 1},
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="markers",
+            text=names,
+            showlegend=False,
+            marker={**_marker(choice, 0), "opacity": 0.75},
+            hovertemplate="%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>",
+        )
+    )
     return figure
 
 
 def _additivity_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 340, "share of heads cut", "change of bias")
     x = [100 * value for value in table["sparsity"]]
-    error = {"type": "data", "symmetric": False, "array": table["high"] - table["measured change"],
-             "arrayminus": table["measured change"] - table["low"], "width": 4, "thickness": 1.5}  # fmt: skip
+    error = {
+        "type": "data",
+        "symmetric": False,
+        "array": table["high"] - table["measured change"],
+        "arrayminus": table["measured change"] - table["low"],
+        "width": 4,
+        "thickness": 1.5,
+    }
     for place, (name, column, dash) in enumerate(
         (
             ("measured, with 95 % interval", "measured change", "solid"),
             ("sum of single effects", "predicted change", "dash"),
         )
     ):
-        figure.add_trace(go.Scatter(x=x, y=table[column], mode="lines+markers", name=name, marker=_marker(choice, place),
-                                    line={"color": _marker(choice, place)["color"], "dash": dash, "width": 2},
-                                    error_y=error if place == 0 else None,
-                                    hovertemplate="%{x:.0f} %: %{y:.3f}<extra></extra>"))  # fmt: skip
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=table[column],
+                mode="lines+markers",
+                name=name,
+                marker=_marker(choice, place),
+                line={"color": _marker(choice, place)["color"], "dash": dash, "width": 2},
+                error_y=error if place == 0 else None,
+                hovertemplate="%{x:.0f} %: %{y:.3f}<extra></extra>",
+            )
+        )
     _line(figure, choice, 0.0)
     figure.update_xaxes(ticksuffix=" %")
     return figure
@@ -291,19 +390,23 @@ def _heads(run: Run, table: pd.DataFrame) -> list[str]:
 
 def _overlap_said(found: Repeats, share: float) -> str:
     return (
-        f"Of the {say.percent(share)} with the largest effect, {say.percent(found.overlap.share)} come out again in another "
-        f"seed; chance gives {say.percent(found.overlap.expected)}."
+        f"Of the {say.percent(share)} with the largest effect, {say.percent(found.overlap.share)} come out again in "
+        f"another seed; chance gives {say.percent(found.overlap.expected)}."
     )
 
 
 def _needed(row: pd.Series) -> str:
     if math.isnan(row["seeds needed"]):
         return f"No number of seeds makes that {GOOD:g}: these scores are noise."
+    if row["seeds needed"] > MANY:
+        return f"There, more than {MANY:,} seeds would be needed for {GOOD:g}: these scores are noise."
     return f"There, {say.count(int(row['seeds needed']), 'seed')} would make the mean reach {GOOD:g}."
 
 
 def _needed_of(found: Repeats) -> str:
-    return "no number of seeds is enough" if found.needed is None else say.count(found.needed, "seed")
+    if found.needed is None:
+        return "no number of seeds is enough"
+    return say.count(found.needed, "seed") if found.needed <= MANY else f"more than {MANY:,} seeds"
 
 
 def _r(value: float) -> str:

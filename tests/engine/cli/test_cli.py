@@ -21,7 +21,8 @@ def words(monkeypatch, tmp_path):
     request = world_request(tmp_path)
     return [
         "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis", "religion",
-        "--seeds", "1", "--estimator", "generate", "--new-tokens", "5", "--prompt-tokens", "8", "--device", "cpu", "--sparsity", "0,0.2",
+        "--estimator", "generate",
+        "--seeds", "1", "--new-tokens", "5", "--prompt-tokens", "8", "--device", "cpu", "--sparsity", "0,0.2",
         "--store", str(tmp_path / "store"), "--json",
     ]  # fmt: skip
 

@@ -1,0 +1,47 @@
+"""Where published head scores come from: uploaded files, or a path on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from engine.data.published import PublishedScores
+from engine.errors import Fault, RequestError
+from pages.shared import cache, state, uploads
+from pages.shared.controls import segmented
+
+SOURCES = ("run", "published")
+NAMES = {"run": "This audit", "published": "Published scores (CSV)"}
+
+
+def source() -> str:
+    """The switch between the chosen audit and published scores: "run" or "published"."""
+    return segmented("Scores from", SOURCES, state.SOURCE, NAMES.get)
+
+
+def scores() -> tuple[PublishedScores, ...]:
+    """What was uploaded or what the path leads to; empty while nothing is named."""
+    st.markdown("Head scores as the FASP authors published them: CSV files with one row per head, axis and seed.")
+    left, right = st.columns(2, gap="large")
+    with left:
+        given = st.file_uploader("Files", type="csv", accept_multiple_files=True, key=state.PUBLISHED_FILES)
+    with right:
+        state.restore_text(state.PUBLISHED_FOLDER)
+        folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
+        state.keep(state.PUBLISHED_FOLDER, folder)
+    paths = _paths(given or [], folder.strip())
+    return cache.load_published(paths) if paths else ()
+
+
+def _paths(given: list, folder: str) -> list[Path]:
+    """Uploaded files, else what the path leads to. A path that leads nowhere raises RequestError."""
+    if given:
+        return [uploads.kept(file) for file in given]
+    if not folder:
+        return []
+    path = Path(folder).expanduser()
+    found = sorted(path.rglob("*.csv")) if path.is_dir() else [path] if path.is_file() else []
+    if not found:
+        raise RequestError(Fault("path", f"{folder!r} is no CSV file and holds none.", "Name a file or a folder."))
+    return found
