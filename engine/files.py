@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -93,3 +94,14 @@ def sha256_of(path: Path) -> str:
     """SHA-256 (hex) of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def json_able(value: Any) -> Any:
+    """The same value for JSON: numpy numbers as Python's, NaN and infinities as None."""
+    if isinstance(value, dict):
+        return {str(name): json_able(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_able(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -180,6 +180,8 @@ class Event:
     total: int
     what: str = ""
     eta: float | None = None
+    note: str = ""
+    """A sentence to keep on screen, such as the prediction."""
 
 
 @dataclass(frozen=True)

@@ -167,3 +167,24 @@ def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
     """Said where subgroups get no verdict."""
     named = ", ".join(groups[:5]) + (", …" if len(groups) > 5 else "")
     return f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a verdict ({named})."
+
+
+def duration(seconds: float) -> str:
+    """Time in words: "40 seconds", "3 minutes", "2.5 hours"."""
+    if seconds < 90:
+        whole = max(1, round(seconds))
+        return f"{whole} second{'' if whole == 1 else 's'}"
+    if seconds < 5400:
+        return f"{round(seconds / 60)} minutes"
+    return f"{seconds / 3600:.1f} hours"
+
+
+def prediction_words(scoring: float, measuring: float, width: float, silent: Sequence[str]) -> str:
+    """What a request will cost and show; times in seconds, `silent` are axes inside their null band so far."""
+    text = (
+        f"Predicted: about {duration(scoring)} to score heads and up to {duration(measuring)} to measure variants; "
+        f"a head's 95 % interval about {width:.2g} wide."
+    )
+    if silent:
+        text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
+    return text

@@ -48,6 +48,7 @@ class JobState:
     total: int = 0
     eta: float | None = None
     message: str = ""
+    note: str = ""
     run_id: str | None = None
     faults: tuple[Fault, ...] = ()
     started: str = ""
@@ -147,6 +148,7 @@ def is_alive(folder: Path) -> bool:
 
 def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hooks:
     last = {"check": 0.0, "write": 0.0}
+    said = {"note": ""}
 
     def check() -> None:
         if time.monotonic() - last["check"] > QUIET:
@@ -156,9 +158,10 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
 
     def report(event: Event) -> None:
         watch(event)
-        if time.monotonic() - last["write"] > QUIET:
+        said["note"] = event.note or said["note"]
+        if event.note or time.monotonic() - last["write"] > QUIET:
             last["write"] = time.monotonic()
-            _write(folder, replace(state, **asdict(event), updated=_now()))
+            _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))
 
     return Hooks(report, check)
 

@@ -12,11 +12,13 @@ import pandas as pd
 
 from engine.audit.executors import Executor, Local
 from engine.audit.measured import Measured, wanted_shards
+from engine.audit.predict import prediction
 from engine.audit.progress import Progress
 from engine.audit.provenance import provenance
 from engine.audit.request import SEARCH, AuditRequest, Plan, validate
 from engine.audit.search import search_gammas, search_shards
 from engine.audit.variants import Variant, all_variants, variant_table, with_gamma
+from engine.files import json_able
 from engine.metrics.bench import Bench, Shard
 from engine.models.judge import load_judge
 from engine.models.load import load_language_model
@@ -59,6 +61,8 @@ def run_audit(
         return store.open(plan.run_id)
     store.prove_writable()
     audit = open_audit(plan, store, hooks, executor or Local())
+    if method_for("z_bias", request.estimator).pilots:
+        audit.scoring["predicted"] = prediction(audit)
     scores = score_heads(audit)
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
@@ -199,7 +203,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         },
         "judge": {"name": bench.judge.info.name, "hash": bench.judge.info.digest, "note": bench.judge.info.note},
         "gamma": gammas,
-        "scoring": audit.scoring,
+        "scoring": json_able(audit.scoring),
         "provenance": provenance(bench),
         "warnings": warnings_of(request, tables) + not_ranked(audit.scoring),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},

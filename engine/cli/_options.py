@@ -145,6 +145,9 @@ class Ticker:
         self.last, self.line = 0.0, ""
 
     def __call__(self, event: Event) -> None:
+        if event.note:
+            print(f"{event.note}", file=sys.stderr)
+            return
         left = (
             ""
             if event.eta is None

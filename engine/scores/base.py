@@ -69,6 +69,8 @@ class ScoreMethod(ABC):
     score: str
     """Which number it gives; the column `score`."""
     settings: tuple[Setting, ...] = ()
+    pilots: bool = False
+    """Whether it runs a pilot, from which an audit predicts time and precision first."""
 
     def faults(self, decoding: Decoding) -> list[Fault]:
         """Why it cannot score texts drawn like this; asked before anything heavy loads."""

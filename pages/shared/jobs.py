@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from engine import words
 from engine.errors import Fault, PruneAuditError, RequestError
-from engine.export import say
 from engine.store.runs import Store, default_root
 from pages.shared import frame, state
 from pages.shared.controls import capital
@@ -129,6 +129,8 @@ def _draw(job: JobState, place: str) -> None:
             st.progress(share, text=_progress(job))
         elif job.message:
             st.text(job.message)
+        if job.note:
+            st.text(job.note)
         for fault in job.faults:
             st.text(str(fault))
 
@@ -141,17 +143,8 @@ def _progress(job: JobState) -> str:
     if job.total:
         parts.append(f"{job.done:,} of {job.total:,}")
     if job.eta is not None:
-        parts.append(f"about {duration(job.eta)} left")
+        parts.append(f"about {words.duration(job.eta)} left")
     return frame.plain(", ".join(parts))
-
-
-def duration(seconds: float) -> str:
-    """Time in words: "40 seconds", "3 minutes", "2.5 hours"."""
-    if seconds < 90:
-        return say.count(max(1, round(seconds)), "second")
-    if seconds < 5400:
-        return say.count(round(seconds / 60), "minute")
-    return f"{seconds / 3600:.1f} hours"
 
 
 def _action(job: JobState, key: str) -> None:

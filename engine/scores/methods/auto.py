@@ -72,6 +72,7 @@ class Auto(ScoreMethod):
 
     name = "auto"
     score = "z_bias"
+    pilots = True
     settings = (
         ESS,
         Setting("stability", "number", 0.9, "Share of selected heads that fresh draws should select again.", 0.0, 1.0),
