@@ -20,7 +20,7 @@ from benchmarks.report import Measure, parser, show
 from benchmarks.scoring_bench import DATA, DEMO, STORIES, Case, Timed, open_bench, score
 from engine.metrics.bench import Bench, Shard
 from engine.metrics.bias import null_band
-from engine.metrics.reliability import icc_c1, spearman_brown
+from engine.metrics.reliability import icc_c1, icc_c1_interval, spearman_brown
 
 SEEDS = (0, 1, 2, 3)
 TRUTH_FROM = 1000
@@ -162,9 +162,10 @@ def time_rows(
         rows.append(
             Measure(f"{case.name}: generate with {GROUPED} times the draws, ICC as really run", icc_c1(groups), "ICC")
         )
+    most = icc if icc > 0 else icc_c1_interval(singles)[1]  # at or below zero: no number of draws; the bound is kind
     for name in FAST:
         reached = icc_c1(scored[name].by_seed()[small])
-        draws = reached * (1 - icc) / (icc * (1 - reached)) if icc > 0 else float("inf")
+        draws = reached * (1 - most) / (most * (1 - reached))
         rows.append(
             Measure(
                 f"{case.name}: time of generate to the ICC of {name}, over {name}",

@@ -4,10 +4,11 @@ Per axis:
 1. The dense model's texts are drawn and judged. Is their bias above its null band? If not, every prompt is drawn again,
    up to the allowed number; if it stays inside, heads are not ranked: there is nothing to rank them by.
 2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores all heads.
-3. Would fresh draws select the same heads? While they would not, every prompt is drawn twice as often.
+3. Would fresh draws select heads as good? While the effect they would lose is more than the stated precision, every
+   prompt is drawn twice as often.
 4. Heads near a decision (cut or kept, at any sparsity and γ asked for) for which first order may be off by more than
-   the draws are noisy are refined by the pilot's winner; where that is reweighting and leaves too few effective
-   samples, they are generated again. Then 3 is asked once more.
+   that precision are refined by the pilot's winner; where that is reweighting and leaves too few effective samples,
+   they are generated again. Then 3 is asked once more.
 Everything is decided from finished measurements, so a resumed run decides alike.
 """
 
@@ -38,7 +39,7 @@ from engine.scores.effects import (
     weight_shards,
 )
 from engine.scores.methods.reweight import ESS, fallback_notes, poor, truncated_faults, with_ess
-from engine.scores.settle import decisions, draw_errors, near_decision, stability
+from engine.scores.settle import Decision, decisions, draw_errors, near_decision, shortfall, stability
 from engine.types import Decoding, Setting
 
 LEAST_DRAWS = 2
@@ -60,7 +61,16 @@ class State:
     near: tuple[int, ...] = ()
     low: dict[int, float] = field(default_factory=dict)
     stability: float = float("nan")
+    lost: float = float("nan")
+    """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
     why: str = ""
+
+    def judge(self, values: np.ndarray, by_seed: np.ndarray, wanted: Sequence[Decision]) -> None:
+        """How settled the selection is."""
+        assert self.band is not None
+        errors = draw_errors(by_seed)
+        self.stability = stability(values, errors, wanted)
+        self.lost = shortfall(values, errors, wanted) / self.band.value
 
     @property
     def ranked(self) -> bool:
@@ -75,7 +85,14 @@ class Auto(ScoreMethod):
     pilots = True
     settings = (
         ESS,
-        Setting("stability", "number", 0.9, "Share of selected heads that fresh draws should select again.", 0.0, 1.0),
+        Setting(
+            "precision",
+            "number",
+            0.03,
+            "Draws go on while a fresh selection would lose more effect than this share of the dense bias.",
+            0.0,
+            1.0,
+        ),
         Setting("most_draws", "integer", 12, "A prompt is drawn at most so many times for scoring.", 2, 1000),
     )
 
@@ -104,7 +121,7 @@ class Auto(ScoreMethod):
             job = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
             state.seeds = job.seeds
         while state.ranked and self._refine(job, axis, state, most):
-            settled = state.stability >= self.option(job, "stability")
+            settled = state.lost <= self.option(job, "precision")
             if settled or len(job.seeds) >= most:
                 state.open, state.why = False, "settled" if settled else "draws"
                 return state
@@ -130,11 +147,13 @@ class Auto(ScoreMethod):
         state.refined = pilot.cheapest(measured, least)
         first = first_order(data, intervals=False)
         wanted = decisions(job.known, job.total, job.gammas, job.sparsities)
-        state.stability = stability(first.pooled.value, draw_errors(first.by_seed), wanted)
-        if state.stability < self.option(job, "stability") and len(job.seeds) < most:
+        assert state.band is not None
+        precise = self.option(job, "precision")
+        state.judge(first.pooled.value, first.by_seed, wanted)
+        if state.lost > precise and len(job.seeds) < most:
             return True  # another estimate from the same draws would not help; draws do
         noise, off = draw_errors(first.by_seed), pilot.first_order_error(measured, first.pooled.value)
-        near = near_decision(first.pooled.value, REACH * noise + off, wanted) & (off > noise / 2)
+        near = near_decision(first.pooled.value, REACH * noise + off, wanted) & (off > precise * state.band.value)
         state.near = tuple(np.flatnonzero(near).tolist())
         if state.refined == "reweight":
             if not self._ask(job, state, [one for unit in state.near for one in weight_shards(job, axis, unit)]):
@@ -146,7 +165,7 @@ class Auto(ScoreMethod):
         by_seed = first.by_seed.copy()
         for found in self._refinements(data, state, intervals=False):
             by_seed[list(found.units)] = found.by_seed
-        state.stability = stability(by_seed.mean(axis=1), draw_errors(by_seed), wanted)
+        state.judge(by_seed.mean(axis=1), by_seed, wanted)
         return True
 
     def _ask(self, job: ScoreJob, state: State, shards: Sequence[Shard]) -> bool:
@@ -184,8 +203,8 @@ class Auto(ScoreMethod):
             return said
         regenerated = len(state.low) if state.refined == "reweight" else len(state.near)
         counts = {"gradient": job.total - len(state.near), "reweight": len(state.near) - regenerated}
-        asked = self.option(job, "stability")
-        return {**said, "stability": state.stability, "asked": asked, "heads": {**counts, "generate": regenerated}}
+        said |= {"stability": state.stability, "lost": state.lost, "precision": self.option(job, "precision")}
+        return {**said, "heads": {**counts, "generate": regenerated}}
 
 
 def draws(seeds: Sequence[int], count: int) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import pytest
 from engine.audit.predict import predict
 from engine.audit.run import run_audit
 from engine.models.judge import Judge, JudgeInfo
-from engine.scores.settle import decisions, draw_errors, near_decision, stability, threshold
+from engine.scores.settle import decisions, draw_errors, near_decision, shortfall, stability, threshold
 from engine.store.runs import Store
 from engine.types import POOLED, Hooks
 from tests.worlds import word_judge, world_request
@@ -58,7 +58,8 @@ def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_
     judged(loud_judge())
     request = world_request(
         tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
-        estimator_settings={"most_draws": 4, "stability": 0.5},
+        span="prompt+continuation",
+        estimator_settings={"most_draws": 4, "precision": 0.5},
     )  # fmt: skip
     run = run_audit(request, Store(tmp_path / "store"))
     said = run.meta["scoring"]["z_bias"]["nationality"]
@@ -112,4 +113,7 @@ def test_stability_is_one_without_noise_and_chance_with_nothing_else():
     wanted = [(frozenset(), 10)]
     assert stability(values, np.zeros(40), wanted) == 1.0
     assert stability(np.zeros(40), np.ones(40), wanted) == pytest.approx(0.25, abs=0.03)
+    assert shortfall(values, np.zeros(40), wanted) == 0.0
+    assert shortfall(np.zeros(40), np.ones(40), wanted) == 0.0, "heads that are equally good lose nothing"
+    assert 0 < shortfall(values, np.full(40, 5.0), wanted) < shortfall(values, np.full(40, 50.0), wanted)
     assert np.isinf(draw_errors(np.zeros((3, 1)))).all()
