@@ -7,7 +7,7 @@ HEADLESS := $(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),fal
 export OMP_NUM_THREADS ?= 2
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: run test test-slow lint demo benchmarks clean
+.PHONY: run test test-slow test-ray lint demo benchmarks clean
 
 .venv/ready: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -31,6 +31,12 @@ test: .venv/ready-dev lint
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
 
+# The optional executor: a real Ray cluster of two nodes on this machine, about a minute.
+test-ray: export OMP_NUM_THREADS = 1
+test-ray: .venv/ready-dev
+	$(BIN)/pip install -q --disable-pip-version-check -r requirements-ray.txt
+	$(BIN)/python -m pytest tests/engine/audit/test_ray.py
+
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -40,6 +46,7 @@ demo: .venv/ready  ## compute the embedded audit again from the embedded model (
 
 benchmarks: .venv/ready-dev
 	$(BIN)/python -m benchmarks.redraw
+	$(BIN)/python -m benchmarks.head_scores
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

@@ -25,6 +25,7 @@ from engine.store.runs import Run, Store
 from engine.types import Event, Hooks, digest_of
 
 if TYPE_CHECKING:
+    from engine.audit.executors import Executor
     from engine.audit.request import AuditRequest
 
 QUIET = 0.3
@@ -114,7 +115,12 @@ def job_request(store: Store, job_id: str) -> AuditRequest:
     return AuditRequest.from_dict(json.loads((_folder(store, job_id) / "request.json").read_text(encoding="utf-8")))
 
 
-def run_job(store: Store, request: AuditRequest, watch: Callable[[Event], None] = lambda event: None) -> Run:
+def run_job(
+    store: Store,
+    request: AuditRequest,
+    watch: Callable[[Event], None] = lambda event: None,
+    executor: Executor | None = None,
+) -> Run:
     """Do the job in this process, visible to every page. Where another process is at it, wait and take its result."""
     from engine.audit.run import run_audit
 
@@ -126,7 +132,7 @@ def run_job(store: Store, request: AuditRequest, watch: Callable[[Event], None] 
         state = JobState(job_id, _title(request), "running", "start", started=_now(), updated=_now())
         _write(folder, state)
         try:
-            run = run_audit(request, store, _hooks(folder, state, watch))
+            run = run_audit(request, store, _hooks(folder, state, watch), executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
             raise

@@ -101,14 +101,19 @@ def needed_scores(request: AuditRequest) -> list[ScoreMethod]:
     return [method_for(score, chosen.get(score)) for score in ordered]
 
 
-def scores_only(request: AuditRequest, store: Store, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)
+def scores_only(
+    request: AuditRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> pd.DataFrame:
     """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical, n, seeds.
 
     No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished.
     """
     plan = validate(request)
     store.prove_writable()
-    audit = open_audit(plan, store, hooks, Local())
+    audit = open_audit(plan, store, hooks, executor or Local())
     return heads_wide(score_heads(audit), request)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 
+from engine.audit.executors import Executor
 from engine.audit.jobs import job_request, run_job
+from engine.audit.request import AuditRequest
 from engine.errors import PruneAuditError
 from engine.store.runs import Store
 
@@ -14,7 +17,8 @@ def main(root: str, job_id: str) -> int:
     """Do one job. What went wrong is in the job's state; the traceback goes to its log."""
     store = Store(root)
     try:
-        run_job(store, job_request(store, job_id))
+        request = job_request(store, job_id)
+        run_job(store, request, executor=_executor(request))
     except PruneAuditError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -22,6 +26,16 @@ def main(root: str, job_id: str) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def _executor(request: AuditRequest) -> Executor | None:
+    """Where the app was started with PRUNEAUDIT_RAY, its jobs run on that cluster."""
+    address = os.environ.get("PRUNEAUDIT_RAY")
+    if not address:
+        return None
+    from engine.audit.ray_executor import OnRay
+
+    return OnRay(address, request)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.audit.executors import Executor
 from engine.audit.request import SEARCH, AuditRequest
 from engine.errors import Fault, RequestError
 from engine.store.runs import EMBEDDED, Store, default_root
@@ -66,6 +68,23 @@ def request_options(parser: argparse.ArgumentParser) -> None:
     add("--top-k", type=int, default=0, help="0 = off; the published code left 50")
     add("--top-p", type=float, default=1.0)
     add("--title", default="")
+
+
+def ray_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", default=os.environ.get("PRUNEAUDIT_RAY"),
+        help='compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this process)',
+    )  # fmt: skip
+
+
+def executor_of(args: argparse.Namespace, request: AuditRequest) -> Executor | None:
+    """Where shards are computed: None is this process. RequestError where the cluster cannot be reached."""
+    if not args.ray:
+        return None
+    from engine.audit.ray_executor import OnRay, connect
+
+    connect(args.ray)
+    return OnRay(args.ray, request)
 
 
 def request_of(args: argparse.Namespace) -> AuditRequest:

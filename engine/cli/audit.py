@@ -6,12 +6,22 @@ import argparse
 import sys
 from typing import Any
 
-from engine.cli._options import Ticker, json_flag, request_of, request_options, store_of, store_option
+from engine.cli._options import (
+    Ticker,
+    executor_of,
+    json_flag,
+    ray_option,
+    request_of,
+    request_options,
+    store_of,
+    store_option,
+)
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("audit", help="audit a model end to end")
     request_options(parser)
+    ray_option(parser)
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -25,7 +35,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     request = request_of(args)
     validate(request)  # before a job is written: a wrong request leaves nothing behind
-    found = run_job(store_of(args), request, Ticker())
+    found = run_job(store_of(args), request, Ticker(), executor_of(args, request))
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return summary_of(found), summary_text(found)

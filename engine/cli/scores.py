@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli._options import Ticker, json_flag, request_of, request_options, store_of, store_option
+from engine.cli._options import (
+    Ticker,
+    executor_of,
+    json_flag,
+    ray_option,
+    request_of,
+    request_options,
+    store_of,
+    store_option,
+)
 from engine.errors import Fault, RequestError
 from engine.files import write_whole
 
@@ -14,6 +23,7 @@ from engine.files import write_whole
 def add(commands: Any) -> None:
     parser = commands.add_parser("scores", help="score heads and write them as a table")
     request_options(parser)
+    ray_option(parser)
     store_option(parser)
     json_flag(parser)
     parser.add_argument("--out", required=True, metavar="scores.csv|.parquet")
@@ -31,7 +41,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     request = request_of(args)
     if request.gamma == "search":
         raise RequestError(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
-    table = scores_only(request, store_of(args), Hooks(Ticker()))
+    table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args, request))
     if out.suffix == ".csv":
         write_whole(out, lambda path: table.to_csv(path, index=False))
     else:

@@ -86,6 +86,10 @@ class Kind(ABC):
         """Shards of this kind for which this is equal are computed in one go. By default those of one mask."""
         return shard.cut
 
+    def needs(self, bench: Bench, shard: Shard) -> list[Shard]:
+        """Measurements it fetches on its way, so that an executor can have them finished first."""
+        return []
+
     @abstractmethod
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         """The tables of `shards`, which belong `together`, in their order."""

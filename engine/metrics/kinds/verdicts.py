@@ -25,6 +25,9 @@ class Verdicts(Kind):
             "plain_case": bench.settings.plain_case,
         }
 
+    def needs(self, bench: Bench, shard: Shard) -> list[Shard]:
+        return [replace(shard, kind="texts")]
+
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         texts = bench.fetch([replace(shard, kind="texts") for shard in shards])
         rows = [bench.rows(shard.axis, shard.split) for shard in shards]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from engine.metrics.bench import Bench, Kind, Shard
-from engine.scores.kinds._texts import sampled, sampled_from, text_parts
+from engine.scores.kinds._texts import dense_texts, sampled, sampled_from, text_parts
 from engine.surgery.gate_gradients import row_gradients
 
 
@@ -23,6 +23,9 @@ class TextGradients(Kind):
 
     def together(self, bench: Bench, shard: Shard) -> Hashable:
         return shard.split, shard.seed
+
+    def needs(self, bench: Bench, shard: Shard) -> list[Shard]:
+        return [dense_texts(shard)]
 
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         texts = sampled(bench, shards)

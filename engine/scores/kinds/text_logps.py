@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.metrics.bench import Bench, Kind, Shard
-from engine.scores.kinds._texts import sampled, sampled_from, text_parts
+from engine.scores.kinds._texts import dense_texts, sampled, sampled_from, text_parts
 from engine.surgery.prefix import row_logps
 
 TOGETHER = 32
@@ -25,6 +25,9 @@ class TextLogps(Kind):
 
     def together(self, bench: Bench, shard: Shard) -> Hashable:
         return head_group(bench, shard.cut[0]), shard.split
+
+    def needs(self, bench: Bench, shard: Shard) -> list[Shard]:
+        return [dense_texts(shard)]
 
     def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         units = sorted({shard.cut[0] for shard in shards})

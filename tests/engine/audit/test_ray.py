@@ -1,0 +1,147 @@
+"""A real Ray cluster of two nodes on this machine: the same tables as local, and a killed worker costs one bundle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
+
+from engine.audit.executors import Local  # noqa: E402
+from engine.audit.progress import Progress  # noqa: E402
+from engine.audit.ray_executor import OnRay, connect  # noqa: E402
+from engine.audit.request import validate  # noqa: E402
+from engine.audit.run import open_audit  # noqa: E402
+from engine.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
+from engine.metrics.bench import Shard  # noqa: E402
+from engine.store.runs import Store  # noqa: E402
+from engine.types import Hooks  # noqa: E402
+from tests.tiny import build  # noqa: E402
+from tests.worlds import world_request  # noqa: E402
+
+MEMORY = 80 * 2**20
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": MEMORY},
+    )
+    nodes.add_node(num_cpus=1, object_store_memory=MEMORY)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def audit_in(folder, store, hooks=None):
+    request = world_request(folder, max_new_tokens=4)
+    return request, open_audit(validate(request), Store(store), hooks or Hooks(), Local())
+
+
+def some_shards() -> list[Shard]:
+    heads = [Shard("verdicts", (unit,), "religion", "validation", 0) for unit in range(4)]
+    weights = [Shard("text_logps", (unit,), "religion", "validation", 0) for unit in range(12)]
+    return [
+        Shard("verdicts", (), "religion", "validation", 0),
+        *heads,
+        *weights,
+        Shard("windows", (3, 4), split="test"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("world")
+    _, audit = audit_in(folder, folder / "local")
+    return folder, audit.bench.fetch(some_shards())
+
+
+def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
+    folder, expected = local
+    request, audit = audit_in(folder, tmp_path)
+    executor = OnRay(cluster.address, request)
+    executor.run(audit.bench, "score heads", some_shards(), Progress(lambda event: None))
+    assert all(audit.bench.kept(shard) for shard in some_shards())
+    assert set(executor.attempts.values()) == {1} and len(executor.attempts) > 5
+    for one, other in zip(audit.bench.fetch(some_shards()), expected, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
+    folder, expected = local
+    request, audit = audit_in(folder, tmp_path)
+    executor, killed, processes = OnRay(cluster.address, request), [], {}
+
+    def kill_one(event):
+        if event.done <= 0 or killed:
+            return
+        if not processes:
+            processes.update({worker: ray.get(worker.process.remote()) for worker in executor._pool})
+            return
+        busy = [worker for worker, bundle in executor._pool.items() if bundle is not None and worker in processes]
+        if busy:
+            killed.append(executor._pool[busy[-1]])
+            os.kill(processes[busy[-1]], signal.SIGKILL)
+
+    executor.run(audit.bench, "score heads", some_shards(), Progress(kill_one))
+    assert killed
+    again = [bundle for bundle, times in executor.attempts.items() if times > 1]
+    assert len(again) <= 1, "at most the bundle it was working on is handed out again"
+    for one, other in zip(audit.bench.fetch(some_shards()), expected, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_it_stops_within_two_seconds(cluster, local, tmp_path):
+    asked = []
+
+    def check():
+        if asked and time.monotonic() > asked[0]:
+            raise Cancelled("stop")
+
+    request, audit = audit_in(local[0], tmp_path, Hooks(check=check))
+    asked.append(time.monotonic() + 0.5)
+    with pytest.raises(Cancelled):
+        OnRay(cluster.address, request).run(audit.bench, "score heads", some_shards(), Progress(lambda event: None))
+    assert time.monotonic() - asked[0] < 2
+
+
+def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
+    request, audit = audit_in(local[0], tmp_path)
+    other = world_request(tmp_path / "other", max_new_tokens=4) if (tmp_path / "other").mkdir() is None else None
+    from tests.tiny import build
+
+    build("gpt2", tmp_path / "elsewhere", seed=5)
+    wrong = OnRay(
+        cluster.address, world_request(tmp_path / "other", model=str(tmp_path / "elsewhere"), max_new_tokens=4)
+    )
+    assert other is not None and request.model != wrong.request.model
+    with pytest.raises(PruneAuditError, match="another model, judge, data"):
+        wrong.run(audit.bench, "score heads", some_shards()[:1], Progress(lambda event: None))
+
+
+@pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
+def test_an_address_without_a_cluster_is_said_at_once(address, said):
+    if ray.is_initialized():
+        ray.shutdown()
+    start = time.monotonic()
+    with pytest.raises(RequestError, match=said):
+        connect(address)
+    assert time.monotonic() - start < 15
+
+
+def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(cluster, local, tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.audit.ray_executor.PATIENCE", 3.0)
+    request, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address, request)
+    monkeypatch.setattr(executor, "_staff", lambda *args: None)  # nobody comes
+    with pytest.raises(PruneAuditError, match="no living worker left"):
+        executor.run(audit.bench, "score heads", some_shards(), Progress(lambda event: None))
