@@ -17,7 +17,7 @@ REQUEST = AuditRequest(
     gamma=SEARCH,
     sparsities=(0.0, 0.05, 0.1, 0.2, 0.3),
     seeds=2,
-    max_prompts=150,
+    max_prompts=300,
     title="Demo: a small language model with a planted gap",
 )
 
