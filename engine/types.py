@@ -146,6 +146,8 @@ class Setting:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    label: str = ""
+    """What the screen calls it; the name where this is empty."""
 
     def allows(self, value: Any) -> bool:
         """Whether a value is of this kind and in range."""

@@ -182,7 +182,7 @@ def _scoring() -> dict[str, Any]:
 def _widget(setting: Setting, method: str) -> Any:
     """The widget a declared setting asks for."""
     about = {"key": state.form_key(f"{method}_{setting.name}"), "help": setting.help}
-    label = capital(setting.name.replace("_", " "))
+    label = setting.label or capital(setting.name.replace("_", " "))
     if setting.kind == "flag":
         return st.toggle(label, bool(setting.default), **about)
     if setting.kind == "choice":

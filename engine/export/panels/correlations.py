@@ -29,8 +29,7 @@ def axis_correlation(run: Run, choice: Choice, kind: str = "pearson") -> Panel:
     """Correlation of z_bias over heads between the axes of the run."""
     wide = wide_scores(run)
     supported = _supported(run, choice, list(wide.columns))
-    seeds = say.count(int(run.meta["request"]["seeds"]), "seed")
-    note = f"Over {len(wide)} heads, effects pooled over {seeds}; noise in the effects pulls correlations towards 0."
+    note = f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls correlations towards 0."
     return correlation_panel("axis_correlation", wide, kind, choice, note, supported)
 
 
@@ -259,13 +258,14 @@ def _count_figure(
         values[place] = number
         which = ", ".join(_axes_of(int(unit), chosen)) or "none"
         texts[place] = f"<b>{names[unit]}</b><br>in the top of {number} of {axes} axes: {plain(which)}"
-    figure = blank(choice, 150 + 28 * layers, "head", "layer")
+    figure = blank(choice, 138 + 28 * layers, "head", "layer")
+    figure.update_layout(margin={"b": 96})
     stops = choice.theme.sequential
     figure.add_trace(go.Heatmap(
         z=values, text=texts, hovertemplate="%{text}<extra></extra>", xgap=2, ygap=2, zmin=0, zmax=axes,
         colorscale=[list(stop) for stop in stops], hoverongaps=False,
-        colorbar={"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yanchor": "top", "ypad": 46,
-                  "outlinewidth": 0, "dtick": 1, "title": {"text": "axes in which the head is at the top",
+        colorbar={"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container",
+                  "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "dtick": 1, "title": {"text": "axes in which the head is at the top",
                   "font": {"size": 11}, "side": "bottom"}, "tickfont": {"size": 11}},
     ))  # fmt: skip
     step = 1 if n_heads <= 16 else 4

@@ -19,6 +19,8 @@ from engine.export.panels.headline import null_warning
 from engine.store.runs import Run
 from engine.types import POOLED
 
+BELOW = 96
+"""Pixels below a map: its ticks, the name of its axis and the colour bar."""
 NOT_SUPPORTED = "This ranking is not supported."
 
 
@@ -241,7 +243,7 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
     layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
     values = np.full((layers, heads), np.nan)
     values[table["layer"], table["head"]] = table["value"]
-    figure = blank(choice, 154 + _cell(layers) * layers, "head", "layer")
+    figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
     diverges = score in ("z_bias", "z_ppl")
     limit = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
     look = choice.theme
@@ -257,7 +259,7 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
     )
     figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
     figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
-    figure.update_layout(legend={"y": 1.02, "x": 0})
+    figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
     return figure
 
 
@@ -267,8 +269,8 @@ def _colorbar(choice: Choice, score: str, limit: float) -> dict[str, Any]:
         "z_bias": ("holds bias down", "adds bias"),
         "z_ppl": ("needed", "in the way"),
     }
-    bar: dict[str, Any] = {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "paper", "yanchor": "top",
-                           "ypad": 46, "outlinewidth": 0, "x": 0.5, "xpad": 0,
+    bar: dict[str, Any] = {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "container",
+                           "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "x": 0.5, "xpad": 0,
                            "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
     if score not in ends or limit <= 0:
         return {**bar, "nticks": 4}

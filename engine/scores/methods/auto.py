@@ -92,8 +92,17 @@ class Auto(ScoreMethod):
             "Draws go on while a fresh selection would lose more effect than this share of the dense bias.",
             0.0,
             1.0,
+            label="Precision (share of the dense bias)",
         ),
-        Setting("most_draws", "integer", 12, "A prompt is drawn at most so many times for scoring.", 2, 1000),
+        Setting(
+            "most_draws",
+            "integer",
+            12,
+            "A prompt is drawn at most so many times for scoring.",
+            2,
+            1000,
+            label="Most draws per prompt",
+        ),
     )
 
     def faults(self, decoding: Decoding) -> list[Fault]:

@@ -27,6 +27,7 @@ from engine.types import Decoding, Setting
 ESS = Setting(
     "ess", "number", 0.3,
     "A head with fewer effective samples than this share of n in some subgroup is generated again.", 0.0, 1.0,
+    label="Least effective samples (share of n)",
 )  # fmt: skip
 
 
