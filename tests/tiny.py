@@ -67,7 +67,9 @@ def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
     model_type, own = TINY[name]
     config = AutoConfig.for_model(model_type, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2, **(own | settings))
     generator = torch.Generator().manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # the same model whatever ran before
+        model = AutoModelForCausalLM.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             scale = 0.3 if parameter.dim() > 1 else 0.1

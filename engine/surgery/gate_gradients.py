@@ -46,7 +46,7 @@ def row_gradients(
                 lambda n, places=places: (n, _batch(lm, _rows(lm, texts, first, places[:n]), decoding)), len(places)
             )
             dense[places[:size]], slopes[places[:size]] = found, slope
-            left = [part for part in (places[at : at + size] for at in range(size, len(places), size)) if part] + left
+            left = [places[at : at + size] for at in range(size, len(places), size)] + left
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())
     if bad:
         raise PruneAuditError(

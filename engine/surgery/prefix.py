@@ -82,13 +82,19 @@ def row_logps(
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     with claimed(lm), torch.inference_mode():
-        for places in batches(texts, size):
+        left = list(batches(texts, size))
+        while left:
+            places = left.pop(0)
             hooks.check()
-            rows = pad_right([texts[at] for at in places], [first[at] for at in places], lm.device)
-            size, (found, off) = runtime.with_backoff(
-                lambda room, rows=rows: (room, _batch(lm, rows, units, decoding, hooks, room)), size
-            )
-            dense[places], without[:, places] = found, off
+
+            def attempt(n: int, places: list[int] = places) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+                rows = pad_right([texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device)
+                room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
+                return n, _batch(lm, rows, units, decoding, hooks, room)
+
+            n, (found, off) = runtime.with_backoff(attempt, len(places))
+            dense[places[:n]], without[:, places[:n]] = found, off
+            left = [places[at : at + n] for at in range(n, len(places), n)] + left
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
         raise PruneAuditError(

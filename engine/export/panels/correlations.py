@@ -264,9 +264,11 @@ def _count_figure(
     figure.add_trace(go.Heatmap(
         z=values, text=texts, hovertemplate="%{text}<extra></extra>", xgap=2, ygap=2, zmin=0, zmax=axes,
         colorscale=[list(stop) for stop in stops], hoverongaps=False,
-        colorbar={"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container",
-                  "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "dtick": 1, "title": {"text": "axes in which the head is at the top",
-                  "font": {"size": 11}, "side": "bottom"}, "tickfont": {"size": 11}},
+        colorbar={
+            "orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container", "yanchor": "bottom",
+            "ypad": 2, "outlinewidth": 0, "dtick": 1, "tickfont": {"size": 11},
+            "title": {"text": "axes in which the head is at the top", "font": {"size": 11}, "side": "bottom"},
+        },
     ))  # fmt: skip
     step = 1 if n_heads <= 16 else 4
     figure.update_xaxes(tickvals=list(range(0, n_heads, step)), showline=False, range=[-0.5, n_heads - 0.5])

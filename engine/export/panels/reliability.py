@@ -206,7 +206,9 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
 def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Panel:
     """Selected sets of two seeds, against chance."""
     question = f"Would two seeds cut the same {say.percent(share)} of heads?"
-    figure = blank(choice, 90 + 34 * table["name"].nunique(), "share of the selected heads found again by another seed")
+    figure = blank(
+        choice, 150 + 46 * table["name"].nunique(), "share of the selected heads found again by another seed"
+    )
     names = list(dict.fromkeys(table["name"]))
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
         figure.add_trace(
@@ -224,7 +226,7 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
         x=share,
         line={"color": choice.theme.soft, "dash": "dot", "width": 1.5},
         annotation_text="chance",
-        annotation_position="bottom right",
+        annotation_position="top right",
     )
     figure.update_xaxes(range=[0, 1])
     means = table.groupby("name", sort=False)["overlap"].mean()
@@ -266,7 +268,7 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
     several = table["over"].nunique()
     figure = blank(choice, 110 + max(34, 13 * several + 12) * len(names), "ICC(C,1) of one seed")
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        shift = (place - (several - 1) / 2) * 0.7 / max(several, 1)
+        shift = [_shift(table, name, over, several) for name in part["name"]]
         x, low, high = part["ICC"], part["low"], part["high"]
         error = {
             "type": "data",
@@ -284,7 +286,7 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
         figure.add_trace(
             go.Scatter(
                 x=x,
-                y=[names.index(name) + shift for name in part["name"]],
+                y=[names.index(name) + by for name, by in zip(part["name"], shift, strict=True)],
                 mode="markers",
                 name=plain(over),
                 error_x=error,
@@ -298,6 +300,12 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
         figure.add_vline(x=at, line={"color": choice.theme.soft, "dash": dash, "width": 1})
     figure.update_xaxes(range=[min(-0.1, float(np.nanmin(table["low"])) - 0.02), 1.02])
     return figure
+
+
+def _shift(table: pd.DataFrame, name: str, over: str, several: int) -> float:
+    """Where a dot stands within its name's row, so that the dots of a name lie around its label."""
+    mine = table.loc[table["name"] == name, "over"].tolist()
+    return (mine.index(over) - (len(mine) - 1) / 2) * 0.7 / max(several, 1)
 
 
 def _names_on_y(figure: go.Figure, names: list[str]) -> None:

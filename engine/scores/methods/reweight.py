@@ -67,7 +67,9 @@ class Reweight(ScoreMethod):
 
 def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, float]:
     """Units whose smallest ESS/n over subgroups is below `least`, and that share."""
-    return {unit: float(share) for unit, share in zip(units, data.ess(units), strict=True) if share < least}
+    return {
+        unit: float(share) for unit, share in zip(units, data.ess(units), strict=True) if share < least or not share
+    }
 
 
 def fallback_notes(low: dict[int, float], least: float) -> dict[int, str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from engine.audit.predict import predict
 from engine.audit.run import run_audit
+from engine.errors import RequestError
 from engine.models.judge import Judge, JudgeInfo
 from engine.scores.settle import decisions, draw_errors, near_decision, shortfall, stability, threshold
 from engine.store.runs import Store
@@ -73,8 +75,6 @@ def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_
 
 def _told_apart(folder):
     """Two subgroups after which the tiny model goes on very differently, by their last word."""
-    import pandas as pd
-
     rows = [
         (f"w{at % 41} w{at * 3 % 37} w{last} w{last}", "nationality", f"group{last}", f"t{at % 4}", "")
         for last in LAST
@@ -117,3 +117,18 @@ def test_stability_is_one_without_noise_and_chance_with_nothing_else():
     assert shortfall(np.zeros(40), np.ones(40), wanted) == 0.0, "heads that are equally good lose nothing"
     assert 0 < shortfall(values, np.full(40, 5.0), wanted) < shortfall(values, np.full(40, 50.0), wanted)
     assert np.isinf(draw_errors(np.zeros((3, 1)))).all()
+
+
+def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
+    judged(word_judge())
+    rows = [
+        (f"w{at} w{at} w{at} w{at} w4{group}", "x", f"g{group}", "t", f"w4{group}")
+        for group in (1, 2)
+        for at in range(10)
+    ]
+    path = tmp_path / "late.csv"
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(path, index=False)
+    request = world_request(tmp_path, axes=("x",), prompts=str(path), max_prompt_tokens=3)
+    with pytest.raises(RequestError) as caught:
+        run_audit(request, Store(tmp_path / "store"))
+    assert len(caught.value.faults) == 2 and "cut to 3 tokens" in str(caught.value)

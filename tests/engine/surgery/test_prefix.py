@@ -121,3 +121,21 @@ def test_a_masked_model_is_refused():
     lm = tiny_model("gpt2")
     with masked(lm, HeadMask(lm.n_layers, lm.n_heads, ((0, 0),))), pytest.raises(MaskError, match="masked already"):
         row_logps(lm, TEXTS, FIRST, [1])
+
+
+def test_where_memory_is_short_batches_shrink_and_the_numbers_stay(monkeypatch):
+    lm = tiny_model("gpt2")
+    expected = row_logps(lm, TEXTS, FIRST, range(6))
+    whole, rooms = prefix._batch, []
+
+    def short_of_memory(lm, rows, *rest):
+        rooms.append(len(rows.ids))
+        if len(rows.ids) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(lm, rows, *rest)
+
+    monkeypatch.setattr(prefix, "_batch", short_of_memory)
+    found = row_logps(lm, TEXTS, FIRST, range(6))
+    assert max(rooms) > 2 and min(rooms) <= 2
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-5)
