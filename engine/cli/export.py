@@ -16,6 +16,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--to", required=True, metavar="DIR")
     parser.add_argument("--what", default="masks,tables,figures,report", help="comma-separated")
     parser.add_argument("--variant", help="one variant only, as `runs show` names it (for checkpoints)")
+    parser.add_argument("--base", metavar="NAME_OR_FOLDER", help="where the model is now (for checkpoints)")
     parser.add_argument("--show-offensive", action="store_true", help="do not redact generated text")
     store_option(parser)
     json_flag(parser)
@@ -28,5 +29,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
     found = find_run(args.id, stores_of(args))
     what = tuple(part.strip() for part in args.what.split(",") if part.strip())
-    paths = export_run(found, Path(args.to), what, show_offensive=args.show_offensive, variant=args.variant)
+    paths = export_run(found, Path(args.to), what, args.show_offensive, args.variant, args.base)
     return {"run": found.id, "files": [str(path) for path in paths]}, "\n".join(str(path) for path in paths)

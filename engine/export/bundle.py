@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from engine.errors import Fault, RequestError, unknown
@@ -17,13 +18,19 @@ Writer = Callable[[Run, Path, bool, str | None], object]
 
 
 def export_run(
-    run: Run, to: Path, what: Sequence[str], show_offensive: bool = False, variant: str | None = None
+    run: Run,
+    to: Path,
+    what: Sequence[str],
+    show_offensive: bool = False,
+    variant: str | None = None,
+    base: str | None = None,
 ) -> list[Path]:
     """Write the named parts below `to` and return the files. Files of the same name are replaced, others are kept.
 
     what: any of masks, tables, figures, report, checkpoint, model_card. `variant` limits masks to one, and is what
     report, figures, checkpoint and card are about; by default see contents.default_choice. Nothing is written when any
-    part fails: unknown names and variants raise RequestError, a full or read-only disk StoreError.
+    part fails: unknown names and variants raise RequestError, a full or read-only disk StoreError. `base` says
+    where the run's model is now, for a checkpoint of a model that has moved; its weights must be the run's.
     """
     if wrong := [name for name in what if name not in WRITERS]:
         raise RequestError([unknown("what", name, WRITERS) for name in wrong])
@@ -33,18 +40,19 @@ def export_run(
         variant_row(run, variant)
     to = Path(to).expanduser()
     _free_for_checkpoint(run, to, what, variant)
-    return _staged(run, to, tuple(dict.fromkeys(what)), show_offensive, variant)
+    writers = {**WRITERS, "checkpoint": partial(_checkpoint, base=base)}
+    return _staged(run, to, {name: writers[name] for name in what}, show_offensive, variant)
 
 
-def _staged(run: Run, to: Path, what: Sequence[str], show_offensive: bool, variant: str | None) -> list[Path]:
+def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None) -> list[Path]:
     """Everything into a folder beside the target first, then moved file by file."""
     with explained(to.parent):
         to.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
     try:
         with explained(to):
-            for name in what:
-                WRITERS[name](run, stage, show_offensive, variant)
+            for write in writers.values():
+                write(run, stage, show_offensive, variant)
             return [_move(path, to / path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()]
     finally:
         shutil.rmtree(stage, ignore_errors=True)
@@ -80,10 +88,10 @@ def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> No
     write_report(run, to / "report.html", show_offensive, variant)
 
 
-def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None) -> None:
     from engine.export.checkpoint import write_checkpoint
 
-    write_checkpoint(run, _variant(run, variant), to / _checkpoint_folder(run, variant))
+    write_checkpoint(run, _variant(run, variant), to / _checkpoint_folder(run, variant), base)
 
 
 def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:

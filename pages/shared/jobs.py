@@ -12,6 +12,7 @@ import streamlit as st
 
 from engine import words
 from engine.errors import Fault, PruneAuditError, RequestError
+from engine.models import catalog
 from engine.store.runs import Store, default_root
 from pages.shared import frame, state
 from pages.shared.controls import capital
@@ -75,6 +76,7 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
         raise RequestError([*faults, *error.faults]) from error
     if faults:
         raise RequestError(faults)
+    catalog.remember(chosen["model"], chosen.get("revision"))
     return job_id
 
 

@@ -1,0 +1,27 @@
+"""The benchmark of head scores runs and reports every row; a small, slow copy of the real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.mark.slow
+def test_head_scores_prints_every_row_and_the_exact_ones_hold():
+    command = [sys.executable, "-m", "benchmarks.head_scores", "--only", "demo", "--prompts", "144", "--truth", "5"]
+    done = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
+    rows = {row["name"].removeprefix("demo-gpt2: "): row for row in json.loads(done.stdout)}
+    for name in ("reweight", "gradient"):
+        assert rows[f"{name} against truth, Pearson over heads, mean of 4 seeds"]["value"] > 0.9
+        assert rows[f"time of generate over {name}"]["value"] > 1
+    generate = rows["generate, ICC(C,1) over heads with small effects, 4 seeds"]["value"]
+    assert rows["gradient, ICC(C,1) over heads with small effects, 4 seeds"]["value"] > generate
+    assert rows["exact perplexity, prefix reuse against plain, largest relative difference"]["holds"]
+    assert sum(row["bar"] is not None for row in rows.values()) == 11
