@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -181,10 +182,8 @@ def duration(seconds: float) -> str:
 
 def prediction_words(scoring: float, measuring: float, width: float, silent: Sequence[str]) -> str:
     """What a request will cost and show; times in seconds, `silent` are axes inside their null band so far."""
-    text = (
-        f"Predicted: about {duration(scoring)} to score heads and up to {duration(measuring)} to measure variants; "
-        f"a head's 95 % interval about {width:.2g} wide."
-    )
+    text = f"Predicted: about {duration(scoring)} to score heads and up to {duration(measuring)} to measure variants; "
+    text += "too few prompts for intervals." if math.isnan(width) else f"a head's 95 % interval about {width:.2g} wide."
     if silent:
         text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
     return text

@@ -133,12 +133,15 @@ def scores_only(
 ) -> pd.DataFrame:
     """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical, n, seeds.
 
-    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished.
+    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished. Axes
+    whose heads were not ranked have empty columns and a sentence in `attrs["notes"]`.
     """
     plan = validate(request)
     store.prove_writable()
     audit = open_audit(plan, store, hooks, executor or Local())
-    return heads_wide(score_heads(audit), request)
+    table = heads_wide(score_heads(audit), request)
+    table.attrs["notes"] = not_ranked(audit.scoring)
+    return table
 
 
 def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:

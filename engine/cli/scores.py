@@ -46,4 +46,6 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         write_whole(out, lambda path: table.to_csv(path, index=False))
     else:
         write_whole(out, lambda path: table.to_parquet(path, index=False))
-    return {"out": str(out), "heads": len(table), "columns": list(table.columns)}, f"{len(table)} heads -> {out}"
+    notes = table.attrs["notes"]
+    said = {"out": str(out), "heads": len(table), "columns": list(table.columns), "notes": notes}
+    return said, "\n".join([f"{len(table)} heads -> {out}", *(f"! {note}" for note in notes)])
