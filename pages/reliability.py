@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import words
-from engine.export.panels import reliability
+from engine.export.panels import additivity, published_reliability, reliability
 from engine.export.panels.base import Choice
 from engine.types import AXES
 from pages.shared import panels, published
@@ -31,13 +31,13 @@ def _of_run() -> None:
         panels.draw(made(run, reliability.seed_scatter, choice))
     with right:
         panels.draw(made(run, reliability.more_seeds, choice))
-    panels.draw(made(run, reliability.additivity, choice))
+    panels.draw(made(run, additivity.additivity, choice))
 
 
 def _of_files() -> None:
     scores = published.scores()
     choice = Choice(method="fasp", axis=AXES[0], sparsity=0.2, dark=is_dark())
-    for panel in reliability.published(scores, choice) if scores else ():
+    for panel in published_reliability.published(scores, choice) if scores else ():
         panels.draw(panel)
 
 

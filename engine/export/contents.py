@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.errors import RequestError, unknown
-from engine.export.panels import along_sparsity, correlations, cost, heads, lookup, pareto, reliability, who_pays
+from engine.export.panels import (
+    additivity,
+    along_sparsity,
+    correlations,
+    cost,
+    heads,
+    lookup,
+    pareto,
+    reliability,
+    who_pays,
+)
 from engine.export.panels.base import Choice, Panel
 from engine.store.runs import Run
 
@@ -49,7 +59,7 @@ def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     yield along_sparsity.bias_along_sparsity(run, choice)
     yield pareto.pareto(run, choice)
     yield heads.fasp_picture(run, choice)
-    yield reliability.additivity(run, choice)
+    yield additivity.additivity(run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from engine.data.published import load_published
-from engine.export.panels import heads, reliability
+from engine.export.panels import additivity, heads, published_reliability, reliability
 from engine.export.panels.base import Choice
 from engine.metrics.reliability import icc_c1, icc_c1_interval, icc_ck, repeats_of
 from engine.store.runs import Store
@@ -57,7 +57,7 @@ def test_every_panel_of_a_run_answers(run):
 
 
 def test_the_predicted_change_is_the_sum_of_single_effects(run):
-    table = reliability.additivity(run, CHOICE).table
+    table = additivity.additivity(run, CHOICE).table
     scores = run.table("scores")
     mine = scores[(scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex") & (scores["seed"] == -1)]
     variants = run.table("variants").query("method == 'fasp' and target_axis == 'gender_and_sex' and chosen")
@@ -90,13 +90,13 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
     assert heads.head_map(hidden, CHOICE).figure is None
     assert "not ranked" in heads.head_map(hidden, CHOICE).answer
     assert "not ranked" in heads.fasp_picture(hidden, CHOICE).answer
-    assert reliability.additivity(hidden, CHOICE).figure is None
+    assert additivity.additivity(hidden, CHOICE).figure is None
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/fasp_head_scores")
 def test_published_seeds_are_noise_for_the_two_large_models():
     scores = load_published(sorted(DATA.rglob("*.csv")))
-    icc, overlap = reliability.published(scores, CHOICE)
+    icc, overlap = published_reliability.published(scores, CHOICE)
     means = icc.table.groupby("name")["ICC"].mean()
     assert len(means) == 5
     for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):

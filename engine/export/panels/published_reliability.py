@@ -1,0 +1,81 @@
+"""Would published head scores come out again? For all imported models in one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine import words
+from engine.data.published import PublishedScores
+from engine.export import say
+from engine.export.panels.base import Choice, Panel, blank, nothing, plain
+from engine.export.panels.reliability_parts import (
+    ICC_SAID,
+    icc_figure,
+    marker,
+    names_on_y,
+    r_of,
+    row_of,
+    shown,
+)
+from engine.metrics.reliability import repeats_of
+
+
+def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 0.2) -> list[Panel]:
+    """ICC of one published seed per model and axis, and the overlap of what would be cut. Of `choice`: only `dark`."""
+    question = "How far can one published seed be trusted?"
+    rows = []
+    for one in scores:
+        for axis, part in one.table.groupby("axis"):
+            wide = -part.pivot(index="head", columns="seed", values="bias_after")
+            if wide.shape[1] >= 2:
+                rows.append(row_of(one.model, words.axis_name(str(axis)), repeats_of(wide, share)))
+    if not rows:
+        return [nothing("published_repeats", question, "That takes scores of at least two seeds per head.")]
+    table = pd.DataFrame(rows)
+    means = table.groupby("name", sort=False)["ICC"].mean()
+    noise = [name for name, value in means.items() if value < 0.1]
+    answer = f"In {len(noise)} of {len(means)} models a single seed's scores are almost only noise (mean ICC below 0.1)"
+    answer += f": {say.listing(noise)}. " if noise else ". "
+    answer += f"Highest: {means.idxmax()} (mean ICC {r_of(means.max())})."
+    note = f"{ICC_SAID} Over heads, effects as published; intervals are 95 % (F distribution)."
+    first = Panel("published_repeats", question, answer, icc_figure(table, choice), shown(table), note)
+    return [first, _published_overlap(table, choice, share)]
+
+
+def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Panel:
+    """Selected sets of two seeds, against chance."""
+    question = f"Would two seeds cut the same {say.percent(share)} of heads?"
+    figure = blank(
+        choice, 150 + 46 * table["name"].nunique(), "share of the selected heads found again by another seed"
+    )
+    names = list(dict.fromkeys(table["name"]))
+    for place, (over, part) in enumerate(table.groupby("over", sort=False)):
+        figure.add_trace(
+            go.Scatter(
+                x=part["overlap"],
+                y=[names.index(name) for name in part["name"]],
+                mode="markers",
+                name=plain(over),
+                marker=marker(choice, place),
+                hovertemplate="%{x:.2f}<extra>" + plain(over) + "</extra>",
+            )
+        )
+    names_on_y(figure, names)
+    figure.add_vline(
+        x=share,
+        line={"color": choice.theme.soft, "dash": "dot", "width": 1.5},
+        annotation_text="chance",
+        annotation_position="top right",
+    )
+    figure.update_xaxes(range=[0, 1])
+    means = table.groupby("name", sort=False)["overlap"].mean()
+    answer = (
+        f"Two seeds agree on {say.percent(float(means.min()))} ({means.idxmin()}) to {say.percent(float(means.max()))} "
+        f"({means.idxmax()}) of the heads, where chance gives {say.percent(float(table['by chance'].mean()))}."
+    )
+    columns = ["name", "over", "overlap", "by chance", "heads", "seeds"]
+    note = "By effect on bias alone, no head protected. Mean over all pairs of seeds."
+    return Panel("published_overlap", question, answer, figure, table[columns], note)
