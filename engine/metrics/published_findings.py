@@ -11,7 +11,7 @@ import pandas as pd
 from engine.data.published import PublishedScores
 from engine.errors import Fault, RequestError
 from engine.metrics.correlation import correlation, expected_in_axes, in_axes, top_heads
-from engine.metrics.reliability import icc_c1
+from engine.metrics.reliability import icc_c1, repeats_of
 
 
 def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float = 0.2) -> dict[str, Any]:
@@ -20,7 +20,8 @@ def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float
     correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (Fig. 4). top_heads: per axis the
     int(share x heads) whose removal leaves the lowest bias, most harmful first, perplexity not considered (Fig. 3).
     in_axes: in how many of these lists a head is; in_axes_by_chance: heads expected in 0, 1, … lists if they were
-    independent. selection: Algorithm 1 with gamma and share. icc: consistency of one seed per axis.
+    independent. selection: Algorithm 1 with gamma and share. icc: consistency of one seed per axis. repeats: its
+    interval, the overlap of two seeds' top shares against chance, and the seeds needed for .8 (None: never).
     Raises RequestError when gamma or share is outside [0, 1) or they leave too few heads.
     """
     _check(gamma, share)
@@ -37,6 +38,7 @@ def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float
         "in_axes_by_chance": [float(x) for x in expected_in_axes(int(share * len(wide) + 1e-9), len(wide), len(tops))],
         "selection": _selection(wide, scores.ppl_after(), gamma, share),
         "icc": {str(axis): _number(_icc(scores.table, str(axis))) for axis in wide.columns},
+        "repeats": {str(axis): _repeats(scores.table, str(axis), share) for axis in wide.columns},
         "notes": list(scores.notes),
     }
 
@@ -69,6 +71,20 @@ def _selection(wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: fl
         for axis in free.columns
     }
     return {"gamma": gamma, "share": share, "critical": sorted(int(head) for head in critical), "heads": heads}
+
+
+def _repeats(table: pd.DataFrame, axis: str, share: float) -> dict[str, Any]:
+    by_seed = -table[table["axis"] == axis].pivot(index="head", columns="seed", values="bias_after")
+    if by_seed.shape[1] < 2:
+        return {}
+    found = repeats_of(by_seed, share)
+    numbers = {
+        "low": found.low,
+        "high": found.high,
+        "overlap": found.overlap.share,
+        "by_chance": found.overlap.expected,
+    }
+    return {**{name: _number(value) for name, value in numbers.items()}, "seeds_needed": found.needed}
 
 
 def _icc(table: pd.DataFrame, axis: str) -> float:
