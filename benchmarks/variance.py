@@ -18,14 +18,14 @@ from benchmarks.report import Measure, parser, show
 from benchmarks.scoring_bench import DEMO, finish, open_bench
 from engine.metrics.bench import Bench, InMemory
 from engine.metrics.reliability import icc_c1
-from engine.metrics.reweighting import centred, codes_of, gradient_values, levels, weights
+from engine.metrics.reweighting import CAP, capped, centred, codes_of, gradient_values, levels, weights
 from engine.models import decode
 from engine.scores.base import ScoreJob, method_for
 from engine.scores.effects import AxisData
 from engine.types import Decoding
 
 SEEDS = tuple(range(8))
-SMALL, CAP = 0.1, 3.0
+SMALL, CAPS = 0.1, (2.0, 3.0, 5.0, 8.0)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,14 +51,14 @@ def measure(bench: Bench) -> list[Measure]:
 
     told("gradient", first)
     for name, weigh in (
-        ("self-normalised (shipped)", weights),
+        ("self-normalised", weights),
         ("control variate, E w = 1", controlled),
-        ("weights capped at 3", capped),
+        *((f"weights cut at {cap:g} means" + (" (shipped)" if cap == CAP else ""), cut(cap)) for cap in CAPS),
     ):
         told(f"reweight, {name}", by_draw(data, lambda table, rows, weigh=weigh: effect(table, logw[rows], weigh)))
     told(
         "mean of gradient and reweight",
-        (first + by_draw(data, lambda table, rows: effect(table, logw[rows], weights))) / 2,
+        (first + by_draw(data, lambda table, rows: effect(table, logw[rows], cut(CAP)))) / 2,
     )
     pairs = first.reshape(len(first), -1, 2).mean(axis=2)
     told("gradient, means of two independent draws", pairs)
@@ -98,9 +98,9 @@ def effect(table: object, logw: np.ndarray, weigh: Callable[..., np.ndarray]) ->
     return float(levels(table, toxicity[:, None])[0]) - levels(table, values)
 
 
-def capped(logw: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Weights of at most CAP times the mean (truncated importance sampling, Ionides 2008), normalised again."""
-    return weights(np.log(np.minimum(weights(logw, codes), CAP)), codes)
+def cut(cap: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Weights of at most `cap` times the mean (engine.metrics.reweighting.capped)."""
+    return lambda logw, codes: capped(weights(logw, codes), codes, cap)
 
 
 def controlled(logw: np.ndarray, codes: np.ndarray, toxicity: np.ndarray) -> np.ndarray:

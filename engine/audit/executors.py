@@ -17,6 +17,9 @@ class Executor(ABC):
     def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
         """Finish all shards. Raises Cancelled between batches when somebody asked to stop."""
 
+    def close(self) -> None:  # noqa: B027  (most have nobody to let go)
+        """Let go of workers; `run` may be called again."""
+
 
 class Local(Executor):
     """One bundle after the other, in this process."""

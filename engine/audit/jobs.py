@@ -14,12 +14,12 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.errors import Cancelled, Fault, PruneAuditError, RequestError
+from engine.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.files import explained, safe_id, write_json
 from engine.store.runs import Run, Store
 from engine.types import Event, Hooks, digest_of
@@ -59,6 +59,33 @@ class JobState:
 def job_id_of(request: AuditRequest) -> str:
     """Equal requests are one job."""
     return "job-" + digest_of({**request.to_dict(), "title": ""})[:16]
+
+
+def check(request: AuditRequest, store: Store, faults: Sequence[Fault] = ()) -> None:
+    """RequestError with all that is wrong together: `faults` found before, the request's, the store's.
+
+    Nothing is written. StoreError where only the store is at fault.
+    """
+    from engine.audit.request import validate
+
+    found = list(faults)
+    try:
+        validate(request)
+    except RequestError as error:
+        found += error.faults
+    check_store(store, found)
+
+
+def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
+    """RequestError for `faults` and a store that cannot be written, together; StoreError for the store alone."""
+    try:
+        store.prove_writable(create=False)
+    except StoreError as error:
+        if not faults:
+            raise
+        faults = [*faults, Fault("store", str(error).removeprefix("store "), "")]
+    if faults:
+        raise RequestError(faults)
 
 
 def submit(request: AuditRequest, store: Store) -> str:

@@ -5,6 +5,7 @@ Dense validation texts and the pilot's are finished parts of the audit itself, s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,10 @@ from engine.audit.measured import wanted_shards
 from engine.audit.request import AuditRequest, validate
 from engine.audit.search import search_shards
 from engine.audit.variants import all_variants
-from engine.metrics.bench import Bench, Shard
+from engine.metrics.bench import Shard
 from engine.metrics.bias import null_band
 from engine.scores import pilot
-from engine.scores.base import VALIDATION
+from engine.scores.base import VALIDATION, method_for
 from engine.scores.effects import AxisData, dense_shards
 from engine.selection.base import selection_method
 from engine.store.runs import Store
@@ -40,12 +41,18 @@ def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executo
 
 
 def prediction(audit: Audit) -> dict[str, Any]:
-    """Per axis the dense bias against its null band, predicted seconds and interval widths; in all, and in words."""
+    """Per axis the dense bias against its null band, and per estimator the seconds of one draw of every prompt and the
+    width of intervals; in all the least and most seconds of scoring, those of measuring, and it all in words."""
     axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
-    scoring = sum(said["seconds"].get(audit.request.estimator, said["seconds"]["gradient"]) for said in axes.values())
+    method = method_for("z_bias", audit.request.estimator)
+    each = [method.seconds(audit.job, said["seconds"]) for said in axes.values()]
     per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
-    measuring = per_text * _texts_to_measure(audit)
-    found = {"axes": axes, "scoring_seconds": scoring, "measuring_seconds": measuring}
+    other = per_text * _size(audit, _other_scores(audit))
+    found = {
+        "axes": axes,
+        "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
+        "measuring_seconds": per_text * _size(audit, _measurements(audit)),
+    }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
     return found
@@ -57,21 +64,34 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
     audit.executor.run(bench, "predict", [*dense_shards(job, axis), trial], audit.progress)
     data = AxisData(job, axis)
     band, measured = null_band(data.table, job.reading, NULL_DRAWS), job.fetch([trial])[0]
-    texts = len(data.table)
     draw = measured[(measured["estimator"] == "dense")].iloc[0]
     return {
         "prompts": data.n,
         "bias": band.value,
         "null_high": band.high,
         "signal": bool(band.value > band.high),
-        "seconds": pilot.seconds_for(measured, job.total, texts),
-        "width": dict(pilot.widths_for(measured, texts)),
+        "seconds": pilot.seconds_for(measured, job.total, data.n),
+        "width": dict(pilot.widths_for(measured, data.n)),  # more draws of the same prompts hardly narrow it
         "draw_seconds": float(draw["seconds"] / draw["n"]),
     }
 
 
-def _texts_to_measure(audit: Audit) -> int:
-    """Continuations that variants will need: those of made-up scores, which cut as many heads as real ones will."""
+def _size(audit: Audit, shards: Sequence[Shard]) -> float:
+    """Work in continuations, as progress counts it; what is finished costs nothing."""
+    left = [shard for shard in dict.fromkeys(shards) if not audit.bench.kept(shard)]
+    return sum(audit.bench.kind(shard.kind).size(audit.bench, shard) for shard in left)
+
+
+def _other_scores(audit: Audit) -> list[Shard]:
+    """What scores besides the effect on bias ask for."""
+    from engine.audit.run import needed_scores
+
+    methods = [method for method in needed_scores(audit.request) if method.score != "z_bias"]
+    return [shard for method in methods for shard in method.shards(audit.job)]
+
+
+def _measurements(audit: Audit) -> list[Shard]:
+    """What variants will ask for: those of made-up scores, which cut as many heads as real ones will."""
     request, total = audit.request, audit.job.total
     wanted = {score for name in request.methods for score in selection_method(name).needs}
     rows = [
@@ -82,12 +102,7 @@ def _texts_to_measure(audit: Audit) -> int:
     ]
     scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
     variants = all_variants(request, scores, total)
-    shards = set(wanted_shards(request, variants)) | set(search_shards(request, variants))
-    return sum(_texts(audit.bench, shard) for shard in shards)
-
-
-def _texts(bench: Bench, shard: Shard) -> int:
-    return len(bench.rows(shard.axis, shard.split)) if shard.kind == "verdicts" else 0
+    return [*wanted_shards(request, variants), *search_shards(request, variants)]
 
 
 def _words(audit: Audit, found: dict[str, Any]) -> str:

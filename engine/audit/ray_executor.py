@@ -17,14 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from engine.audit.executors import Executor, describe
 from engine.audit.progress import Progress
+from engine.audit.ray_crew import Crew, last_line
 from engine.audit.request import AuditRequest
 from engine.errors import Fault, PruneAuditError, RequestError
-from engine.metrics.bench import Bench, InMemory, Shard
-from engine.types import Corpus, PromptSet
+from engine.metrics.bench import Bench, Shard
 
 PROJECT = Path(__file__).resolve().parents[2]
 QUIET = 0.3
@@ -33,49 +31,6 @@ REACH = 10.0
 """Seconds within which the head of a cluster must answer."""
 ATTEMPTS = 3
 """Workers a bundle may take down with it."""
-PATIENCE = 90.0
-"""Seconds without a living worker before giving up."""
-
-Tables = list[tuple[Shard, pd.DataFrame]]
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """Everything a worker needs to set up its bench."""
-
-    request: AuditRequest
-    prompts: PromptSet
-    corpus: Corpus
-
-
-class Worker:
-    """One process of the cluster: a bench of its own."""
-
-    def __init__(self, work: Assignment) -> None:
-        from engine.models.judge import load_judge
-        from engine.models.load import load_language_model
-        from engine.scores.base import extra_kinds
-
-        asked = work.request
-        lm = load_language_model(asked.model, device=asked.device, dtype=asked.dtype, revision=asked.revision)
-        judge = load_judge(asked.judge, asked.judge_sha256, device=str(lm.device))
-        self.bench = Bench(lm, judge, work.prompts, work.corpus, asked.settings(), extra=extra_kinds())
-
-    def process(self) -> int:
-        """The process id; answering it means the model is loaded."""
-        return os.getpid()
-
-    def compute(self, shards: list[Shard], key: str, known: Tables) -> Tables:
-        """The tables of `shards`. `known` are finished tables they need; `key` is the driver's key of the first."""
-        if self.bench.key(shards[0]) != key:
-            raise PruneAuditError(
-                "A worker has another model, judge, data, precision or device than this machine, so its numbers would "
-                "not be the same. Give every machine the same files, and the same --device and --dtype."
-            )
-        self.bench.keeper = keeper = InMemory()
-        for shard, table in known:
-            keeper.put(self.bench.key(shard), table)
-        return list(zip(shards, self.bench.fetch(shards), strict=True))
 
 
 @dataclass
@@ -86,7 +41,9 @@ class OnRay(Executor):
     request: AuditRequest
     attempts: Counter[tuple[Shard, ...]] = field(default_factory=Counter)
     """How often each bundle was handed out."""
-    _pool: dict[Any, tuple[Shard, ...] | None] = field(default_factory=dict, repr=False)
+    crew: Crew = field(default_factory=Crew, repr=False)
+    running: dict[Any, tuple[Any, tuple[Shard, ...], float]] = field(default_factory=dict, repr=False)
+    """Answer awaited → worker, its bundle, when it was handed out."""
 
     def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
         ray = connect(self.address)
@@ -94,11 +51,16 @@ class OnRay(Executor):
             wanted = [need for shard in shards for need in bench.kind(shard.kind).needs(bench, shard)]
             for stage in (list(dict.fromkeys(wanted)), list(dict.fromkeys(shards))):
                 self._stage(ray, bench, phase, stage, progress)
-        finally:
-            for worker in self._pool:
-                with contextlib.suppress(Exception):
-                    ray.kill(worker)
-            self._pool.clear()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self.crew.loading or self.crew.processes:
+            import ray
+
+            self.crew.dismiss(ray)
+        self.running.clear()
 
     def _stage(self, ray: Any, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
         """Finish these shards, which need nothing of each other."""
@@ -108,78 +70,53 @@ class OnRay(Executor):
         kept = sum(sizes[shard] for shard in shards) - sum(sizes[shard] for shard in left)
         progress.advance(phase, kept, 0.0, fresh=False)
         queue = deque(tuple(bundle) for bundle in bench.bundles(left))
-        if queue:
-            self._staff(ray, bench, len(queue))
-        running: dict[Any, tuple[Any, tuple[Shard, ...], float]] = {}
-        last = time.monotonic()
-        while queue or running:
+        while queue or self.running:
             bench.hooks.check()
-            self._hand_out(ray, bench, queue, running)
-            done, _ = ray.wait(list(running), timeout=QUIET) if running else ([], [])
-            if running:
-                last = time.monotonic()
-            elif time.monotonic() - last > PATIENCE:
-                raise PruneAuditError(
-                    f"The Ray cluster at {self.address} has no living worker left. What was finished is kept: "
-                    "start workers again and repeat the command."
-                )
-            for task in done:
-                worker, bundle, start = running.pop(task)
-                if self._take(ray, bench, task, worker, bundle, queue):
+            self.crew.hire(ray, bench, self.request, len(queue) + len(self.running))
+            self.crew.look(ray, self.address)
+            self._hand_out(bench, queue)
+            if not self.running:
+                progress.say(phase, "waiting for Ray workers")
+                time.sleep(QUIET)
+                continue
+            for task in ray.wait(list(self.running), timeout=QUIET)[0]:
+                _, bundle, start = self.running[task]
+                if self._take(ray, bench, task, queue):
                     size, spent = sum(sizes[shard] for shard in bundle), time.monotonic() - start
-                    progress.advance(phase, size, spent / max(1, len(self._pool)), describe(bench, bundle[0]))
+                    progress.advance(phase, size, spent / max(1, len(self.crew.processes)), describe(bench, bundle[0]))
 
-    def _staff(self, ray: Any, bench: Bench, bundles: int) -> None:
-        """As many workers as the cluster has devices, at most one per bundle; living ones are kept."""
-        resources = ray.cluster_resources()
-        gpu = bench.lm.device.type == "cuda"
-        slots = int(resources.get("GPU" if gpu else "CPU", 0))
-        work = ray.put(Assignment(self.request, bench.prompts, bench.corpus))
-        remote = ray.remote(Worker).options(**({"num_gpus": 1} if gpu else {"num_cpus": 1}))
-        while len(self._pool) < min(slots, bundles):
-            self._pool[remote.remote(work)] = None
-
-    def _hand_out(self, ray: Any, bench: Bench, queue: deque[tuple[Shard, ...]], running: dict[Any, Any]) -> None:
+    def _hand_out(self, bench: Bench, queue: deque[tuple[Shard, ...]]) -> None:
         """A bundle for every idle worker."""
-        if queue and not self._pool:
-            self._staff(ray, bench, len(queue))
-        for worker in [worker for worker, busy in self._pool.items() if busy is None]:
-            if not queue:
-                return
-            bundle = queue.popleft()
+        while queue and self.crew.idle:
+            worker, bundle = self.crew.idle.pop(), queue.popleft()
             self.attempts[bundle] += 1
             needs = [need for shard in bundle for need in bench.kind(shard.kind).needs(bench, shard)]
             known = [(need, bench.fetch([need])[0]) for need in dict.fromkeys(needs) if bench.kept(need)]
-            self._pool[worker] = bundle
-            running[worker.compute.remote(list(bundle), bench.key(bundle[0]), known)] = (
-                worker,
-                bundle,
-                time.monotonic(),
-            )
+            answer = worker.compute.remote(list(bundle), bench.key(bundle[0]), known)
+            self.running[answer] = (worker, bundle, time.monotonic())
 
-    def _take(self, ray: Any, bench: Bench, task: Any, worker: Any, bundle: tuple[Shard, ...], queue: deque) -> bool:
+    def _take(self, ray: Any, bench: Bench, task: Any, queue: deque[tuple[Shard, ...]]) -> bool:
         """Keep what a worker sent; a worker that died costs only its bundle. Whether it was finished."""
-        from ray.exceptions import RayActorError, RayTaskError
+        from ray.exceptions import RayActorError, RayError, RayTaskError
 
+        worker, bundle, _ = self.running.pop(task)
         try:
             found = ray.get(task)
-        except RayActorError as error:
-            self._pool.pop(worker, None)
+        except RayError as error:  # the worker, its node, or what it was sending is gone; or its work failed
+            if isinstance(error, RayTaskError) and not isinstance(error, RayActorError):
+                cause = error.cause
+                raise (cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))) from error
+            self.crew.lost(worker)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
-                    f"{ATTEMPTS} Ray workers died over the same part ({describe(bench, bundle[0])}), perhaps for want "
-                    "of memory. What was finished is kept."
+                    f"{ATTEMPTS} Ray workers died over the same part ({describe(bench, bundle[0])}). What was finished "
+                    f"is kept. The last said: {last_line(error)}"
                 ) from error
             queue.append(bundle)
-            with contextlib.suppress(Exception):
-                self._staff(ray, bench, len(queue))
             return False
-        except RayTaskError as error:
-            cause = error.cause
-            raise (cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))) from error
         for shard, table in found:
             bench.keeper.put(bench.key(shard), table)
-        self._pool[worker] = None
+        self.crew.idle.append(worker)
         return True
 
 
@@ -197,6 +134,7 @@ def connect(address: str) -> Any:
         what = "the package ray is not installed here."
         raise RequestError(Fault("--ray", what, "pip install -r requirements-ray.txt")) from error
     if ray.is_initialized():
+        _same_cluster(ray, address)
         return ray
     _reach(address)
     environment = {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
@@ -209,6 +147,23 @@ def connect(address: str) -> Any:
             Fault("--ray", what, "Check the address, and that it runs the same Ray and Python.")
         ) from error
     return ray
+
+
+def _same_cluster(ray: Any, address: str) -> None:
+    """RequestError where this process is connected to a cluster at another address."""
+    connected = ray.get_runtime_context().gcs_address
+    if address in ("auto", "local") or _place(address) == _place(connected):
+        return
+    what = f"this process is connected to the cluster at {connected}, not to {address}."
+    raise RequestError(Fault("--ray", what, "Start a process of its own for each cluster."))
+
+
+def _place(address: str) -> tuple[str, str]:
+    """Numeric host, port. As written where the name is not known."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    with contextlib.suppress(OSError):
+        host = socket.gethostbyname(host)
+    return host, port
 
 
 def _reach(address: str) -> None:

@@ -20,7 +20,7 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
-CODE = 2
+CODE = 3
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 

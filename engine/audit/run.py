@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -62,7 +63,13 @@ def run_audit(
     if store.has(plan.run_id):
         return store.open(plan.run_id)
     store.prove_writable()
-    audit = open_audit(plan, store, hooks, executor or Local())
+    with closing(executor or Local()) as executor:
+        return _audited(open_audit(plan, store, hooks, executor), store)
+
+
+def _audited(audit: Audit, store: Store) -> Run:
+    """Score, choose, measure, write."""
+    plan, request = audit.plan, audit.request
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)
     scores = score_heads(audit)
@@ -138,8 +145,9 @@ def scores_only(
     """
     plan = validate(request)
     store.prove_writable()
-    audit = open_audit(plan, store, hooks, executor or Local())
-    table = heads_wide(score_heads(audit), request)
+    with closing(executor or Local()) as executor:
+        audit = open_audit(plan, store, hooks, executor)
+        table = heads_wide(score_heads(audit), request)
     table.attrs["notes"] = not_ranked(audit.scoring)
     return table
 

@@ -129,6 +129,22 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
     )
 
 
+def checked(args: argparse.Namespace, faults: Sequence[Fault] = ()) -> AuditRequest:
+    """The request, once it and the store hold up; else RequestError with all faults together, `faults` first.
+
+    Nothing is loaded or written: a wrong request leaves nothing behind.
+    """
+    from engine.audit.jobs import check, check_store
+
+    try:
+        request = request_of(args)
+    except RequestError as error:
+        check_store(store_of(args), [*faults, *error.faults])
+        raise
+    check(request, store_of(args), faults)
+    return request
+
+
 def _absolute(path: str | None) -> str | None:
     """A job's process may start in another folder."""
     return str(Path(path).expanduser().absolute()) if path else None

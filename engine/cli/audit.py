@@ -8,10 +8,10 @@ from typing import Any
 
 from engine.cli._options import (
     Ticker,
+    checked,
     executor_of,
     json_flag,
     ray_option,
-    request_of,
     request_options,
     store_of,
     store_option,
@@ -30,11 +30,9 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is found."""
     from engine.audit.jobs import run_job
-    from engine.audit.request import validate
     from engine.audit.summary import summary_of, summary_text
 
-    request = request_of(args)
-    validate(request)  # before a job is written: a wrong request leaves nothing behind
+    request = checked(args)
     found = run_job(store_of(args), request, Ticker(), executor_of(args, request))
     if sys.stderr.isatty():
         print(file=sys.stderr)

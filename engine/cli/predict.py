@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.cli._options import json_flag, request_of, request_options, store_of, store_option
+from engine.cli._options import checked, json_flag, request_options, store_of, store_option
 from engine.files import json_able
 
 
@@ -21,7 +21,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Draw the dense texts and run the pilot; both are kept for the audit."""
     from engine.audit.predict import predict
 
-    found = predict(request_of(args), store_of(args))
+    found = predict(checked(args), store_of(args))
     lines = [found["words"]]
     for axis, said in found["axes"].items():
         lines.append(

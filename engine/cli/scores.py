@@ -6,17 +6,18 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from engine.audit.request import SEARCH
 from engine.cli._options import (
     Ticker,
+    checked,
     executor_of,
     json_flag,
     ray_option,
-    request_of,
     request_options,
     store_of,
     store_option,
 )
-from engine.errors import Fault, RequestError
+from engine.errors import Fault
 from engine.files import write_whole
 
 
@@ -35,12 +36,12 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.run import scores_only
     from engine.types import Hooks
 
-    out = Path(args.out)
+    out, faults = Path(args.out), []
     if out.suffix not in (".csv", ".parquet"):
-        raise RequestError(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
-    request = request_of(args)
-    if request.gamma == "search":
-        raise RequestError(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
+        faults.append(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
+    if args.gamma == SEARCH:
+        faults.append(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
+    request = checked(args, faults)
     table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args, request))
     if out.suffix == ".csv":
         write_whole(out, lambda path: table.to_csv(path, index=False))

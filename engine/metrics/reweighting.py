@@ -12,7 +12,7 @@ to first order, the sampling variance of that ratio. Texts are rows; units (head
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -20,22 +20,27 @@ import pandas as pd
 from engine.errors import PruneAuditError
 from engine.metrics.intervals import BiasBootstrap, Difference, difference_of
 from engine.metrics.readings import evaluate, lay_out
+from engine.metrics.tails import worst_tail
 
 STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
+CAP = 3.0
+"""Where weights are cut unless somebody asks otherwise, in means of their subgroup (benchmarks/variance.py)."""
 ERRORS_IN_INTERVAL = 2 * 1.959963984540054
 """Standard errors in a 95 % interval of a normal estimate."""
 
 
 @dataclass(frozen=True)
 class Effects:
-    """z of every unit with 95 % interval, two-sided p and smallest ESS/n over subgroups (NaN: no weights). (units,)"""
+    """z of every unit with 95 % interval, two-sided p, and where texts were weighted the smallest ESS/n and the largest
+    Pareto k̂ over subgroups, else NaN. (units,) each"""
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
     p: np.ndarray
     ess: np.ndarray
+    k_hat: np.ndarray
 
     @property
     def error(self) -> np.ndarray:
@@ -70,7 +75,7 @@ def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = No
 def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
     """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit; 0 where all weights are 0.
 
-    Shape (subgroups, units). No Pareto k̂: no library that this project already needs estimates it.
+    Shape (subgroups, units).
     """
     base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
     shares = []
@@ -79,6 +84,18 @@ def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray |
         share = (base[rows] @ weight[rows]) ** 2 / (base[rows].sum() * (base[rows] @ weight[rows] ** 2))
         shares.append(np.nan_to_num(share, nan=0.0))
     return np.stack(shares)
+
+
+def capped(weight: np.ndarray, subgroup: np.ndarray, cap: float) -> np.ndarray:
+    """Weights of mean 1 cut at `cap` and brought back to mean 1 in every subgroup; 0 cuts nothing. (texts, units)
+
+    Truncated importance sampling (Ionides 2008): much less variance, and a bias towards "no effect" where large weights
+    are many, which is where few effective samples are.
+    """
+    if not cap:
+        return weight
+    with np.errstate(divide="ignore"):
+        return weights(np.log(np.minimum(np.nan_to_num(weight), cap)), subgroup)
 
 
 def centred(
@@ -115,11 +132,12 @@ def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means"
     return np.array([evaluate(type(layout)(**{**layout.__dict__, "toxicity": column}), reading) for column in values.T])
 
 
-def reweighted_values(table: pd.DataFrame, logw: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Influence-centred toxicities (texts, units), and the smallest ESS/n over subgroups (units,)."""
+def reweighted_values(table: pd.DataFrame, logw: np.ndarray, cap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Influence-centred toxicities (texts, units), and the smallest ESS/n over subgroups (units,), before any cap."""
     subgroup = codes_of(table)
     weight = weights(logw, subgroup)
-    return centred(table["toxicity"].to_numpy(dtype=float), weight, subgroup), effective_share(weight, subgroup).min(0)
+    values = centred(table["toxicity"].to_numpy(dtype=float), capped(weight, subgroup, cap), subgroup)
+    return values, effective_share(weight, subgroup).min(0)
 
 
 def gradient_pair(table: pd.DataFrame, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -150,13 +168,17 @@ def by_texts(
 
 
 def by_reweighting(
-    table: pd.DataFrame, logw: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
+    table: pd.DataFrame,
+    logw: np.ndarray,
+    reading: str = "group_means",
+    bootstrap: BiasBootstrap | None = None,
+    cap: float = 0.0,
 ) -> Effects:
     """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN."""
-    values, ess = reweighted_values(table, logw)
+    values, ess = reweighted_values(table, logw, cap)
     dead = ess <= 0
     values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
-    found = by_texts(table, values, reading, bootstrap, ess)
+    found = replace(by_texts(table, values, reading, bootstrap, ess), k_hat=worst_tail(logw, codes_of(table)))
     for array in (found.value, found.low, found.high, found.p):
         array[dead] = np.nan
     return found
@@ -179,4 +201,4 @@ def _effects(changes: Sequence[Difference], ess: np.ndarray) -> Effects:
     """A change is off minus on; z is its negative."""
     value, low, high, p = (np.array([getattr(change, name) for change in changes], dtype=float)
                            for name in ("value", "low", "high", "p"))  # fmt: skip
-    return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float))
+    return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float), np.full(len(value), np.nan))

@@ -17,7 +17,8 @@ from engine.metrics.bench import Bench, Kind, Shard
 from engine.types import POOLED, Decoding, Setting
 
 COLUMNS = [
-    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n", "ess", "note",
+    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n",
+    "ess", "k_hat", "note",
 ]  # fmt: skip
 VALIDATION = "validation"
 """Scores never see a test prompt."""
@@ -79,6 +80,12 @@ class ScoreMethod(ABC):
     def option(self, job: ScoreJob, name: str) -> Any:
         """A declared setting: as asked, else its default."""
         return job.options.get(name, {setting.name: setting.default for setting in self.settings}[name])
+
+    def seconds(self, job: ScoreJob, once: Mapping[str, float]) -> tuple[float, float]:
+        """Least and most seconds for one axis, predicted; `once` is what each estimator takes to draw every prompt once
+        and score all heads from it."""
+        found = once.get(self.name, float("nan")) * len(job.seeds)
+        return found, found
 
     @abstractmethod
     def shards(self, job: ScoreJob) -> list[Shard]:
@@ -142,6 +149,7 @@ def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **co
         "q": np.nan,
         "n": 0,
         "ess": np.nan,
+        "k_hat": np.nan,
         "note": "",
     }
     for name, default in empty.items():

@@ -89,10 +89,11 @@ class AxisData:
         """Gate gradients of all units. (texts, units)"""
         return self.columns(gradient_shards(self.job, self.axis))
 
-    def ess(self, units: Sequence[int]) -> np.ndarray:
-        """Smallest ESS/n over subgroups, seeds pooled. (units,)"""
+    def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Smallest ESS/n and smallest ESS over subgroups, seeds pooled. (units,) each"""
         codes = codes_of(self.table)
-        return effective_share(weights(self.logw(units), codes), codes).min(axis=0)
+        share = effective_share(weights(self.logw(units), codes), codes)
+        return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0)
 
     def seeds(self) -> list[tuple[int, slice]]:
         """Each seed and its rows."""
@@ -117,17 +118,17 @@ def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> H
     return HeadEffects(tuple(units), pooled, by_seed, "generate")
 
 
-def reweighted(data: AxisData, units: Sequence[int], intervals: bool = True) -> HeadEffects:
-    """z from the dense texts, weighted by how likely they are with the head off."""
+def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool = True) -> HeadEffects:
+    """z from the dense texts, weighted by how likely they are with the head off; weights are cut at `cap`, 0: never."""
     logw, reading = data.logw(units), data.job.reading
 
     def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
-        return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows])[0], reading)
+        return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
 
     if intervals:
-        pooled = by_reweighting(data.table, logw, reading, data.boot)
+        pooled = by_reweighting(data.table, logw, reading, data.boot, cap)
     else:
-        pooled = _bare(data, reweighted_values(data.table, logw)[0])
+        pooled = _bare(data, reweighted_values(data.table, logw, cap)[0])
     return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
 
 
@@ -140,14 +141,14 @@ def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
         return HeadEffects(units, by_gradient(data.table, gradient, reading, data.boot), by_seed, "gradient")
     value = gradient_values(data.table, gradient, reading)
     nan = np.full(len(value), np.nan)
-    return HeadEffects(units, Effects(value, nan, nan, nan, nan), by_seed, "gradient")
+    return HeadEffects(units, Effects(value, nan, nan, nan, nan, nan), by_seed, "gradient")
 
 
 def _bare(data: AxisData, values: np.ndarray) -> Effects:
     """Values without intervals."""
     value = _dense(data.table, data.job.reading) - levels(data.table, values, data.job.reading)
     nan = np.full(len(value), np.nan)
-    return Effects(value, nan, nan, nan, nan)
+    return Effects(value, nan, nan, nan, nan, nan)
 
 
 def _dense(table: pd.DataFrame, reading: str) -> float:
@@ -163,7 +164,7 @@ def axis_table(
     job: ScoreJob, method: ScoreMethod, data: AxisData, found: Sequence[HeadEffects], notes: dict[int, str]
 ) -> pd.DataFrame:
     """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit."""
-    pooled = {name: np.full(job.total, np.nan) for name in ("value", "low", "high", "p", "ess")}
+    pooled = {name: np.full(job.total, np.nan) for name in ("value", "low", "high", "p", "ess", "k_hat")}
     singles = np.full((job.total, len(job.seeds)), np.nan)
     who = np.full(job.total, method.name, dtype=object)
     for effects in found:

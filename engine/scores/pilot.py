@@ -12,6 +12,9 @@ import pandas as pd
 
 from engine.metrics.reweighting import ERRORS_IN_INTERVAL
 
+FEW_PROMPTS = 20
+"""With fewer no width is predicted."""
+
 
 def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
     """Rows of single heads, by unit."""
@@ -61,4 +64,6 @@ def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
     """Predicted width of a head's 95 % interval with `texts` texts: median over the pilot's heads, by 1/√n."""
     shrink = np.sqrt(float(pilot["n"].iloc[0]) / texts)
     names = ("gradient", "reweight", "generate")
+    if texts < FEW_PROMPTS:
+        return dict.fromkeys(names, float("nan"))
     return {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}

@@ -122,11 +122,16 @@ class Store:
             write_json(folder / "run.json", {**meta, "schema": SCHEMA, "id": run_id, "tables": listed})
         return Run(target)
 
-    def prove_writable(self) -> None:
-        """Fail now rather than after an hour: full, read-only and forbidden stores raise StoreError."""
+    def prove_writable(self, create: bool = True) -> None:
+        """Fail now rather than after an hour: full, read-only and forbidden stores raise StoreError.
+
+        create=False leaves nothing behind: where the store is not there yet, its nearest folder is tried.
+        """
         with explained(self.root):
-            self.root.mkdir(parents=True, exist_ok=True)
-            probe = self.root / f".probe-{os.getpid()}"
+            if create:
+                self.root.mkdir(parents=True, exist_ok=True)
+            here = next(folder for folder in (self.root, *self.root.absolute().parents) if folder.exists())
+            probe = here / f".probe-{os.getpid()}"
             try:
                 probe.write_bytes(b"x" * 65536)
             finally:

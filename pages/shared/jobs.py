@@ -37,7 +37,7 @@ from dataclasses import asdict
 from engine.errors import PruneAuditError, RequestError
 try:
     from engine.audit import jobs
-    from engine.audit.request import AuditRequest, validate
+    from engine.audit.request import AuditRequest
     from engine.store.runs import Store
     asked = json.load(sys.stdin)
     store = Store(asked["store"])
@@ -45,7 +45,7 @@ try:
         request = jobs.job_request(store, asked["job_id"])
     else:
         request = AuditRequest.from_dict(asked["request"])
-    validate(request)
+    jobs.check(request, store)
     print(json.dumps({"job_id": jobs.submit(request, store) if asked.get("start", True) else ""}))
 except RequestError as error:
     print(json.dumps({"faults": [asdict(fault) for fault in error.faults]}))

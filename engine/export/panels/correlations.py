@@ -189,7 +189,7 @@ def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
     if not pairs:
         return "No correlation can be computed: the effects do not vary."
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
-    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind} {_r(high)})"
+    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {_r(high)})"
     if len(pairs) > 1:
         text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({_r(low)})"
     return text + "."

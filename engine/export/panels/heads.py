@@ -21,6 +21,7 @@ from engine.types import POOLED
 
 BELOW = 96
 """Pixels below a map: its ticks, the name of its axis and the colour bar."""
+NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
 NOT_SUPPORTED = "This ranking is not supported."
 
 
@@ -80,11 +81,13 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     scores = lookup.frame(run, "scores")
     mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
-    columns = ["estimator", "value", "low", "high", "p", "q", "n", *(["ess"] if "ess" in mine else []), "note"]
+    columns = [
+        name for name in ("estimator", "value", "low", "high", "p", "q", "n", "ess", "k_hat", "note") if name in mine
+    ]
     table = mine[columns].reset_index(drop=True)
     table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
     table.insert(0, "quantity", mine["score"].map(words.score_name).to_numpy())
-    return table.rename(columns={"q": "q (false discovery rate)", "ess": "ESS (share of n)"})
+    return table.rename(columns=NAMES)
 
 
 def cut_in(run: Run, unit: int) -> list[str]:
@@ -232,10 +235,9 @@ def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFr
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n", "estimator", "ess", "note")
-               if name in table]  # fmt: skip
-    names = {"q": "q (false discovery rate)", "ess": "ESS (share of n)"}
-    return table[columns].rename(columns=names).reset_index(drop=True)
+    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n", "estimator", "ess",
+                                "k_hat", "note") if name in table]  # fmt: skip
+    return table[columns].rename(columns=NAMES).reset_index(drop=True)
 
 
 def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
@@ -347,6 +349,8 @@ def _hover(row: dict[str, Any], score: str) -> str:
         text += f"<br>by {row['estimator']}"
     if math.isfinite(row.get("ess", math.nan)):
         text += f", ESS {say.number(row['ess'])} of n"
+    if math.isfinite(row.get("k_hat", math.nan)):
+        text += f", Pareto k̂ {say.number(row['k_hat'])}"
     return text + (f"<br>{row['note']}" if row.get("note") else "")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -32,6 +33,7 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
             wide = -part.pivot(index="head", columns="seed", values="bias_after")
             if wide.shape[1] >= 2:
                 rows.append(row_of(one.model, words.axis_name(str(axis)), repeats_of(wide, share)))
+    rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
         return [nothing("published_repeats", question, "That takes scores of at least two seeds per head.")]
     table = pd.DataFrame(rows)
@@ -40,7 +42,7 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
     answer = f"In {len(noise)} of {len(means)} models a single seed's scores are almost only noise (mean ICC below 0.1)"
     answer += f": {say.listing(noise)}. " if noise else ". "
     answer += f"Highest: {means.idxmax()} (mean ICC {r_of(means.max())})."
-    note = f"{ICC_SAID} Over heads, effects as published; intervals are 95 % (F distribution)."
+    note = f"{ICC_SAID} Over heads, effects as published; intervals are 95 %, bootstrap over heads."
     first = Panel("published_repeats", question, answer, icc_figure(table, choice), shown(table), note)
     return [first, _published_overlap(table, choice, share)]
 
@@ -64,18 +66,29 @@ def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Pan
             )
         )
     names_on_y(figure, names)
-    figure.add_vline(
-        x=share,
-        line={"color": choice.theme.soft, "dash": "dot", "width": 1.5},
-        annotation_text="chance",
-        annotation_position="top right",
-    )
+    _chance_bands(figure, table, choice, names)
     figure.update_xaxes(range=[0, 1])
     means = table.groupby("name", sort=False)["overlap"].mean()
+    lucky = int((table["overlap"] <= table["chance high"]).sum())
     answer = (
         f"Two seeds agree on {say.percent(float(means.min()))} ({means.idxmin()}) to {say.percent(float(means.max()))} "
-        f"({means.idxmax()}) of the heads, where chance gives {say.percent(float(table['by chance'].mean()))}."
+        f"({means.idxmax()}) of the heads, where chance gives {say.percent(float(table['by chance'].mean()))}. "
+        f"{lucky} of {len(table)} agreements are no larger than chance alone allows."
     )
-    columns = ["name", "over", "overlap", "by chance", "heads", "seeds"]
-    note = "By effect on bias alone, no head protected. Mean over all pairs of seeds."
+    columns = ["name", "over", "overlap", "by chance", "chance low", "chance high", "heads", "seeds"]
+    note = "By effect on bias alone, no head protected. Mean over all pairs of seeds; the grey bars are where 95 % of "
+    note += "random sets of this size agree."
     return Panel("published_overlap", question, answer, figure, table[columns], note)
+
+
+def _chance_bands(figure: go.Figure, table: pd.DataFrame, choice: Choice, names: list[str]) -> None:
+    """Per model, where random sets agree."""
+    for at, name in enumerate(names):
+        mine = table[table["name"] == name]
+        low, high = float(mine["chance low"].min()), float(mine["chance high"].max())
+        shape = {"type": "rect", "x0": low, "x1": high, "y0": at - 0.3, "y1": at + 0.3, "layer": "below"}
+        figure.add_shape(**shape, fillcolor=choice.theme.soft, opacity=0.25, line_width=0)
+    figure.add_annotation(
+        x=float(table["by chance"].mean()), y=-0.55, text="chance", showarrow=False, yanchor="bottom",
+        font={"color": choice.theme.soft},
+    )  # fmt: skip

@@ -25,9 +25,11 @@ from engine.export.panels.reliability_parts import (
     row_of,
     shown,
 )
-from engine.metrics.reliability import SMALL, Repeats, repeats_of, spearman_brown
+from engine.metrics.reliability import SMALL, Repeats, repeats_of, small_effects, spearman_brown
 from engine.store.runs import Run
 from engine.types import POOLED
+
+ALL = "all heads"
 
 
 def by_seed(run: Run, axis: str) -> pd.DataFrame:
@@ -37,13 +39,17 @@ def by_seed(run: Run, axis: str) -> pd.DataFrame:
     return rows.pivot(index="unit", columns="seed", values="value").dropna()
 
 
-def small_heads(run: Run, choice: Choice, axis: str) -> np.ndarray:
-    """Units whose pooled effect is below a tenth of the dense bias."""
-    scores = lookup.frame(run, "scores")
-    rows = scores[(scores["score"] == "z_bias") & (scores["axis"] == axis) & (scores["seed"] == POOLED)]
+def parts_of(run: Run, choice: Choice, axis: str) -> list[tuple[str, pd.DataFrame]]:
+    """Scores by seed of all heads, and of those with small effects where noise lets us say which they are."""
+    table = by_seed(run, axis)
+    if table.shape[1] < 2 or len(table) < 2:
+        return []
     dense = lookup.result(run, "dense", f"bias:{choice.reading}", axis)
-    limit = SMALL * float(dense["value"]) if dense else math.nan
-    return rows.loc[rows["value"].abs() < limit, "unit"].to_numpy()
+    small = small_effects(table, SMALL * float(dense["value"])) if dense else None
+    found = [(ALL, table)]
+    if small is not None and small.sum() >= 2:
+        found.append((f"heads below {SMALL:g} of the bias", table[small]))
+    return found
 
 
 def run_repeats(run: Run, choice: Choice) -> Panel:
@@ -51,15 +57,12 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     question = "If the scores were taken once more, would they come out the same?"
     rows = []
     for axis in run.meta["request"]["axes"]:
-        table = by_seed(run, axis)
-        small = table[table.index.isin(small_heads(run, choice, axis))]
-        for name, part in (("all heads", table), (f"heads below {SMALL:g} of the bias", small)):
-            if part.shape[1] >= 2 and len(part) >= 2:
-                rows.append(row_of(words.axis_name(axis), name, repeats_of(part)))
+        rows += [row_of(words.axis_name(axis), name, repeats_of(part)) for name, part in parts_of(run, choice, axis)]
+    rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
         return nothing("run_repeats", question, "That takes at least two seeds per head, and heads that were ranked.")
     table = pd.DataFrame(rows)
-    whole = table[table["over"] == "all heads"]
+    whole = table[table["over"] == ALL]
     good = int((whole["ICC"] >= GOOD).sum())
     worst = whole.loc[whole["ICC"].idxmin()]
     answer = (
@@ -67,10 +70,8 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         f"lowest: {worst['name']}, ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])}). "
         f"{_needed(worst)}"
     )
-    note = (
-        f"{ICC_SAID} {int(table['seeds'].max())} seeds, same prompts. One strong head alone can lift it, so heads with "
-    )
-    note += "small effects are shown apart. Intervals are 95 % (F distribution)."
+    note = f"{ICC_SAID} {int(table['seeds'].max())} seeds, same prompts; 95 % intervals, bootstrap over heads. One "
+    note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(table)
     return Panel("run_repeats", question, answer, icc_figure(table, choice), shown(table), note)
 
 
@@ -78,15 +79,16 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
     """First seed against second, one point per head."""
     question = f"Do two seeds agree on the heads for {words.axis_name(choice.measured)}?"
     table = by_seed(run, choice.measured)
-    if table.shape[1] < 2:
+    if table.shape[1] < 2 or len(table) < 2:
         return nothing("seed_scatter", question, "That takes at least two seeds per head, and heads that were ranked.")
     first, second = table.columns[:2]
-    r = float(np.corrcoef(table[first], table[second])[0, 1])
+    r = table[first].corr(table[second])
     found = repeats_of(table, choice.sparsity or 0.2)
     figure = _scatter(
         choice, table[first], table[second], f"effect on bias, seed {first}", f"seed {second}", _heads(run, table)
     )
-    answer = f"Correlation {r_of(r)} over {len(table)} heads. {_overlap_said(found, choice.sparsity or 0.2)}"
+    said = "No correlation: a seed gives every head the same score" if math.isnan(r) else f"Correlation {r_of(r)}"
+    answer = f"{said} ({say.count(len(table), 'head')}). {_overlap_said(found, choice.sparsity or 0.2)}"
     readable = table.rename(columns=lambda seed: f"seed {seed}").reset_index()
     note = "Same prompts, other random streams. On the dashed line both seeds agree."
     return Panel("seed_scatter", question, answer, figure, readable, note)
@@ -95,12 +97,10 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
 def more_seeds(run: Run, choice: Choice) -> Panel:
     """The Spearman-Brown curve of the measured axis."""
     question = f"How many seeds make the scores for {words.axis_name(choice.measured)} reliable?"
-    table = by_seed(run, choice.measured)
-    if table.shape[1] < 2:
+    found = [(name, repeats_of(part)) for name, part in parts_of(run, choice, choice.measured)]
+    found = [(name, one) for name, one in found if not math.isnan(one.icc)]
+    if not found:
         return nothing("more_seeds", question, "That takes at least two seeds per head, and heads that were ranked.")
-    small = table[table.index.isin(small_heads(run, choice, choice.measured))]
-    parts = [("all heads", table), (f"heads below {SMALL:g} of the bias", small)]
-    found = [(name, repeats_of(part)) for name, part in parts if len(part) >= 2]
     figure, rows = blank(choice, 320, "seeds per prompt", "reliability of their mean"), []
     steps = np.unique(np.logspace(0, 2, 40).round().astype(int))
     for (name, one), colour, dash in zip(found, series_colours(choice.dark), ("solid", "dash"), strict=False):
@@ -169,10 +169,19 @@ def _heads(run: Run, table: pd.DataFrame) -> list[str]:
 
 
 def _overlap_said(found: Repeats, share: float) -> str:
+    found_again, overlap = say.percent(found.overlap.share), found.overlap
     return (
-        f"Of the {say.percent(share)} with the largest effect, {say.percent(found.overlap.share)} come out again in "
-        f"another seed; chance gives {say.percent(found.overlap.expected)}."
+        f"Of the {say.percent(share)} with the largest effect, {found_again} come out again in another seed; "
+        f"chance gives {say.percent(overlap.expected)} (up to {say.percent(overlap.high)})"
+        + (": no more than chance." if overlap.chance else ".")
     )
+
+
+def _untold(table: pd.DataFrame) -> str:
+    """Names of axes where nobody can tell which effects are small."""
+    told = set(table.loc[table["over"] != ALL, "name"])
+    untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
+    return f", except where noise hides which they are ({say.listing(untold)})." if untold else "."
 
 
 def _needed(row: pd.Series) -> str:

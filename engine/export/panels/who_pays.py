@@ -60,7 +60,8 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
          "change low": row["delta_low"], "change high": row["delta_high"], "n": row["n"]} for row in rows
     )  # fmt: skip
     more = "Worst-off and best-off are chosen on the dense model, so part of a change towards the middle is chance."
-    note = lookup.caveat(run, rows[0], more=more)
+    prompts = lookup.result(run, variant["variant"], "gap", choice.measured)  # n of the ends counts texts
+    note = lookup.caveat(run, prompts, more=more)
     return Panel("levelling_down", question, levelling_verdict(run, choice), figure, table, note)
 
 

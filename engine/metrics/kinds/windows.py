@@ -6,8 +6,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from engine.errors import PruneAuditError
 from engine.metrics.bench import Bench, Kind, Shard
 from engine.metrics.nll import window_nll
 from engine.metrics.perplexity import spans_of
@@ -63,5 +65,11 @@ def single_heads(bench: Bench, split: str, units: Sequence[int]) -> list[pd.Data
     texts = [tokens[span.start : span.end] for span in spans]
     first = [span.first - span.start for span in spans]
     _, off = row_logps(bench.lm, texts, first, units, hooks=bench.hooks)
+    if not np.isfinite(off).all():
+        bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
+        raise PruneAuditError(
+            f"{bench.lm.name} in {bench.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} heads off "
+            f"(first: unit {bad[0]}). Try --dtype float32."
+        )
     same = {"window": [span.start for span in spans], "tokens": [span.end - span.first for span in spans]}
     return [pd.DataFrame({**same, "nll": -logps})[["window", "nll", "tokens"]] for logps in off]

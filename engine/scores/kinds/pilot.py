@@ -1,5 +1,6 @@
 """A pilot on a few prompts: what one second of each estimator buys, on this model, these prompts and this machine.
 
+Bias is read by group means whatever the request reads: the comparison of estimators does not hang on it.
 Everything is computed afresh, on a bench of its own, because seconds are what it is after. The measured seconds are
 kept like any other measurement, so a resumed run decides as the interrupted one did.
 """
@@ -16,7 +17,7 @@ import pandas as pd
 
 from engine.metrics.bench import Bench, InMemory, Kind, Shard
 from engine.metrics.intervals import BiasBootstrap
-from engine.metrics.reweighting import Effects, by_gradient, by_reweighting, by_texts
+from engine.metrics.reweighting import CAP, Effects, by_gradient, by_reweighting, by_texts
 from engine.models.judge import Judge
 
 TEXTS = 96
@@ -70,7 +71,7 @@ def _pilot(bench: Bench, shard: Shard) -> pd.DataFrame:
     rows += [_row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table)) for unit in units]
     logw, seconds = _timed(small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units])
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
-    found = by_reweighting(table, weights, bootstrap=boot)
+    found = by_reweighting(table, weights, bootstrap=boot, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
     again = units[:: max(1, len(units) // REGENERATED)][:REGENERATED]
     texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])

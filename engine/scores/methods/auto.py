@@ -14,7 +14,8 @@ Everything is decided from finished measurements, so a resumed run decides alike
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,7 @@ from engine.scores.effects import (
     reweighted,
     weight_shards,
 )
-from engine.scores.methods.reweight import ESS, fallback_notes, poor, truncated_faults, with_ess
+from engine.scores.methods.reweight import CAP, ESS, fallback_notes, poor, truncated_faults, with_ess
 from engine.scores.settle import Decision, decisions, draw_errors, near_decision, shortfall, stability
 from engine.types import Decoding, Setting
 
@@ -46,7 +47,9 @@ LEAST_DRAWS = 2
 """Draws of every prompt before the spread between draws can be judged."""
 REACH = 1.96
 """Standard errors on either side of a score that count as near."""
-NULL_DRAWS = 500
+NULL_DRAWS = 1000
+LEVEL = 0.025
+"""Chance of ranking heads by a bias that is not there, over all looks together."""
 
 
 @dataclass
@@ -64,6 +67,8 @@ class State:
     lost: float = float("nan")
     """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
     why: str = ""
+    looks: int = 1
+    """How often the bias may be held against its null band; each look gets its share of the error."""
 
     def judge(self, values: np.ndarray, by_seed: np.ndarray, wanted: Sequence[Decision]) -> None:
         """How settled the selection is."""
@@ -74,7 +79,7 @@ class State:
 
     @property
     def ranked(self) -> bool:
-        return self.band is not None and self.band.value > self.band.high
+        return self.band is not None and self.band.value > self.band.high and self.band.p <= LEVEL / self.looks
 
 
 class Auto(ScoreMethod):
@@ -85,6 +90,7 @@ class Auto(ScoreMethod):
     pilots = True
     settings = (
         ESS,
+        CAP,
         Setting(
             "precision",
             "number",
@@ -108,6 +114,11 @@ class Auto(ScoreMethod):
     def faults(self, decoding: Decoding) -> list[Fault]:
         return truncated_faults(self.name, decoding)
 
+    def seconds(self, job: ScoreJob, once: Mapping[str, float]) -> tuple[float, float]:
+        """From a selection settled by the first draws to every draw allowed with every head reweighted."""
+        least, most = max(LEAST_DRAWS, len(job.seeds)), max(self.option(job, "most_draws"), len(job.seeds))
+        return least * once["gradient"], most * (once["gradient"] + once["reweight"])
+
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [shard for axis in job.axes for shard in self._state(job, axis).wanted]
 
@@ -122,7 +133,7 @@ class Auto(ScoreMethod):
     def _state(self, job: ScoreJob, axis: str) -> State:
         most = max(self.option(job, "most_draws"), len(job.seeds))
         job = job.with_seeds(draws(job.seeds, max(LEAST_DRAWS, len(job.seeds))))
-        state = State(job.seeds)
+        state = State(job.seeds, looks=1 + math.ceil(math.log2(max(most / len(job.seeds), 1))))
         while self._signal(job, axis, state) and not state.ranked:
             if len(job.seeds) >= most:
                 state.open, state.why = False, "null"
@@ -130,6 +141,9 @@ class Auto(ScoreMethod):
             job = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
             state.seeds = job.seeds
         while state.ranked and self._refine(job, axis, state, most):
+            if not state.ranked:
+                state.open, state.why = False, "null"
+                return state
             settled = state.lost <= self.option(job, "precision")
             if settled or len(job.seeds) >= most:
                 state.open, state.why = False, "settled" if settled else "draws"
@@ -152,10 +166,11 @@ class Auto(ScoreMethod):
         if not self._ask(job, state, [*dense_shards(job, axis), *gradient_shards(job, axis), trial]):
             return False
         data, least = AxisData(job, axis), self.option(job, "ess")
+        state.band = null_band(data.table, job.reading, NULL_DRAWS)
         measured = job.fetch([trial])[0]
         state.refined = pilot.cheapest(measured, least)
         first = first_order(data, intervals=False)
-        wanted = decisions(job.known, job.total, job.gammas, job.sparsities)
+        wanted = decisions(job.known, job.total, (0.0, *job.gammas), job.sparsities)
         assert state.band is not None
         precise = self.option(job, "precision")
         state.judge(first.pooled.value, first.by_seed, wanted)
@@ -171,10 +186,10 @@ class Auto(ScoreMethod):
         again = state.low if state.refined == "reweight" else state.near
         if not self._ask(job, state, [one for unit in again for one in off_shards(job, axis, (unit,))]):
             return False
-        by_seed = first.by_seed.copy()
+        values, by_seed = first.pooled.value.copy(), first.by_seed.copy()
         for found in self._refinements(data, state, intervals=False):
-            by_seed[list(found.units)] = found.by_seed
-        state.judge(by_seed.mean(axis=1), by_seed, wanted)
+            values[list(found.units)], by_seed[list(found.units)] = found.pooled.value, found.by_seed
+        state.judge(values, by_seed, wanted)
         return True
 
     def _ask(self, job: ScoreJob, state: State, shards: Sequence[Shard]) -> bool:
@@ -185,7 +200,7 @@ class Auto(ScoreMethod):
         if state.refined == "generate":
             return [generated(data, state.near, intervals)] if state.near else []
         kept = [unit for unit in state.near if unit not in state.low]
-        found = [reweighted(data, kept, intervals)] if kept else []
+        found = [reweighted(data, kept, self.option(data.job, "cap"), intervals)] if kept else []
         return [*found, generated(data, list(state.low), intervals)] if state.low else found
 
     # --- telling
@@ -226,7 +241,9 @@ def draws(seeds: Sequence[int], count: int) -> tuple[int, ...]:
 def not_ranked(state: State, prompts: int) -> str:
     """Why heads are not ranked by this bias."""
     assert state.band is not None
-    return (
-        f"not ranked: the dense bias {state.band.value:.3f} is inside its null band (up to {state.band.high:.3f}) "
-        f"with {prompts} prompts drawn {len(state.seeds)} times"
-    )
+    drawn = f"with {prompts} prompts drawn {len(state.seeds)} times"
+    if state.band.value <= state.band.high:
+        inside = f"the dense bias {state.band.value:.3f} is inside its null band (up to {state.band.high:.3f})"
+        return f"not ranked: {inside} {drawn}"
+    clear = f"p = {state.band.p:.2g}, needed {LEVEL / state.looks:.2g} for it may be looked at {state.looks} times"
+    return f"not ranked: the dense bias {state.band.value:.3f} does not stand out clearly ({clear}) {drawn}"

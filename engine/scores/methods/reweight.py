@@ -12,6 +12,7 @@ import pandas as pd
 
 from engine.errors import Fault
 from engine.metrics.bench import Shard
+from engine.metrics.reweighting import CAP as LARGEST
 from engine.scores.base import COLUMNS, ScoreJob, ScoreMethod
 from engine.scores.effects import (
     AxisData,
@@ -30,13 +31,23 @@ ESS = Setting(
     label="Least effective samples (share of n)",
 )  # fmt: skip
 
+CAP = Setting(
+    "cap", "number", LARGEST,
+    "A weight counts at most so many times the mean of its subgroup: less noise, and a pull towards no effect for "
+    "heads with few effective samples. 0: no limit.", 0.0, 1e6,
+    label="Largest weight (times the mean)",
+)  # fmt: skip
+
+FEW = 5.0
+"""Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
+
 
 class Reweight(ScoreMethod):
-    """Subgroup toxicity with head h off = Σ w t / Σ w over the dense texts, w = p_h(y|x) / p(y|x)."""
+    """Subgroup toxicity with head h off = Σ w t / Σ w over the dense texts, w = p_h(y|x) / p(y|x), cut at `cap`."""
 
     name = "reweight"
     score = "z_bias"
-    settings = (ESS,)
+    settings = (ESS, CAP)
 
     def faults(self, decoding: Decoding) -> list[Fault]:
         return truncated_faults(self.name, decoding)
@@ -61,15 +72,15 @@ class Reweight(ScoreMethod):
         units = range(job.total)
         low = poor(data, units, least)
         again = [generated(data, list(low))] if low else []
-        table = axis_table(job, self, data, [reweighted(data, units), *again], fallback_notes(low, least))
+        found = reweighted(data, units, self.option(job, "cap"))
+        table = axis_table(job, self, data, [found, *again], fallback_notes(low, least))
         return with_ess(table, low)
 
 
 def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, float]:
-    """Units whose smallest ESS/n over subgroups is below `least`, and that share."""
-    return {
-        unit: float(share) for unit, share in zip(units, data.ess(units), strict=True) if share < least or not share
-    }
+    """Units whose smallest ESS/n over subgroups is below `least` or whose ESS is below FEW, and that share."""
+    share, few = data.ess(units)
+    return {unit: float(one) for unit, one, low in zip(units, share, few < FEW, strict=True) if one < least or low}
 
 
 def fallback_notes(low: dict[int, float], least: float) -> dict[int, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,9 @@ import pytest
 from engine.audit.predict import predict
 from engine.audit.run import run_audit
 from engine.errors import RequestError
+from engine.metrics.bias import NullBand
 from engine.models.judge import Judge, JudgeInfo
+from engine.scores.methods.auto import State, not_ranked
 from engine.scores.settle import decisions, draw_errors, near_decision, shortfall, stability, threshold
 from engine.store.runs import Store
 from engine.types import POOLED, Hooks
@@ -42,7 +46,7 @@ def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
     assert "fasp" not in set(run.table("variants")["method"])
     assert sum("not ranked" in warning for warning in run.meta["warnings"]) == 2
     told = next(note for note in notes if note)
-    assert told.startswith("Predicted: about") and "null band" in told
+    assert told.startswith("Predicted: ") and "null band" in told
     assert run.meta["scoring"]["z_bias"]["religion"]["draws"] == 4, "it drew more before it gave up"
 
 
@@ -92,11 +96,17 @@ LAST = (3, 40)
 
 def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path):
     judged(word_judge())
-    found = predict(world_request(tmp_path, estimator="auto"), Store(tmp_path / "store"))
+    few = predict(world_request(tmp_path, estimator="auto"), Store(tmp_path / "store"))
+    assert "too few prompts for intervals" in few["words"]
+    many = {"prompts": str(_told_apart(tmp_path)), "axes": ("nationality",)}
+    found = predict(world_request(tmp_path, estimator="auto", **many), Store(tmp_path / "store"))
     for said in found["axes"].values():
         assert set(said["seconds"]) == set(said["width"]) == {"gradient", "reweight", "generate"}
         assert said["seconds"]["gradient"] > 0 and all(width >= 0 for width in said["width"].values())
-    assert found["words"].startswith("Predicted: about")
+    least, most = found["scoring_seconds"]
+    assert 0 < least < most and "wide" in found["words"]
+    one = predict(world_request(tmp_path, estimator="gradient", **many), Store(tmp_path / "store"))
+    assert one["scoring_seconds"][0] == one["scoring_seconds"][1] and one["words"].startswith("Predicted: about")
 
 
 def test_decisions_thresholds_and_what_is_near():
@@ -132,3 +142,11 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
     with pytest.raises(RequestError) as caught:
         run_audit(request, Store(tmp_path / "store"))
     assert len(caught.value.faults) == 2 and "cut to 3 tokens" in str(caught.value)
+
+
+def test_looking_often_needs_clearer_evidence():
+    seen = State((0, 1), band=NullBand(mean=0.1, value=0.3, low=0.05, high=0.2, p=0.02, n=50))
+    assert seen.ranked and not replace(seen, looks=4).ranked
+    assert not replace(seen, band=replace(seen.band, value=0.15)).ranked
+    told = not_ranked(replace(seen, looks=4), 50)
+    assert told.startswith("not ranked") and "p = 0.02" in told and "0.0063" in told

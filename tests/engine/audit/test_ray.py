@@ -79,18 +79,13 @@ def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
 def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
     folder, expected = local
     request, audit = audit_in(folder, tmp_path)
-    executor, killed, processes = OnRay(cluster.address, request), [], {}
+    executor, killed = OnRay(cluster.address, request), []
 
     def kill_one(event):
-        if event.done <= 0 or killed:
-            return
-        if not processes:
-            processes.update({worker: ray.get(worker.process.remote()) for worker in executor._pool})
-            return
-        busy = [worker for worker, bundle in executor._pool.items() if bundle is not None and worker in processes]
-        if busy:
-            killed.append(executor._pool[busy[-1]])
-            os.kill(processes[busy[-1]], signal.SIGKILL)
+        if event.done > 0 and not killed and executor.running:
+            worker, bundle, _ = next(iter(executor.running.values()))
+            killed.append(bundle)
+            os.kill(executor.crew.processes[worker], signal.SIGKILL)
 
     executor.run(audit.bench, "score heads", some_shards(), Progress(kill_one))
     assert killed
@@ -133,9 +128,53 @@ def test_an_address_without_a_cluster_is_said_at_once(address, said):
 
 
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(cluster, local, tmp_path, monkeypatch):
-    monkeypatch.setattr("engine.audit.ray_executor.PATIENCE", 3.0)
+    monkeypatch.setattr("engine.audit.ray_crew.PATIENCE", 3.0)
     request, audit = audit_in(local[0], tmp_path)
     executor = OnRay(cluster.address, request)
-    monkeypatch.setattr(executor, "_staff", lambda *args: None)  # nobody comes
+    monkeypatch.setattr(executor.crew, "hire", lambda *args: None)  # nobody comes
     with pytest.raises(PruneAuditError, match="no living worker left"):
         executor.run(audit.bench, "score heads", some_shards(), Progress(lambda event: None))
+
+
+def test_a_busy_cluster_is_waited_for_and_then_said(cluster, local, tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.audit.ray_crew.LOADING", 3.0)
+    request, audit = audit_in(local[0], tmp_path)
+    connect(cluster.address)
+
+    @ray.remote(num_cpus=1)
+    class Guest:
+        def here(self):
+            return True
+
+    guests = [Guest.remote() for _ in range(2)]
+    assert all(ray.get([guest.here.remote() for guest in guests]))
+    executor = OnRay(cluster.address, request)
+    with pytest.raises(PruneAuditError, match="busy with other work"):
+        executor.run(audit.bench, "score heads", some_shards()[:1], Progress(lambda event: None))
+    assert not executor.attempts, "nothing is handed to a worker that is not there"
+    for guest in guests:
+        ray.kill(guest)
+
+
+def test_workers_that_cannot_load_the_model_are_named(cluster, local, tmp_path):
+    request, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address, replace(request, model=str(tmp_path / "gone")))
+    with pytest.raises(PruneAuditError, match="cannot start.*gone"):
+        executor.run(audit.bench, "score heads", some_shards()[:1], Progress(lambda event: None))
+
+
+def test_workers_stay_between_phases_and_leave_at_the_end(cluster, local, tmp_path):
+    request, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address, request)
+    executor.run(audit.bench, "score heads", some_shards()[:5], Progress(lambda event: None))
+    first = dict(executor.crew.processes)
+    executor.run(audit.bench, "measure variants", some_shards()[5:], Progress(lambda event: None))
+    assert set(first.values()) <= set(executor.crew.processes.values())
+    executor.close()
+    assert not executor.crew.processes
+
+
+def test_one_process_one_cluster(cluster):
+    connect(cluster.address)
+    with pytest.raises(RequestError, match="is connected to the cluster at"):
+        connect("127.0.0.1:1")

@@ -110,3 +110,20 @@ def test_import_scores_prints_the_published_findings(capsys):
     code, found = call(capsys, "import-scores", path, "--json")
     assert code == 0 and found["in_axes"]["136"] == 5 and found["in_axes"]["133"] == 4
     assert {"correlation", "top_heads", "in_axes", "selection"} <= set(found)
+
+
+@pytest.mark.parametrize("command", [["audit"], ["scores", "--out", "scores.xls"]])
+def test_faults_of_request_and_store_are_told_together(capsys, tmp_path, words, command):
+    (tmp_path / "file").write_text("in the way")
+    code = main([*command, *words, "--reading", "wrong", "--sparsity", "0.1", "--store", str(tmp_path / "file" / "s")])
+    told = json.loads(capsys.readouterr().out)["faults"]
+    assert code == 2
+    assert {fault["where"] for fault in told} == {"reading", "store"} | ({"--out"} if len(command) > 1 else set())
+    assert "part of the path is a file" in str(told)
+
+
+def test_numbers_that_are_none_and_a_store_in_the_way_are_told_together(capsys, tmp_path, words):
+    (tmp_path / "file").write_text("in the way")
+    code = main(["audit", *words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s")])
+    assert code == 2
+    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"sparsity", "store"}

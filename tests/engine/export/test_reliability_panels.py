@@ -118,3 +118,19 @@ def test_published_seeds_are_noise_for_the_two_large_models():
     for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):
         assert 0 < means[name] < 0.05 and name in icc.answer
     assert overlap.table["overlap"].between(0, 1).all() and "chance" in overlap.answer
+
+
+def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
+    flat = rewritten(run, tmp_path, lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)))
+    panels = {panel.key: panel for panel in reliability.run_panels(flat, CHOICE)}
+    assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
+    assert "same score" in panels["seed_scatter"].answer
+
+
+def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
+    noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
+    loud = rewritten(
+        run, tmp_path, lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0))
+    )
+    panel = reliability.run_repeats(loud, CHOICE)
+    assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}

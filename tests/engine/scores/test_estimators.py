@@ -18,6 +18,7 @@ from engine.metrics.reweighting import (
     by_gradient,
     by_reweighting,
     by_texts,
+    capped,
     centred,
     codes_of,
     effective_share,
@@ -137,6 +138,19 @@ def test_log_weights_that_are_no_numbers_are_refused():
     table = table_of(1, n=4)
     logw = np.where((table["subgroup"] == "a").to_numpy()[:, None], -np.inf, 0.0)
     assert np.isnan(by_reweighting(table, logw).value).all() and by_reweighting(table, logw).ess[0] == 0
+
+
+def test_cut_weights_keep_their_mean_and_no_weight_is_far_above_the_cut():
+    codes = np.zeros(4, dtype=int)
+    logw = np.log(np.array([[1.0], [1.0], [1.0], [13.0]]))  # mean 4: weights .25, .25, .25, 3.25
+    by_hand = np.array([0.25, 0.25, 0.25, 3.0]) / (3.75 / 4)
+    np.testing.assert_allclose(capped(weights(logw, codes), codes, 3.0)[:, 0], by_hand)
+    np.testing.assert_array_equal(capped(weights(logw, codes), codes, 0.0), weights(logw, codes))
+    table = table_of()
+    mild = np.random.default_rng(8).normal(scale=0.1, size=(len(table), 3))
+    np.testing.assert_allclose(by_reweighting(table, mild, cap=3.0).value, by_reweighting(table, mild).value)
+    gone = np.where((table["subgroup"] == "a").to_numpy()[:, None], -np.inf, 0.0)
+    assert np.isnan(by_reweighting(table, gone, cap=3.0).value).all()
 
 
 @pytest.mark.parametrize("family", TINY)
@@ -270,7 +284,7 @@ def test_top_k_cannot_be_reweighted(tmp_path):
         validate(world_request(tmp_path, estimator="reweight", top_k=5))
     with pytest.raises(RequestError, match="ess.*from 0 to 1"):
         validate(world_request(tmp_path, estimator="reweight", estimator_settings={"ess": 2}))
-    with pytest.raises(RequestError, match="Known: ess"):
+    with pytest.raises(RequestError, match="Known: cap, ess"):
         validate(world_request(tmp_path, estimator="reweight", estimator_settings={"es": 0.2}))
 
 
@@ -286,3 +300,28 @@ def test_the_fast_perplexity_is_the_derivative():
             with torch.no_grad(), gated(lm, gates):
                 ends.append(perplexity(window_nll(lm, bench.tokens["validation"], bench.settings.window)))
         assert found[unit] == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=0.02, abs=0.02 * np.abs(found).max())
+
+
+def test_few_effective_samples_are_too_few_whatever_their_share():
+    job = ScoreJob(small_bench(n=3), ("x",), (0,), n_boot=20, options={"ess": 0.0})
+    assert (finish(job, method_for("z_bias", "reweight"))["estimator"] == "generate").all(), "3 texts of a group"
+
+
+def test_a_perplexity_that_is_no_number_names_the_head():
+    bench = small_bench()
+    with torch.no_grad():
+        next(iter(bench.lm.model.transformer.h)).mlp.c_proj.bias[0] = float("inf")
+    with pytest.raises(PruneAuditError, match="no finite"):
+        finish(ScoreJob(bench, ("x",), (0,), n_boot=20), method_for("z_ppl", "exact"))
+
+
+def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
+    """`cap` 0 is the plain estimator; the cut one differs only for heads with heavy weights."""
+    job = ScoreJob(small_bench(n=60, new=6), ("x",), (0, 1), n_boot=20, options={"cap": 0.0, "ess": 0.0})
+    plain = finish(job, method_for("z_bias", "reweight")).query("seed == @POOLED")
+    cut = finish(replace(job, options={"cap": 1.05, "ess": 0.0}), method_for("z_bias", "reweight")).query(
+        "seed == @POOLED"
+    )
+    pd.testing.assert_series_equal(plain["ess"], cut["ess"])
+    assert (plain["value"] - cut["value"]).abs().max() > 1e-4
+    assert cut["value"].abs().mean() < plain["value"].abs().mean(), "a cut pulls towards no effect"

@@ -1,0 +1,139 @@
+"""The workers of one audit on a Ray cluster: hired, waited for until their model is loaded, replaced when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.request import AuditRequest
+from engine.errors import PruneAuditError
+from engine.metrics.bench import Bench, InMemory, Shard
+from engine.types import Corpus, PromptSet
+
+PATIENCE = 90.0
+"""Seconds without a living worker before giving up."""
+LOADING = 900.0
+"""Seconds in which the first worker must have loaded its model: Ray leaves workers waiting on a busy cluster."""
+FAILURES = 3
+"""Workers that may die while they load."""
+
+Tables = list[tuple[Shard, pd.DataFrame]]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Everything a worker needs to set up its bench."""
+
+    request: AuditRequest
+    prompts: PromptSet
+    corpus: Corpus
+
+
+class Worker:
+    """One process of the cluster: a bench of its own."""
+
+    def __init__(self, work: Assignment) -> None:
+        from engine.models.judge import load_judge
+        from engine.models.load import load_language_model
+        from engine.scores.base import extra_kinds
+
+        asked = work.request
+        lm = load_language_model(asked.model, device=asked.device, dtype=asked.dtype, revision=asked.revision)
+        judge = load_judge(asked.judge, asked.judge_sha256, device=str(lm.device))
+        self.bench = Bench(lm, judge, work.prompts, work.corpus, asked.settings(), extra=extra_kinds())
+
+    def process(self) -> int:
+        """The process id; answering it means the model is loaded."""
+        return os.getpid()
+
+    def compute(self, shards: list[Shard], key: str, known: Tables) -> Tables:
+        """The tables of `shards`. `known` are finished tables they need; `key` is the driver's key of the first."""
+        if self.bench.key(shards[0]) != key:
+            raise PruneAuditError(
+                "A worker has another model, judge, data, precision or device than this machine, so its numbers would "
+                "not be the same. Give every machine the same files, and the same --device and --dtype."
+            )
+        self.bench.keeper = keeper = InMemory()
+        for shard, table in known:
+            keeper.put(self.bench.key(shard), table)
+        return list(zip(shards, self.bench.fetch(shards), strict=True))
+
+
+@dataclass
+class Crew:
+    """Workers that load their model, and those ready for work; the busy ones are the executor's."""
+
+    loading: dict[Any, Any] = field(default_factory=dict)
+    """What each will answer with its process id → worker."""
+    idle: list[Any] = field(default_factory=list)
+    processes: dict[Any, int] = field(default_factory=dict)
+    """Worker → process id, of all that are ready, idle or busy."""
+    _work: tuple[int, Any] | None = None
+    _failed: int = 0
+    _since: float = 0.0
+
+    def hire(self, ray: Any, bench: Bench, request: AuditRequest, parts: int) -> None:
+        """As many workers as the cluster has devices, at most one for each of `parts` bundles."""
+        resources = ray.cluster_resources()
+        gpu = bench.lm.device.type == "cuda"
+        slots = int(resources.get("GPU" if gpu else "CPU", 0))
+        if self._work is None or self._work[0] != id(bench):
+            self.dismiss(ray)
+            self._work = (id(bench), ray.put(Assignment(request, bench.prompts, bench.corpus)))
+        remote = ray.remote(Worker).options(**({"num_gpus": 1} if gpu else {"num_cpus": 1}))
+        while len(self.loading) + len(self.processes) < min(slots, parts):
+            worker = remote.remote(self._work[1])
+            self.loading[worker.process.remote()] = worker
+
+    def look(self, ray: Any, address: str) -> None:
+        """Whose model is loaded by now. PruneAuditError when nobody will come."""
+        from ray.exceptions import RayError
+
+        done = ray.wait(list(self.loading), num_returns=len(self.loading), timeout=0)[0] if self.loading else []
+        for answer in done:
+            worker = self.loading.pop(answer)
+            try:
+                self.processes[worker] = ray.get(answer)
+            except RayError as error:
+                self._failed += 1
+                if self._failed >= FAILURES:
+                    raise PruneAuditError(f"Ray workers cannot start. The last said: {last_line(error)}") from error
+            else:
+                self.idle.append(worker)
+        self._wait(address)
+
+    def _wait(self, address: str) -> None:
+        now = time.monotonic()
+        if self.processes or not self._since:
+            self._since = now
+        elif self.loading and now - self._since > LOADING:
+            raise PruneAuditError(
+                f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f} minutes: it is busy "
+                "with other work, or the model takes longer to load. What was finished is kept."
+            )
+        elif not self.loading and now - self._since > PATIENCE:
+            raise PruneAuditError(
+                f"The Ray cluster at {address} has no living worker left. What was finished is kept: "
+                "start workers again and repeat the command."
+            )
+
+    def lost(self, worker: Any) -> None:
+        """It died."""
+        self.processes.pop(worker, None)
+
+    def dismiss(self, ray: Any) -> None:
+        """Everybody goes home, whatever they are at."""
+        for worker in [*self.loading.values(), *self.processes]:
+            with contextlib.suppress(Exception):
+                ray.kill(worker)
+        self.loading, self.idle, self.processes, self._work, self._failed, self._since = {}, [], {}, None, 0, 0.0
+
+
+def last_line(error: BaseException) -> str:
+    """The last line of what Ray says about it."""
+    return ([line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__])[-1][:300]
