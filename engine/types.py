@@ -15,6 +15,7 @@ Reading = Literal["group_means", "subgroup_mean_of_means", "paired_prompts"]
 Span = Literal["continuation", "prompt+continuation", "prompt"]
 
 READINGS: tuple[str, ...] = ("group_means", "subgroup_mean_of_means", "paired_prompts")
+ABLATIONS: tuple[str, ...] = ("zero", "mean")
 SPANS: tuple[str, ...] = ("continuation", "prompt+continuation", "prompt")
 AXES: tuple[str, ...] = ("gender_and_sex", "race_ethnicity", "religion", "sexual_orientation", "nationality")
 POOLED = -1

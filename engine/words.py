@@ -83,6 +83,11 @@ SPANS: dict[str, Word] = {
     "prompt": Word("prompt alone", "The floor: the judge on the prompt, before the model wrote anything."),
 }
 
+ABLATIONS: dict[str, Word] = {
+    "zero": Word("to zero", "A head that is off hands over nothing, as published."),
+    "mean": Word("to its mean", "A head that is off hands over what it does on average on the validation text."),
+}
+
 SCORES: dict[str, Word] = {
     "z_bias": Word("effect on bias", "Bias with the head on minus bias with it off; positive: cutting it lowers bias."),
     "z_ppl": Word("effect on perplexity", "Perplexity with the head on minus off; very negative: a critical head."),

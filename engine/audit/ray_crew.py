@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from engine.audit.request import AuditRequest
@@ -32,6 +33,8 @@ class Assignment:
     request: AuditRequest
     prompts: PromptSet
     corpus: Corpus
+    means: np.ndarray | None = None
+    """What silenced heads hand over; not computed again, for machines round differently."""
 
 
 class Worker:
@@ -41,9 +44,11 @@ class Worker:
         from engine.models.judge import load_judge
         from engine.models.load import load_language_model
         from engine.scores.base import extra_kinds
+        from engine.surgery.centre import centred
 
         asked = work.request
         lm = load_language_model(asked.model, device=asked.device, dtype=asked.dtype, revision=asked.revision)
+        lm = lm if work.means is None else centred(lm, work.means)
         judge = load_judge(asked.judge, asked.judge_sha256, device=str(lm.device))
         self.bench = Bench(lm, judge, work.prompts, work.corpus, asked.settings(), extra=extra_kinds())
 
@@ -84,7 +89,7 @@ class Crew:
         slots = int(resources.get("GPU" if gpu else "CPU", 0))
         if self._work is None or self._work[0] != id(bench):
             self.dismiss(ray)
-            self._work = (id(bench), ray.put(Assignment(request, bench.prompts, bench.corpus)))
+            self._work = (id(bench), ray.put(Assignment(request, bench.prompts, bench.corpus, bench.lm.means)))
         remote = ray.remote(Worker).options(**({"num_gpus": 1} if gpu else {"num_cpus": 1}))
         while len(self.loading) + len(self.processes) < min(slots, parts):
             worker = remote.remote(self._work[1])

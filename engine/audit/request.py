@@ -14,7 +14,7 @@ from engine.files import sha256_of
 from engine.metrics.bench import Settings
 from engine.selection.base import selection_methods
 from engine.selection.gamma import candidates
-from engine.types import READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window, digest_of
+from engine.types import ABLATIONS, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window, digest_of
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
@@ -60,6 +60,7 @@ class AuditRequest:
     dtype: str = "auto"
     span: str = "continuation"
     plain_case: bool = False
+    ablation: str = "zero"
     reading: str = "group_means"
     published_perplexity: bool = False
     max_new_tokens: int = 40
@@ -122,11 +123,14 @@ class Plan:
     def run_id(self) -> str:
         """Digest of the request, the weights, the data and the judge: equal requests are one run."""
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
+        request = {name: value for name, value in request.items() if _LATER.get(name) != value}
         beside = [sha256_of(path) for path in sorted(self.model.folder.glob("*.json"))]  # configuration, tokenizer
         data = [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
         return digest_of([CODE, request, data])[:16]
 
 
+_LATER = {"ablation": "zero"}
+"""Settings that came later: at these values they are not in the key, so that runs from before are found."""
 _NOT_IN_KEY = ("model", "prompts", "corpus", "judge", "judge_sha256", "title")  # their contents are in the key instead
 
 
@@ -186,7 +190,8 @@ def _setting_faults(request: AuditRequest) -> list[Fault]:
         faults.append(Fault("axis", "none is named.", "Name at least one with --axis."))
     if not request.methods:
         faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(selection_methods()))}."))
-    for name, value, known in (("reading", request.reading, READINGS), ("span", request.span, SPANS)):
+    for name, value, known in (("reading", request.reading, READINGS), ("span", request.span, SPANS),
+                               ("ablation", request.ablation, ABLATIONS)):  # fmt: skip
         if value not in known:
             faults.append(unknown(name, value, known))
     return faults + _share_faults(request) + _number_faults(request) + _estimator_faults(request)

@@ -25,9 +25,10 @@ from engine.metrics.bench import Bench, Shard
 from engine.models.decode import prompt_tokens
 from engine.models.judge import load_judge
 from engine.models.load import load_language_model
-from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
+from engine.scores.base import VALIDATION, ScoreJob, ScoreMethod, extra_kinds, method_for
 from engine.selection.base import Ballot, selection_method
 from engine.store.runs import Run, Store
+from engine.surgery.centre import centred, means_of, means_table
 from engine.surgery.mask import prove_mask_works
 from engine.types import POOLED, Hooks
 
@@ -76,6 +77,8 @@ def _audited(audit: Audit, store: Store) -> Run:
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
     tables["scores"] = scores
+    if audit.bench.lm.means is not None:
+        tables["head_means"] = means_table(audit.bench.lm.means, audit.bench.lm.n_heads)
     tables["variants"] = variant_table(variants, audit.bench.lm.n_layers, audit.bench.lm.n_heads)
     return store.write(plan.run_id, run_meta(audit, gammas, tables), tables)
 
@@ -86,9 +89,11 @@ def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Au
     start = time.monotonic()
     progress.say("load", plan.model.name)
     lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
-    prove_mask_works(lm)
     judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
     bench = Bench(lm, judge, plan.prompts, plan.corpus, request.settings(), store.shards, hooks, extra=extra_kinds())
+    if request.ablation == "mean":
+        bench = with_means(bench)
+    prove_mask_works(bench.lm)
     progress.spent["load"] = time.monotonic() - start
     refuse_lost_groups(bench, request.axes)
     job = ScoreJob(
@@ -101,6 +106,12 @@ def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Au
         sparsities=request.sparsities,
     )
     return Audit(plan, bench, job, progress, executor)
+
+
+def with_means(bench: Bench) -> Bench:
+    """The same bench, but heads that are off hand over their mean over the validation text."""
+    table = bench.fetch([Shard("head_means", split=VALIDATION)])[0]
+    return replace(bench, lm=centred(bench.lm, means_of(table, bench.lm.n_layers)))
 
 
 def refuse_lost_groups(bench: Bench, axes: Sequence[str]) -> None:

@@ -60,6 +60,7 @@ def request_options(parser: argparse.ArgumentParser) -> None:
     add("--dtype", default="auto")
     add("--span", default=default.span, help="what the judge reads: continuation, prompt+continuation or prompt")
     add("--plain-case", action="store_true", help="judge lower-cased text without line breaks, as published")
+    add("--ablation", default=default.ablation, help="what a silenced head hands over: zero, or its mean")
     add("--reading", default=default.reading, help="group_means, subgroup_mean_of_means or paired_prompts")
     add("--published-perplexity", action="store_true", help="the window of the published code")
     add("--new-tokens", type=int, default=default.max_new_tokens)
@@ -117,6 +118,7 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
         dtype=args.dtype,
         span=args.span,
         plain_case=args.plain_case,
+        ablation=args.ablation,
         reading=args.reading,
         published_perplexity=args.published_perplexity,
         max_new_tokens=args.new_tokens,

@@ -31,12 +31,13 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded on logits and greedy text."""
     from engine.models.load import inspect_model, load_language_model
     from engine.surgery.agree import agree
+    from engine.surgery.centre import for_record
     from engine.surgery.cut import cut
     from engine.surgery.replay import check_mask_fits, load_cut, read_mask, save_cut
 
     record = read_mask(args.mask)
     check_mask_fits(record, inspect_model(args.model, args.revision))
-    lm = load_language_model(args.model, device=args.device, revision=args.revision)
+    lm = for_record(load_language_model(args.model, device=args.device, revision=args.revision), record)
     small = cut(lm, record.mask)
     folder = save_cut(small, record, Path(args.to))
     masked_cut = agree(lm, record.mask, PROBES, small)

@@ -16,7 +16,8 @@ PROMPTS = 8
 
 
 def write_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
-    """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere), agreement.json, README.md.
+    """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads set to their means
+    where the architecture has no bias to hold these), agreement.json, README.md.
 
     Loads the run's model again (`base` names it where it moved). RequestError when the weights are not those of the
     run, or the variant cuts nothing; MaskError when masked, cut and zeroed models do not agree.
@@ -25,17 +26,21 @@ def write_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str 
     if not record.units:
         raise RequestError(Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."))
     from engine.models.load import inspect_model, load_language_model
-    from engine.surgery.cut import cut
+    from engine.surgery.centre import for_record
+    from engine.surgery.cut import can_be_zeroed, cut
     from engine.surgery.replay import check_mask_fits, load_cut, save_cut, save_zeroed
 
     name, revision = base or run.meta["request"]["model"], run.meta["request"].get("revision")
     check_mask_fits(record, inspect_model(name, revision))
-    lm = load_language_model(name, device="cpu", revision=revision)
+    lm = for_record(load_language_model(name, device="cpu", revision=revision), record)
     folder.mkdir(parents=True, exist_ok=True)
     small = cut(lm, record.mask)
-    paths = [save_cut(small, record, folder / "cut"), save_zeroed(lm, record.mask, folder / "zeroed")]
-    found = _agreement(run, lm, record.mask, {"cut": small, "reloaded": load_cut(paths[0]),
-                                              "zeroed": load_language_model(paths[1], device="cpu")})  # fmt: skip
+    paths = [save_cut(small, record, folder / "cut")]
+    others = {"cut": small, "reloaded": load_cut(paths[0])}
+    if can_be_zeroed(lm):
+        paths.append(save_zeroed(lm, record.mask, folder / "zeroed"))
+        others["zeroed"] = load_language_model(paths[1], device="cpu")
+    found = _agreement(run, lm, record.mask, others)
     paths.append(folder / "agreement.json")
     paths[-1].write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     paths.append(folder / "README.md")

@@ -26,6 +26,7 @@ def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
         "selection_seed": int(variant["seed"]) if variant["seed"] >= 0 else None,
         "estimator": request["estimator"],
         "reading": request.get("reading"),
+        "ablation": request.get("ablation", "zero"),
         "seeds": request["seeds"],
         "first_seed": request.get("first_seed", request.get("seed")),
         "judge": run.meta["judge"]["name"],
@@ -44,7 +45,17 @@ def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
         realised=mask.sparsity,
         run=run.id,
         created=run.meta["created"],
+        means=_means(run, mask),
     )
+
+
+def _means(run: Run, mask: HeadMask) -> tuple[tuple[float, ...], ...]:
+    """What the cut heads hand over in a run with mean ablation; else nothing."""
+    if "head_means" not in run.meta["tables"]:
+        return ()
+    table = run.table("head_means").set_index("unit")
+    rows = table.loc[[layer * mask.n_heads + head for layer, head in mask.cut]].to_numpy()
+    return tuple(tuple(map(float, row)) for row in rows)
 
 
 def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path]:

@@ -161,6 +161,7 @@ class Bench:
         """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
         kind = self.kind(shard.kind)
         model = [self.lm.weight_hash, self.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
+        model += [self.lm.means_digest] if self.lm.means_digest else []
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
 
     def kept(self, shard: Shard) -> bool:

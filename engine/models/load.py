@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from engine.errors import Fault, RequestError
@@ -36,6 +38,8 @@ class LanguageModel:
     device: torch.device
     dtype: torch.dtype
     cut: HeadMask | None = None
+    means: np.ndarray | None = None
+    """What silenced heads hand over, float32 (layers, heads * head_dim); None: nothing. See adapters/centred.py."""
 
     @property
     def n_layers(self) -> int:
@@ -45,6 +49,11 @@ class LanguageModel:
     def n_heads(self) -> int:
         """Heads per layer before any cut."""
         return self.adapter.n_heads(self.model)
+
+    @property
+    def means_digest(self) -> str:
+        """Digest of `means`; empty without."""
+        return "" if self.means is None else hashlib.sha256(self.means.tobytes()).hexdigest()[:16]
 
     @property
     def n_positions(self) -> int:

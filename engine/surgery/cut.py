@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from dataclasses import replace
 
+import torch
+
 from engine.errors import MaskError
 from engine.models.load import LanguageModel
 from engine.surgery.mask import is_masked
@@ -19,17 +21,25 @@ def cut(lm: LanguageModel, mask: HeadMask) -> LanguageModel:
     """
     model = _copy(lm, mask)
     lm.adapter.cut_heads(model, mask)
-    return replace(lm, model=model, cut=mask)
+    return replace(lm, model=model, cut=mask, means=None)
 
 
 def zeroed(lm: LanguageModel, mask: HeadMask) -> LanguageModel:
     """A copy of the same shape, zero where the output projection reads a cut head. Errors as for `cut`.
 
-    No smaller and no faster, but a checkpoint that plain transformers loads anywhere.
+    No smaller and no faster, but a checkpoint that plain transformers loads anywhere. MaskError also where heads are
+    set to their means and the architecture has no bias to keep them in.
     """
+    if not can_be_zeroed(lm):
+        raise MaskError(f"{lm.name} has no output bias to keep the means of silenced heads in; save the cut model.")
     model = _copy(lm, mask)
     lm.adapter.zero_heads(model, mask)
-    return replace(lm, model=model)
+    return replace(lm, model=model, means=None)
+
+
+def can_be_zeroed(lm: LanguageModel) -> bool:
+    """Whether plain transformers can hold the masked model: always for zeros, for means only with an output bias."""
+    return lm.means is None or isinstance(lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter)
 
 
 def parameters(lm: LanguageModel) -> int:
@@ -47,4 +57,6 @@ def _copy(lm: LanguageModel, mask: HeadMask):
             f"a mask of {mask.n_layers} layers x {mask.n_heads} heads does not fit {lm.name}: "
             f"{lm.n_layers} layers x {lm.n_heads} heads."
         )
-    return copy.deepcopy(lm.model)
+    model = copy.deepcopy(lm.model)
+    lm.adapter.fold(model, mask)
+    return model

@@ -6,6 +6,7 @@ Reading and writing masks needs no torch.
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from dataclasses import asdict, dataclass, field, fields
@@ -40,6 +41,8 @@ class MaskRecord:
     run: str = ""
     created: str = ""
     schema: int = SCHEMA
+    means: tuple[tuple[float, ...], ...] = ()
+    """What each unit hands over when it is off, head_dim numbers, in the order of `units`; none: zeros."""
 
     @property
     def mask(self) -> HeadMask:
@@ -63,7 +66,12 @@ def record_of(base: LanguageModel | ModelInfo, mask: HeadMask, **more: Any) -> M
 def write_mask(path: str | Path, record: MaskRecord) -> Path:
     """Write mask.json, whole or not at all. Returns its path."""
     path = Path(path)
-    plain = asdict(record) | {"units": [{"layer": layer, "head": head} for layer, head in record.mask.cut]}
+    mean = dict(zip(record.units, record.means, strict=True)) if record.means else {}
+    units = [
+        {"layer": layer, "head": head, **({"mean": list(mean[layer, head])} if mean else {})}
+        for layer, head in record.mask.cut
+    ]
+    plain = {name: value for name, value in asdict(record).items() if name != "means"} | {"units": units}
     text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,8 +110,9 @@ def read_mask(path: str | Path) -> MaskRecord:
         raise RequestError(faults)
     known = {item.name for item in fields(MaskRecord)}
     units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])
-    given = {name: value for name, value in plain.items() if name in known}
-    return MaskRecord(**{"revision": None, **given, "units": units})
+    given = {name: value for name, value in plain.items() if name in known - {"means"}}
+    means = tuple(tuple(map(float, unit["mean"])) for unit in plain["units"] if "mean" in unit)
+    return MaskRecord(**{"revision": None, **given, "units": units, "means": means})
 
 
 def check_mask_fits(record: MaskRecord, info: LanguageModel | ModelInfo) -> None:
@@ -149,4 +158,23 @@ def _unit_faults(plain: dict) -> list[Fault]:
         elif pair in seen:
             faults.append(Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once."))
         seen.add(pair)
-    return faults[:20]
+    return (faults or _mean_faults(plain))[:20]
+
+
+def _mean_faults(plain: dict) -> list[Fault]:
+    """Means are there for every unit or for none, finite, and of one length."""
+    means = [unit["mean"] for unit in plain["units"] if "mean" in unit]
+    if not means:
+        return []
+    faults = []
+    if len(means) != len(plain["units"]):
+        what = f"{len(means)} of {len(plain['units'])} units have a mean."
+        faults.append(Fault("mask means", what, "Give all of them one, or none."))
+    if not all(_numbers(mean) for mean in means) or len({len(mean) for mean in means}) != 1:
+        what = "are not lists of equally many finite numbers."
+        faults.append(Fault("mask means", what, "Give a mask.json as exported."))
+    return faults
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) in (int, float) and math.isfinite(one) for one in value)

@@ -75,7 +75,7 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
     folder = Path(folder)
     record, config = _cut_folder(folder)
     adapter, place = adapter_for(config.model_type), runtime.pick_device(device)
-    model = _skeleton(config, adapter, record.mask)
+    model = _skeleton(config, adapter, record)
     _fill(model, folder / WEIGHTS)
     model = model.to(place).eval().requires_grad_(False)
     tokenizer = checkpoint.load_tokenizer(folder)
@@ -114,7 +114,7 @@ def _cut_folder(folder: Path) -> tuple[MaskRecord, Any]:
     return record, config
 
 
-def _skeleton(config: Any, adapter: Any, mask: HeadMask) -> Any:
+def _skeleton(config: Any, adapter: Any, record: MaskRecord) -> Any:
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -126,7 +126,9 @@ def _skeleton(config: Any, adapter: Any, mask: HeadMask) -> Any:
             attn_implementation=adapter.attention_implementation(config),
             trust_remote_code=False,
         )
-    adapter.cut_heads(model, mask)
+    if record.means:
+        adapter.make_room(model, record.mask)
+    adapter.cut_heads(model, record.mask)
     return model
 
 

@@ -13,7 +13,7 @@ from engine.errors import Fault, RequestError
 from engine.models import catalog
 from engine.scores.base import estimators, method_for
 from engine.selection.base import selection_methods
-from engine.types import AXES, READINGS, SPANS, Setting
+from engine.types import ABLATIONS, AXES, READINGS, SPANS, Setting
 from pages.shared import state, uploads
 from pages.shared.controls import axis_label, capital, method_label
 
@@ -201,6 +201,7 @@ def _more() -> dict[str, Any]:
     with left:
         reading = st.selectbox("Reading of bias", READINGS, format_func=_reading, key=state.form_key("reading"))
         span = st.selectbox("What the judge reads", SPANS, format_func=_span, key=state.form_key("span"))
+        ablation = st.selectbox("Silence heads", ABLATIONS, format_func=_ablation, key=state.form_key("ablation"))
         published = st.toggle("Decode as in the published code (top-k 50)", key=state.form_key("published"))
     with middle:
         new = st.number_input("New tokens per text", 1, 400, 40, key=state.form_key("new_tokens"))
@@ -213,7 +214,8 @@ def _more() -> dict[str, Any]:
         revision = st.text_input("Revision of a hub model", key=state.form_key("revision"), placeholder="commit or tag")
         pin = st.text_input("SHA-256 of a local judge", key=state.form_key("pin"), placeholder="64 hexadecimal digits")
     return {
-        "reading": reading, "span": span, "top_k": 50 if published else 0, "max_new_tokens": int(new),
+        "reading": reading, "span": span, "ablation": ablation, "top_k": 50 if published else 0,
+        "max_new_tokens": int(new),
         "max_prompt_tokens": int(prompt), "max_corpus_tokens": None if tokens is None else int(tokens),
         "first_seed": int(first), "revision": revision.strip() or None, "judge_sha256": pin.strip() or None,
     }  # fmt: skip
@@ -221,6 +223,10 @@ def _more() -> dict[str, Any]:
 
 def _reading(reading: str) -> str:
     return capital(words.READINGS[reading].name)
+
+
+def _ablation(ablation: str) -> str:
+    return capital(words.ABLATIONS[ablation].name)
 
 
 def _span(span: str) -> str:

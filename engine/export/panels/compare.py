@@ -28,6 +28,7 @@ BINDING = {
     "span": "Another scored span: the judge reads different text.",
     "plain case": "Another spelling of the judged text: toxicity scores are on different scales.",
     **dict.fromkeys(("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING),
+    "ablation": "Silenced heads hand over something else: effects of heads and of cuts mean something else.",
     "reading": "Another reading of bias is the default here.",
     **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
     "model": "Another model: perplexity per token is only comparable between equal tokenizers.",

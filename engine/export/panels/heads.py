@@ -194,7 +194,10 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         parts.append(estimators_said(table, meta["estimator"]))
         parts.append("An effect of one head alone does not say what cutting several does together.")
     elif score == "z_ppl":
-        parts.append("Exact effect on the perplexity text, one head at a time.")
+        exact = meta.get("perplexity_estimator", "exact") == "exact"
+        parts.append(f"{'Exact' if exact else 'First-order'} effect on the perplexity text, one head at a time.")
+    if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
+        parts.append(words.ABLATIONS[meta["ablation"]].definition)
     return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
 
 

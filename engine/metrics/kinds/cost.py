@@ -33,7 +33,8 @@ class Cost(Kind):
         mask = bench.mask(shards[0].cut)
         small = cut(bench.lm, mask)
         agreement = agree(bench.lm, mask, bench.table["text"].head(PROBES).tolist())
-        own, dense = _paired_latency(small, bench.lm, bench.hooks.check)
+        whole = bench.lm if bench.lm.means is None else cut(bench.lm, bench.mask(()))  # without the shift of its heads
+        own, dense = _paired_latency(small, whole, bench.hooks.check)
         row = {
             "parameters": sum(parameter.numel() for parameter in small.model.parameters()),
             "bytes": sum(parameter.numel() * parameter.element_size() for parameter in small.model.parameters()),

@@ -21,6 +21,7 @@ from torch import nn
 
 from engine.errors import Fault
 from engine.models import runtime  # noqa: F401
+from engine.models.adapters.centred import Centred, set_bias
 from engine.types import HeadMask
 
 
@@ -29,6 +30,8 @@ class Adapter(ABC):
 
     model_types: ClassVar[tuple[str, ...]]
     """`model_type` values of config.json."""
+    projection: ClassVar[str]
+    """Name of the output projection in the attention module."""
 
     def n_layers(self, model: Any) -> int:
         """Number of layers, from a model or its config."""
@@ -71,9 +74,11 @@ class Adapter(ABC):
         """What stands between the last block and the output embeddings."""
         return model.base_model.ln_f
 
-    @abstractmethod
+    @final
     def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
+        module = getattr(self.attention(model, layer), self.projection)
+        return module.inner if isinstance(module, Centred) else module
 
     @abstractmethod
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
@@ -86,6 +91,30 @@ class Adapter(ABC):
     @abstractmethod
     def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
         """Put another attention module in a layer's place."""
+
+    @final
+    def centre(self, model: nn.Module, means: torch.Tensor) -> None:
+        """Shift heads, in place, so that silencing one sets it to its mean. means: (layers, heads * head_dim)"""
+        for layer, row in enumerate(means):
+            setattr(self.attention(model, layer), self.projection, Centred(self.output_projection(model, layer), row))
+
+    @final
+    def fold(self, model: nn.Module, mask: HeadMask) -> None:
+        """Undo `centre`, in place, but leave what the mask's heads hand over on average in the projections' biases."""
+        for layer in range(mask.n_layers):
+            attention = self.attention(model, layer)
+            centred = getattr(attention, self.projection)
+            if isinstance(centred, Centred):
+                setattr(attention, self.projection, centred.folded(sorted(mask.cut_in(layer)), self.head_dim(model)))
+
+    @final
+    def make_room(self, model: nn.Module, mask: HeadMask) -> None:
+        """Give, in place, every layer with a cut head an output bias to keep means in. For skeletons."""
+        for layer in {layer for layer, _ in mask.cut}:
+            projection = self.output_projection(model, layer)
+            if projection.bias is None:
+                rows = projection.weight.shape[1 - _input_axis(projection)]
+                set_bias(projection, projection.weight.new_zeros(rows))
 
     @final
     def zero_heads(self, model: nn.Module, mask: HeadMask) -> None:

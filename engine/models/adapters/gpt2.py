@@ -13,6 +13,7 @@ from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, span
 @final
 class GPT2(Adapter):
     model_types = ("gpt2",)
+    projection = "c_proj"
 
     def attention_implementation(self, config: Any) -> str:
         # Upcasting inside attention exists only in the eager path.
@@ -21,15 +22,12 @@ class GPT2(Adapter):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         return model.transformer.h[layer].attn
 
-    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
-        return self.attention(model, layer).c_proj
-
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
         attention, width = self.attention(model, layer), self.head_dim(model)
         places = [part * attention.split_size + head * width for part in range(3)]
         weights = [attention.c_attn.weight[:, place : place + width] for place in places]
         biases = [attention.c_attn.bias[place : place + width] for place in places]
-        return [*weights, *biases, attention.c_proj.weight[head * width : (head + 1) * width]]
+        return [*weights, *biases, self.output_projection(model, layer).weight[head * width : (head + 1) * width]]
 
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
         parts = [span(heads, head_dim, part * attention.split_size) for part in range(3)]

@@ -13,6 +13,7 @@ from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, line
 @final
 class GPTNeo(Adapter):
     model_types = ("gpt_neo",)
+    projection = "out_proj"
 
     def attention_implementation(self, config: Any) -> str:
         return "eager"  # the only one transformers has for it besides flash attention
@@ -20,14 +21,11 @@ class GPTNeo(Adapter):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         return model.transformer.h[layer].attn.attention
 
-    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
-        return self.attention(model, layer).out_proj
-
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
         attention, width = self.attention(model, layer), self.head_dim(model)
         place = slice(head * width, (head + 1) * width)
         return linear_head_tensors(
-            (attention.q_proj, attention.k_proj, attention.v_proj), attention.out_proj, (place,) * 4
+            (attention.q_proj, attention.k_proj, attention.v_proj), self.output_projection(model, layer), (place,) * 4
         )
 
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:

@@ -22,6 +22,7 @@ from transformers.models.llama.modeling_llama import LlamaAttention  # isort: sk
 @final
 class Llama(Adapter):
     model_types = ("llama",)
+    projection = "o_proj"
 
     def head_dim(self, model: Any) -> int:
         config = getattr(model, "config", model)
@@ -44,16 +45,13 @@ class Llama(Adapter):
     def final_norm(self, model: nn.Module) -> nn.Module:
         return model.base_model.norm
 
-    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
-        return self.attention(model, layer).o_proj
-
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
         attention, width = self.attention(model, layer), self.head_dim(model)
         mine = slice(head * width, (head + 1) * width)
         shared_head = head // attention.num_key_value_groups
         shared = slice(shared_head * width, (shared_head + 1) * width)
         modules = (attention.q_proj, attention.k_proj, attention.v_proj)
-        return linear_head_tensors(modules, attention.o_proj, (mine, shared, shared, mine))
+        return linear_head_tensors(modules, self.output_projection(model, layer), (mine, shared, shared, mine))
 
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
         reads = [head // attention.num_key_value_groups for head in heads]
