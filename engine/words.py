@@ -84,8 +84,8 @@ SPANS: dict[str, Word] = {
 }
 
 ABLATIONS: dict[str, Word] = {
-    "zero": Word("to zero", "A head that is off hands over nothing, as published."),
-    "mean": Word("to its mean", "A head that is off hands over what it does on average on the validation text."),
+    "zero": Word("to zero", "It hands over nothing, as published."),
+    "mean": Word("to its mean", "It hands over what it does on average over the validation text."),
 }
 
 SCORES: dict[str, Word] = {

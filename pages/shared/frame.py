@@ -64,7 +64,9 @@ def _colours() -> str:
     theme = "dark" if st.context.theme.type == "dark" else "light"
     good, bad = {"light": ("#0a7a52", "#b34700"), "dark": ("#4cd1a0", "#ff9a57")}[theme]
     paper = st.get_option(f"theme.{theme}.backgroundColor")
-    return f"<style>:root {{ --pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; }}</style>"
+    on_primary = {"light": "#ffffff", "dark": paper}[theme]  # Streamlit writes white on every primary button
+    values = f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
+    return f"<style>:root {{ {values} }}</style>"
 
 
 def run_page() -> None:

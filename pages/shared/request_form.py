@@ -176,6 +176,10 @@ def _scoring() -> dict[str, Any]:
     with left:
         declared = method_for("z_bias", chosen["estimator"]).settings
         chosen["estimator_settings"] = {setting.name: _widget(setting, chosen["estimator"]) for setting in declared}
+    with right:
+        key = state.form_key("ablation")
+        chosen["ablation"] = st.selectbox("A head that is off is set", ABLATIONS, format_func=_ablation, key=key)
+        st.caption(words.ABLATIONS[chosen["ablation"]].definition)
     return chosen
 
 
@@ -201,7 +205,6 @@ def _more() -> dict[str, Any]:
     with left:
         reading = st.selectbox("Reading of bias", READINGS, format_func=_reading, key=state.form_key("reading"))
         span = st.selectbox("What the judge reads", SPANS, format_func=_span, key=state.form_key("span"))
-        ablation = st.selectbox("Silence heads", ABLATIONS, format_func=_ablation, key=state.form_key("ablation"))
         published = st.toggle("Decode as in the published code (top-k 50)", key=state.form_key("published"))
     with middle:
         new = st.number_input("New tokens per text", 1, 400, 40, key=state.form_key("new_tokens"))
@@ -214,7 +217,7 @@ def _more() -> dict[str, Any]:
         revision = st.text_input("Revision of a hub model", key=state.form_key("revision"), placeholder="commit or tag")
         pin = st.text_input("SHA-256 of a local judge", key=state.form_key("pin"), placeholder="64 hexadecimal digits")
     return {
-        "reading": reading, "span": span, "ablation": ablation, "top_k": 50 if published else 0,
+        "reading": reading, "span": span, "top_k": 50 if published else 0,
         "max_new_tokens": int(new),
         "max_prompt_tokens": int(prompt), "max_corpus_tokens": None if tokens is None else int(tokens),
         "first_seed": int(first), "revision": revision.strip() or None, "judge_sha256": pin.strip() or None,

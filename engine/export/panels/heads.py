@@ -197,7 +197,7 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         exact = meta.get("perplexity_estimator", "exact") == "exact"
         parts.append(f"{'Exact' if exact else 'First-order'} effect on the perplexity text, one head at a time.")
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
-        parts.append(words.ABLATIONS[meta["ablation"]].definition)
+        parts.append(f"A head that is off is set {words.ABLATIONS[meta['ablation']].name}.")
     return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
 
 
