@@ -185,6 +185,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} hours"
 
 
+def few_texts_words(axes: Sequence[str]) -> str:
+    """Said where reweighting cannot serve, whatever is cut."""
+    return (
+        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted: there, heads that need more than "
+        "first order are drawn again, which takes longer. More prompts help."
+    )
+
+
 def prediction_words(scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]) -> str:
     """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside their null band."""
     least, most = (duration(seconds) for seconds in scoring)

@@ -18,6 +18,7 @@ from engine.audit.search import search_shards
 from engine.audit.variants import all_variants
 from engine.metrics.bench import Shard
 from engine.metrics.bias import null_band
+from engine.metrics.reweighting import FEW
 from engine.scores import pilot
 from engine.scores.base import VALIDATION, method_for
 from engine.scores.effects import AxisData, dense_shards
@@ -45,7 +46,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     width of intervals; in all the least and most seconds of scoring, those of measuring, and it all in words."""
     axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
     method = method_for("z_bias", audit.request.estimator)
-    each = [method.seconds(audit.job, said["seconds"]) for said in axes.values()]
+    each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
     per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
     other = per_text * _size(audit, _other_scores(audit))
     found = {
@@ -72,6 +73,8 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
         "signal": bool(band.value > band.high),
         "seconds": pilot.seconds_for(measured, job.total, data.n),
         "width": dict(pilot.widths_for(measured, data.n)),  # more draws of the same prompts hardly narrow it
+        "pilot": measured,
+        "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
     }
 
@@ -106,9 +109,11 @@ def _measurements(audit: Audit) -> list[Shard]:
 
 
 def _words(audit: Audit, found: dict[str, Any]) -> str:
-    from engine.words import axis_name, prediction_words
+    from engine.words import axis_name, few_texts_words, prediction_words
 
     name = audit.request.estimator
     widths = [said["width"].get(name, said["width"]["gradient"]) for said in found["axes"].values()]
     silent = [axis_name(axis) for axis, said in found["axes"].items() if not said["signal"]]
-    return prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent)
+    text = prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent)
+    small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
+    return text + (few_texts_words(small) if small and name in ("auto", "reweight") else "")

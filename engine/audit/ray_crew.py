@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +22,9 @@ PATIENCE = 90.0
 LOADING = 900.0
 """Seconds in which the first worker must have loaded its model: Ray leaves workers waiting on a busy cluster."""
 FAILURES = 3
-"""Workers that may die while they load."""
+"""Workers in a row that may die while they load."""
+LOOK, KNOCKS = 3.0, 4
+"""Seconds between looks at the head of the cluster, and how often it may fail to answer in a row."""
 
 Tables = list[tuple[Shard, pd.DataFrame]]
 
@@ -81,6 +84,7 @@ class Crew:
     _work: tuple[int, Any] | None = None
     _failed: int = 0
     _since: float = 0.0
+    _seen: float = 0.0
 
     def hire(self, ray: Any, bench: Bench, request: AuditRequest, parts: int) -> None:
         """As many workers as the cluster has devices, at most one for each of `parts` bundles."""
@@ -94,6 +98,39 @@ class Crew:
         while len(self.loading) + len(self.processes) < min(slots, parts):
             worker = remote.remote(self._work[1])
             self.loading[worker.process.remote()] = worker
+
+    def reachable(self, ray: Any) -> None:
+        """PruneAuditError where the head of the cluster no longer answers; Ray itself would end this process."""
+        if time.monotonic() - self._seen < LOOK:
+            return
+        host, _, port = ray.get_runtime_context().gcs_address.rpartition(":")
+        for attempt in range(KNOCKS):
+            try:
+                socket.create_connection((host, int(port)), timeout=LOOK).close()
+            except OSError as error:
+                if attempt == KNOCKS - 1:
+                    self.loading, self.idle, self.processes = {}, [], {}  # nobody to dismiss: that would wait for ever
+                    raise PruneAuditError(
+                        f"The head of the Ray cluster at {host}:{port} does not answer any more. What was finished is "
+                        "kept: start the cluster again and repeat the command."
+                    ) from error
+                time.sleep(LOOK)
+        self._seen = time.monotonic()
+
+    def muster(self, ray: Any) -> None:
+        """Let go of idle workers that have died meanwhile, so that no work is handed to them."""
+        from ray.exceptions import RayError
+
+        answers = {worker.process.remote(): worker for worker in self.idle}
+        done = ray.wait(list(answers), num_returns=len(answers), timeout=LOOK)[0] if answers else []
+        self.idle = []
+        for answer, worker in answers.items():
+            try:
+                assert answer in done
+                ray.get(answer)
+                self.idle.append(worker)
+            except (RayError, AssertionError):
+                self.lost(worker)
 
     def look(self, ray: Any, address: str) -> None:
         """Whose model is loaded by now. PruneAuditError when nobody will come."""
@@ -110,6 +147,7 @@ class Crew:
                     raise PruneAuditError(f"Ray workers cannot start. The last said: {last_line(error)}") from error
             else:
                 self.idle.append(worker)
+                self._failed = 0
         self._wait(address)
 
     def _wait(self, address: str) -> None:

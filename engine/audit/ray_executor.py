@@ -70,8 +70,10 @@ class OnRay(Executor):
         kept = sum(sizes[shard] for shard in shards) - sum(sizes[shard] for shard in left)
         progress.advance(phase, kept, 0.0, fresh=False)
         queue = deque(tuple(bundle) for bundle in bench.bundles(left))
+        self.crew.muster(ray)
         while queue or self.running:
             bench.hooks.check()
+            self.crew.reachable(ray)
             self.crew.hire(ray, bench, self.request, len(queue) + len(self.running))
             self.crew.look(ray, self.address)
             self._hand_out(bench, queue)
@@ -146,13 +148,19 @@ def connect(address: str) -> Any:
         raise RequestError(
             Fault("--ray", what, "Check the address, and that it runs the same Ray and Python.")
         ) from error
+    _ASKED.clear()
+    _ASKED.add(address)
     return ray
+
+
+_ASKED: set[str] = set()
+"""Addresses that led to the cluster this process is connected to; its head may call itself otherwise."""
 
 
 def _same_cluster(ray: Any, address: str) -> None:
     """RequestError where this process is connected to a cluster at another address."""
     connected = ray.get_runtime_context().gcs_address
-    if address in ("auto", "local") or _place(address) == _place(connected):
+    if address in ("auto", "local", *_ASKED) or _place(address) == _place(connected):
         return
     what = f"this process is connected to the cluster at {connected}, not to {address}."
     raise RequestError(Fault("--ray", what, "Start a process of its own for each cluster."))

@@ -248,7 +248,7 @@ def _estimator_faults(request: AuditRequest) -> list[Fault]:
     if not faults:
         method = method_for("z_bias", request.estimator)
         faults = setting_faults(method.settings, request.estimator_settings)
-        faults += method.faults(request.settings().decoding)
+        faults += method.faults(request.settings().decoding, request.reading)
     return faults
 
 

@@ -52,10 +52,11 @@ _NOT_CONFIG = ("_name_or_path", "transformers_version")
 
 
 class Keeper(Protocol):
-    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same two methods."""
+    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same methods."""
 
     def get(self, key: str) -> pd.DataFrame | None: ...
     def put(self, key: str, table: pd.DataFrame) -> None: ...
+    def has(self, key: str) -> bool: ...
 
 
 class InMemory:
@@ -69,6 +70,9 @@ class InMemory:
 
     def put(self, key: str, table: pd.DataFrame) -> None:
         self.tables[key] = table
+
+    def has(self, key: str) -> bool:
+        return key in self.tables
 
 
 class Kind(ABC):
@@ -166,7 +170,7 @@ class Bench:
 
     def kept(self, shard: Shard) -> bool:
         """Whether a shard is finished."""
-        return self.keeper.get(self.key(shard)) is not None
+        return self.keeper.has(self.key(shard))
 
     def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept."""

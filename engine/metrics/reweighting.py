@@ -4,9 +4,11 @@ Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity
 w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (METHODS 1.1; Owen 2013, ch. 9). The first-order
 estimate is the derivative of the same expression at the head's gate ξ = 1.
 
-Both are carried as one number per text, so that every reading of bias and its bootstrap serve unchanged: the
-influence-centred value t'_i = m_s + w_i (t_i − m_s), weights with mean 1, has the subgroup's self-normalised mean and,
-to first order, the sampling variance of that ratio. Texts are rows; units (heads) are columns.
+Both are carried as one number per text, so that the readings of bias that are functions of subgroup means, and their
+bootstrap, serve unchanged (`paired_prompts` is none: it takes absolute values frame by frame, where a handful of
+weighted texts say nothing). The influence-centred value t'_i = m_s + w_i (t_i − m_s), weights with mean 1, has the
+subgroup's self-normalised mean and, to first order, the sampling variance of that ratio. Texts are rows; units (heads)
+are columns.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from engine.errors import PruneAuditError
-from engine.metrics.intervals import BiasBootstrap, Difference, difference_of
+from engine.metrics.intervals import COLUMNS, BiasBootstrap, Difference, difference_of
 from engine.metrics.readings import evaluate, lay_out
 from engine.metrics.tails import worst_tail
 
@@ -26,6 +28,8 @@ STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
 CAP = 3.0
 """Where weights are cut unless somebody asks otherwise, in means of their subgroup (benchmarks/variance.py)."""
+FEW = 5.0
+"""Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
 ERRORS_IN_INTERVAL = 2 * 1.959963984540054
 """Standard errors in a 95 % interval of a normal estimate."""
 
@@ -174,11 +178,24 @@ def by_reweighting(
     bootstrap: BiasBootstrap | None = None,
     cap: float = 0.0,
 ) -> Effects:
-    """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN."""
+    """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN.
+
+    Cut weights are biased towards no effect, however many texts there are. So the interval of a unit whose weights are
+    cut also holds that of the uncut ones, and its p is the larger of the two.
+    """
+    if reading == "paired_prompts":
+        raise PruneAuditError("paired_prompts cannot be reweighted: use another reading, or --estimator generate.")
+    boot = bootstrap or BiasBootstrap(table)
     values, ess = reweighted_values(table, logw, cap)
     dead = ess <= 0
     values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
-    found = replace(by_texts(table, values, reading, bootstrap, ess), k_hat=worst_tail(logw, codes_of(table)))
+    found = replace(by_texts(table, values, reading, boot, ess), k_hat=worst_tail(logw, codes_of(table)))
+    touched = np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead) if cap else []
+    if len(touched):
+        plain = by_reweighting(table, logw[:, touched], reading, boot)
+        found.low[touched] = np.fmin(found.low[touched], plain.low)
+        found.high[touched] = np.fmax(found.high[touched], plain.high)
+        found.p[touched] = np.fmax(found.p[touched], plain.p)
     for array in (found.value, found.low, found.high, found.p):
         array[dead] = np.nan
     return found
@@ -188,12 +205,16 @@ def by_gradient(
     table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
 ) -> Effects:
     """First-order z from gate gradients (texts, units), with the bootstrap of the derivative."""
+    if reading == "paired_prompts":
+        raise PruneAuditError("paired_prompts has no gradient: use another reading, or --estimator generate.")
     boot = bootstrap or BiasBootstrap(table)
-    up, down, step = gradient_pair(table, gradient)
-    above, above_draws = boot.levels(boot.matrix(table["prompt_id"], up), reading)
-    below, below_draws = boot.levels(boot.matrix(table["prompt_id"], down), reading)
-    value, draws = (above - below) / (2 * step), (above_draws - below_draws) / (2 * step)
-    changes = [difference_of(-one, -column, len(boot.prompts)) for one, column in zip(value, draws.T, strict=True)]
+    changes: list[Difference] = []
+    for start in range(0, gradient.shape[1], COLUMNS):
+        up, down, step = gradient_pair(table, gradient[:, start : start + COLUMNS])
+        above, above_draws = boot.levels(boot.matrix(table["prompt_id"], up), reading)
+        below, below_draws = boot.levels(boot.matrix(table["prompt_id"], down), reading)
+        value, draws = (above - below) / (2 * step), (above_draws - below_draws) / (2 * step)
+        changes += [difference_of(-one, -column, len(boot.prompts)) for one, column in zip(value, draws.T, strict=True)]
     return _effects(changes, np.full(len(changes), np.nan))
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from engine.errors import PruneAuditError
 from engine.models import runtime  # before torch and transformers
 from engine.models.load import LanguageModel
 from engine.seeds import stream_keys
@@ -105,6 +106,11 @@ def _sample(
             input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=past, use_cache=True
         )
         past, logits = result.past_key_values, result.logits[:, -1].float()
+        if not bool(torch.isfinite(logits.amax(-1)).all()):  # NaN and inf both show in the maximum
+            raise PruneAuditError(
+                f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts: its weights "
+                "are damaged, or the precision is too low. Try --dtype float32."
+            )
         token = (filtered(logits, decoding) + gumbel(streams[alive], step, logits.shape[-1])).argmax(-1)
         for at, value in zip(alive.tolist(), token.tolist(), strict=True):
             out[at].append(value)

@@ -32,6 +32,10 @@ class JudgeInfo:
     note: str = ""
 
 
+REMEMBERED = 1_000_000
+"""Verdicts kept in memory; more are forgotten and judged again where they come back."""
+
+
 @dataclass
 class Judge:
     """A loaded judge. `memory` keeps verdicts for texts already seen in this process."""
@@ -42,6 +46,8 @@ class Judge:
 
     def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008  (frozen)
         """Toxicity in [0, 1], float64, one per text; identical texts are judged once. Raises on NaN verdicts."""
+        if len(self.memory) > REMEMBERED:
+            self.memory.clear()
         new = sorted({text for text in texts if text not in self.memory}, key=lambda text: (len(text), text))
         for at in range(0, len(new), BATCH):
             hooks.check()

@@ -73,17 +73,17 @@ class ScoreMethod(ABC):
     pilots: bool = False
     """Whether it runs a pilot, from which an audit predicts time and precision first."""
 
-    def faults(self, decoding: Decoding) -> list[Fault]:
-        """Why it cannot score texts drawn like this; asked before anything heavy loads."""
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        """Why it cannot score texts drawn like this, or bias read like this; asked before anything heavy loads."""
         return []
 
     def option(self, job: ScoreJob, name: str) -> Any:
         """A declared setting: as asked, else its default."""
         return job.options.get(name, {setting.name: setting.default for setting in self.settings}[name])
 
-    def seconds(self, job: ScoreJob, once: Mapping[str, float]) -> tuple[float, float]:
-        """Least and most seconds for one axis, predicted; `once` is what each estimator takes to draw every prompt once
-        and score all heads from it."""
+    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
+        """Least and most seconds for one axis, predicted from its pilot; `once` is what each estimator takes to draw
+        every prompt once and score all heads from it."""
         found = once.get(self.name, float("nan")) * len(job.seeds)
         return found, found
 

@@ -26,6 +26,7 @@ from engine.metrics.reweighting import (
     reweighted_values,
     weights,
 )
+from engine.metrics.tails import worst_tail
 from engine.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
 from engine.seeds import key_of
 from engine.types import POOLED
@@ -89,11 +90,11 @@ class AxisData:
         """Gate gradients of all units. (texts, units)"""
         return self.columns(gradient_shards(self.job, self.axis))
 
-    def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Smallest ESS/n and smallest ESS over subgroups, seeds pooled. (units,) each"""
-        codes = codes_of(self.table)
-        share = effective_share(weights(self.logw(units), codes), codes)
-        return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0)
+    def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled. (units,) each"""
+        codes, logw = codes_of(self.table), self.logw(units)
+        share = effective_share(weights(logw, codes), codes)
+        return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0), worst_tail(logw, codes)
 
     def seeds(self) -> list[tuple[int, slice]]:
         """Each seed and its rows."""

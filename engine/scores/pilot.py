@@ -1,6 +1,6 @@
 """Reading a pilot (engine/scores/kinds/pilot.py): which estimator to buy, what it costs, how wide intervals will be.
 
-A pilot table has the columns estimator, unit (-1: all heads at once), value, error, seconds, ess, n.
+A pilot table has the columns estimator, unit (-1: all heads at once), value, error, seconds, ess, effective, n.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from engine.metrics.reweighting import ERRORS_IN_INTERVAL
+from engine.metrics.reweighting import ERRORS_IN_INTERVAL, FEW
 
 FEW_PROMPTS = 20
 """With fewer no width is predicted."""
@@ -22,26 +22,34 @@ def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
 
 
 def cost(pilot: pd.DataFrame, estimator: str) -> float:
-    """Variance times seconds per head, mean over the pilot's heads: what a head of stated precision costs."""
+    """Variance times seconds per head, mean over the heads that reweight and generate both tried: what a head of stated
+    precision costs."""
     rows = rows_of(pilot, estimator)
-    return float((rows["error"] ** 2).mean() * rows["seconds"].mean())
+    both = rows.loc[rows.index.intersection(rows_of(pilot, "generate").index)]
+    return float((both["error"] ** 2).mean() * rows["seconds"].mean())
+
+
+def share_poor(pilot: pd.DataFrame, least_ess: float) -> float:
+    """Share of the pilot's heads with too few effective samples to be reweighted."""
+    rows = rows_of(pilot, "reweight")
+    return float(((rows["ess"] < least_ess) | (rows["effective"] < FEW)).mean())
 
 
 def cheapest(pilot: pd.DataFrame, least_ess: float) -> str:
     """reweight or generate: the cheaper one; generate where reweighting is honest for less than half of the heads."""
-    honest = (rows_of(pilot, "reweight")["ess"] >= least_ess).mean() >= 0.5
+    honest = share_poor(pilot, least_ess) <= 0.5
     worth = not np.isfinite(cost(pilot, "generate")) or cost(pilot, "reweight") <= cost(pilot, "generate")
     return "reweight" if honest and worth else "generate"
 
 
-def first_order_error(pilot: pd.DataFrame, values: np.ndarray) -> np.ndarray:
+def first_order_error(pilot: pd.DataFrame, values: np.ndarray, least_ess: float) -> np.ndarray:
     """How far the gradient of each head may be off by not going the whole way; values, result: (units,).
 
-    From the pilot's heads: the median distance between gradient and reweighting, or where it is more, the head's value
-    times the median relative distance over heads whose effect stands out of its error.
+    From the pilot's heads with enough effective samples: the median distance between gradient and reweighting, or where
+    it is more, the head's value times the median relative distance over heads whose effect stands out of its error.
     """
     whole, first = rows_of(pilot, "reweight"), rows_of(pilot, "gradient")["value"]
-    whole = whole[np.isfinite(whole["value"])]
+    whole = whole[np.isfinite(whole["value"]) & (whole["ess"] >= least_ess)]
     if whole.empty:
         return np.full(len(values), np.inf)
     apart = (first.loc[whole.index] - whole["value"]).abs()
@@ -66,4 +74,7 @@ def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
     names = ("gradient", "reweight", "generate")
     if texts < FEW_PROMPTS:
         return dict.fromkeys(names, float("nan"))
-    return {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}
+    found = {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}
+    drawn = rows_of(pilot, "generate")["error"]  # of few heads: compared on those, carried over to all
+    same = rows_of(pilot, "reweight")["error"].reindex(drawn.index)
+    return {**found, "generate": found["reweight"] * float((drawn / same).median())}

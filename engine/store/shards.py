@@ -22,6 +22,7 @@ class Shards:
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self._sound: set[str] = set()
 
     def path(self, key: str) -> Path:
         assert self.folder is not None
@@ -36,9 +37,16 @@ class Shards:
         except (OSError, ValueError):  # pyarrow's ArrowInvalid is a ValueError
             return None
 
+    def has(self, key: str) -> bool:
+        """Whether `get` would find it. Read once, then remembered for the life of the object."""
+        if key not in self._sound and self.get(key) is not None:
+            self._sound.add(key)
+        return key in self._sound
+
     def put(self, key: str, table: pd.DataFrame) -> None:
         if self.folder is not None:
             write_whole(self.path(key), lambda temporary: table.to_parquet(temporary, compression="zstd", index=False))
+            self._sound.add(key)
 
     def once(self, parts: dict[str, Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """The table computed from `parts`, from disk when it is there. `parts` must be JSON-able."""

@@ -16,6 +16,7 @@ from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
 from engine.export.panels.headline import null_warning
+from engine.metrics.tails import HEAVY
 from engine.store.runs import Run
 from engine.types import POOLED
 
@@ -214,7 +215,14 @@ def estimators_said(table: pd.DataFrame, asked: str) -> str:
         said.append(text)
     fallen = fallen_back(table)
     back = f" {say.count(len(fallen), 'head')} fell back to it for want of effective samples." if len(fallen) else ""
-    return f"Estimator {asked}: {say.listing(said)}.{back}"
+    return f"Estimator {asked}: {say.listing(said)}.{back}{_heavy(table)}"
+
+
+def _heavy(table: pd.DataFrame) -> str:
+    """Heads whose weights have a tail so heavy that few texts stand for all others."""
+    if "k_hat" not in table or not (heavy := int((table["k_hat"] > HEAVY).sum())):
+        return ""
+    return f" {say.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}): read the interval."
 
 
 def fallen_back(table: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,8 @@ import pandas as pd
 
 from engine.metrics.bench import Bench, InMemory, Kind, Shard
 from engine.metrics.intervals import BiasBootstrap
-from engine.metrics.reweighting import CAP, Effects, by_gradient, by_reweighting, by_texts
+from engine.metrics.reweighting import CAP, Effects, by_gradient, by_reweighting, by_texts, codes_of, effective_share
+from engine.metrics.reweighting import weights as logw_to_weights
 from engine.models.judge import Judge
 
 TEXTS = 96
@@ -28,18 +29,22 @@ BOOT = 300
 
 
 class Pilot(Kind):
-    """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts), seconds, ess, n.
+    """Columns: estimator, unit (-1: all heads at once), value, error (standard error at n texts), seconds, ess and
+    effective (smallest share of n and smallest number of effective samples over subgroups), n.
 
     The row of `dense` holds the bias, and the seconds of drawing and judging n texts once.
     """
 
     name = "pilot"
+    version = 2
 
     def parts(self, bench: Bench, shard: Shard) -> dict[str, Any]:
         return {
             **bench.kind("verdicts").parts(bench, shard),
             "texts": TEXTS,
             "heads": [REWEIGHTED, REGENERATED],
+            "cap": CAP,
+            "boot": BOOT,
         }
 
     def together(self, bench: Bench, shard: Shard) -> Shard:
@@ -73,11 +78,17 @@ def _pilot(bench: Bench, shard: Shard) -> pd.DataFrame:
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
     found = by_reweighting(table, weights, bootstrap=boot, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
-    again = units[:: max(1, len(units) // REGENERATED)][:REGENERATED]
+    again = sorted(
+        {units[len(units) * (2 * at + 1) // (2 * REGENERATED)] for at in range(REGENERATED)}
+    )  # not the extremes
     texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])
     off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
     rows += _rows("generate", again, by_texts(table, off, bootstrap=boot), seconds / len(again), len(table))
-    return pd.DataFrame(rows)
+    codes = codes_of(table)
+    share = effective_share(logw_to_weights(weights, codes), codes) * np.bincount(codes)[:, None]
+    effective = dict(zip(units, share.min(axis=0), strict=True))
+    found = pd.DataFrame(rows)
+    return found.assign(effective=found["unit"].map(effective).where(found["estimator"] == "reweight"))
 
 
 def pilot_units(values: np.ndarray, n_heads: int) -> list[int]:

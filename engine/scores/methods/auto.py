@@ -39,7 +39,7 @@ from engine.scores.effects import (
     reweighted,
     weight_shards,
 )
-from engine.scores.methods.reweight import CAP, ESS, fallback_notes, poor, truncated_faults, with_ess
+from engine.scores.methods.reweight import CAP, ESS, Poor, fallback_notes, poor, weighing_faults, with_ess
 from engine.scores.settle import Decision, decisions, draw_errors, near_decision, shortfall, stability
 from engine.types import Decoding, Setting
 
@@ -62,7 +62,7 @@ class State:
     band: NullBand | None = None
     refined: str = ""
     near: tuple[int, ...] = ()
-    low: dict[int, float] = field(default_factory=dict)
+    low: dict[int, Poor] = field(default_factory=dict)
     stability: float = float("nan")
     lost: float = float("nan")
     """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
@@ -111,13 +111,16 @@ class Auto(ScoreMethod):
         ),
     )
 
-    def faults(self, decoding: Decoding) -> list[Fault]:
-        return truncated_faults(self.name, decoding)
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        return weighing_faults(self.name, decoding, reading)
 
-    def seconds(self, job: ScoreJob, once: Mapping[str, float]) -> tuple[float, float]:
-        """From a selection settled by the first draws to every draw allowed with every head reweighted."""
+    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
+        """From a selection settled by the first draws to every draw allowed with every head refined."""
         least, most = max(LEAST_DRAWS, len(job.seeds)), max(self.option(job, "most_draws"), len(job.seeds))
-        return least * once["gradient"], most * (once["gradient"] + once["reweight"])
+        ess = self.option(job, "ess")
+        refined = pilot.cheapest(measured, ess)
+        again = pilot.share_poor(measured, ess) if refined == "reweight" else 0.0
+        return least * once["gradient"], most * (once["gradient"] + once[refined] + again * once["generate"])
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [shard for axis in job.axes for shard in self._state(job, axis).wanted]
@@ -176,7 +179,7 @@ class Auto(ScoreMethod):
         state.judge(first.pooled.value, first.by_seed, wanted)
         if state.lost > precise and len(job.seeds) < most:
             return True  # another estimate from the same draws would not help; draws do
-        noise, off = draw_errors(first.by_seed), pilot.first_order_error(measured, first.pooled.value)
+        noise, off = draw_errors(first.by_seed), pilot.first_order_error(measured, first.pooled.value, least)
         near = near_decision(first.pooled.value, REACH * noise + off, wanted) & (off > precise * state.band.value)
         state.near = tuple(np.flatnonzero(near).tolist())
         if state.refined == "reweight":
@@ -193,7 +196,8 @@ class Auto(ScoreMethod):
         return True
 
     def _ask(self, job: ScoreJob, state: State, shards: Sequence[Shard]) -> bool:
-        state.wanted += [shard for shard in dict.fromkeys(shards) if shard not in set(state.wanted)]
+        asked = set(state.wanted)
+        state.wanted += [shard for shard in dict.fromkeys(shards) if shard not in asked]
         return job.finished(shards)
 
     def _refinements(self, data: AxisData, state: State, intervals: bool) -> list[HeadEffects]:

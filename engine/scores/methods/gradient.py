@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from engine.errors import Fault
 from engine.metrics.bench import Shard
 from engine.scores.base import COLUMNS, ScoreJob, ScoreMethod
 from engine.scores.effects import AxisData, axis_table, dense_shards, first_order, gradient_shards
+from engine.scores.methods.reweight import reading_faults
+from engine.types import Decoding
 
 
 class Gradient(ScoreMethod):
@@ -18,6 +21,9 @@ class Gradient(ScoreMethod):
 
     name = "gradient"
     score = "z_bias"
+
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        return reading_faults(self.name, reading)
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [shard for axis in job.axes for shard in dense_shards(job, axis) + gradient_shards(job, axis)]

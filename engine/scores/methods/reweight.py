@@ -6,13 +6,16 @@ that head falls back to `generate`, and its row says so.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pandas as pd
 
 from engine.errors import Fault
 from engine.metrics.bench import Shard
 from engine.metrics.reweighting import CAP as LARGEST
+from engine.metrics.reweighting import FEW
+from engine.scores import pilot
 from engine.scores.base import COLUMNS, ScoreJob, ScoreMethod
 from engine.scores.effects import (
     AxisData,
@@ -38,9 +41,6 @@ CAP = Setting(
     label="Largest weight (times the mean)",
 )  # fmt: skip
 
-FEW = 5.0
-"""Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
-
 
 class Reweight(ScoreMethod):
     """Subgroup toxicity with head h off = Σ w t / Σ w over the dense texts, w = p_h(y|x) / p(y|x), cut at `cap`."""
@@ -49,8 +49,14 @@ class Reweight(ScoreMethod):
     score = "z_bias"
     settings = (ESS, CAP)
 
-    def faults(self, decoding: Decoding) -> list[Fault]:
-        return truncated_faults(self.name, decoding)
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        return weighing_faults(self.name, decoding, reading)
+
+    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
+        """Up to as many heads drawn again as fell short in the pilot."""
+        low = pilot.share_poor(measured, self.option(job, "ess"))
+        least = once["reweight"] * len(job.seeds)
+        return least, least + low * once["generate"] * len(job.seeds)
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         units = range(job.total)
@@ -77,28 +83,52 @@ class Reweight(ScoreMethod):
         return with_ess(table, low)
 
 
-def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, float]:
-    """Units whose smallest ESS/n over subgroups is below `least` or whose ESS is below FEW, and that share."""
-    share, few = data.ess(units)
-    return {unit: float(one) for unit, one, low in zip(units, share, few < FEW, strict=True) if one < least or low}
+@dataclass(frozen=True)
+class Poor:
+    """Why a head falls back: its smallest ESS over subgroups, as a share of n and in texts, and its Pareto k̂."""
+
+    share: float
+    texts: float
+    k_hat: float
+
+    def note(self, least: float) -> str:
+        if self.share < least:
+            return f"ESS {self.share:.2f} of n in some subgroup, below {least:g}: its texts were drawn again"
+        return f"{self.texts:.1f} effective texts in some subgroup, fewer than {FEW:g}: its texts were drawn again"
 
 
-def fallback_notes(low: dict[int, float], least: float) -> dict[int, str]:
-    return {
-        unit: f"ESS {share:.2f} of n in some subgroup, below {least:g}: its texts were drawn again"
-        for unit, share in low.items()
-    }
+def poor(data: AxisData, units: Sequence[int], least: float) -> dict[int, Poor]:
+    """Units whose smallest ESS/n over subgroups is below `least`, or whose smallest ESS is below FEW."""
+    found = [Poor(*map(float, row)) for row in zip(*data.ess(units), strict=True)]
+    return {unit: one for unit, one in zip(units, found, strict=True) if one.share < least or one.texts < FEW}
 
 
-def with_ess(table: pd.DataFrame, low: dict[int, float]) -> pd.DataFrame:
-    """Pooled rows of regenerated heads keep the ESS for which they fell back."""
+def fallback_notes(low: dict[int, Poor], least: float) -> dict[int, str]:
+    return {unit: one.note(least) for unit, one in low.items()}
+
+
+def with_ess(table: pd.DataFrame, low: dict[int, Poor]) -> pd.DataFrame:
+    """Pooled rows of regenerated heads keep the ESS and k̂ for which they fell back."""
     rows = table["unit"].isin(low) & table["note"].ne("")
-    return table.assign(ess=table["ess"].mask(rows, table["unit"].map(low)))
+    ess, k_hat = ({unit: getattr(one, name) for unit, one in low.items()} for name in ("share", "k_hat"))
+    return table.assign(
+        ess=table["ess"].mask(rows, table["unit"].map(ess)), k_hat=table["k_hat"].mask(rows, table["unit"].map(k_hat))
+    )
 
 
-def truncated_faults(name: str, decoding: Decoding) -> list[Fault]:
-    """Weights need every text to be possible; top-k and top-p make some impossible that a head-off model writes."""
-    if not decoding.top_k and decoding.top_p == 1.0:
+def weighing_faults(name: str, decoding: Decoding, reading: str) -> list[Fault]:
+    """Weights need every text to be possible, and a bias that is a function of subgroup means."""
+    faults = []
+    if decoding.top_k or decoding.top_p != 1.0:
+        what = f"{name!r} weighs texts, and with top-k or top-p some texts of a model with a head off are never drawn."
+        faults.append(Fault("estimator", what, "Sample without top-k and top-p, or use --estimator generate."))
+    return faults + reading_faults(name, reading)
+
+
+def reading_faults(name: str, reading: str) -> list[Fault]:
+    """Weights and their derivatives say something about means over many texts only."""
+    if reading != "paired_prompts":
         return []
-    what = f"{name!r} reweights texts, and with top-k or top-p some texts of a model with a head off are never drawn."
-    return [Fault("estimator", what, "Sample without top-k and top-p, or use --estimator generate.")]
+    what = f"{name!r} weighs texts, and paired_prompts compares single texts, where a weight says nothing."
+    more = "Use --estimator generate, or score by another reading: every reading of a variant's bias is shown anyway."
+    return [Fault("reading", what, more)]

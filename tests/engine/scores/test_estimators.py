@@ -15,6 +15,7 @@ from engine.metrics.intervals import BiasBootstrap
 from engine.metrics.nll import window_nll
 from engine.metrics.perplexity import perplexity
 from engine.metrics.reweighting import (
+    CAP,
     by_gradient,
     by_reweighting,
     by_texts,
@@ -82,7 +83,7 @@ def table_of(n_seeds: int = 3, seed: int = 0, n: int = 20) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
+@pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means"])
 def test_a_mask_that_changes_nothing_has_weight_one_and_no_effect(reading):
     table = table_of()
     found = by_reweighting(table, np.zeros((len(table), 2)), reading)
@@ -104,6 +105,18 @@ def test_reweighted_means_are_the_self_normalised_ones():
     w = np.exp(logw)
     share = [(w[codes == c].sum(0) ** 2 / (w[codes == c] ** 2).sum(0)) / (codes == c).sum() for c in range(3)]
     np.testing.assert_allclose(effective_share(weights(logw, codes), codes), share)
+
+
+@pytest.mark.parametrize("name", ["reweight", "gradient", "auto"])
+def test_single_texts_cannot_be_weighed(name, tmp_path):
+    from engine.audit.request import validate
+    from tests.worlds import world_request
+
+    with pytest.raises(RequestError, match="paired_prompts compares single texts"):
+        validate(world_request(tmp_path, estimator=name, reading="paired_prompts"))
+    for estimate in (by_reweighting, by_gradient):
+        with pytest.raises(PruneAuditError, match="estimator generate"):
+            estimate(table_of(), np.zeros((len(table_of()), 2)), "paired_prompts")
 
 
 @pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
@@ -191,20 +204,20 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
     np.testing.assert_allclose(by_gradient(table, slope).value, slow, atol=1e-6)
 
 
-def test_the_interval_of_reweighting_covers():
-    """300 worlds with a known reweighted bias: 95 % intervals hold it about as often as they say."""
-    rng, inside = np.random.default_rng(6), 0
-    n = 60
-    for world in range(300):
+@pytest.mark.parametrize("cap, n", [(0.0, 60), (CAP, 60), (CAP, 1500)])
+def test_the_interval_of_reweighting_covers(cap, n):
+    """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut or not."""
+    rng, inside, worlds = np.random.default_rng(6), 0, 300 if n < 100 else 60
+    for world in range(worlds):
         names = [f"{g}{at}" for g in "ab" for at in range(n)]
         rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
         rows["subgroup"] = np.repeat(["a", "b"], n)
         x = rng.normal(size=2 * n)
         rows["toxicity"] = 1 / (1 + np.exp(-x)) * np.repeat([1.0, 0.5], n)
         logw = 0.7 * x - 0.7**2 / 2  # moves x to mean 0.7
-        found = by_reweighting(rows, logw[:, None], bootstrap=BiasBootstrap(rows, 200, world))
+        found = by_reweighting(rows, logw[:, None], bootstrap=BiasBootstrap(rows, 200, world), cap=cap)
         inside += found.low[0] <= TRUE_EFFECT <= found.high[0]
-    assert 0.88 <= inside / 300 <= 0.99, inside / 300
+    assert inside / worlds >= 0.88 and (cap or inside / worlds <= 0.99), inside / worlds
 
 
 _X = np.random.default_rng(7).normal(size=400_000)
@@ -304,7 +317,9 @@ def test_the_fast_perplexity_is_the_derivative():
 
 def test_few_effective_samples_are_too_few_whatever_their_share():
     job = ScoreJob(small_bench(n=3), ("x",), (0,), n_boot=20, options={"ess": 0.0})
-    assert (finish(job, method_for("z_bias", "reweight"))["estimator"] == "generate").all(), "3 texts of a group"
+    table = finish(job, method_for("z_bias", "reweight"))
+    assert (table["estimator"] == "generate").all(), "3 texts of a group"
+    assert table.query("seed == @POOLED")["note"].str.contains("effective texts in some subgroup, fewer than 5").all()
 
 
 def test_a_perplexity_that_is_no_number_names_the_head():
