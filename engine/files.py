@@ -30,7 +30,7 @@ def safe_id(text: str, what: str = "run id") -> str:
 
 
 @contextlib.contextmanager
-def explained(folder: Path) -> Iterator[None]:
+def explained(folder: Path, noun: str = "store") -> Iterator[None]:
     """Turn operating-system failures below `folder` into a StoreError that says what to do."""
     try:
         yield
@@ -45,14 +45,14 @@ def explained(folder: Path) -> Iterator[None]:
             errno.EEXIST: "part of the path is a file. Choose another store",
         }
         reason = reasons.get(error.errno, f"{error.strerror or error}. Choose another store")
-        raise StoreError(
-            f"store {folder}: {reason} (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept."
-        ) from error
+        reason = reason if noun == "store" else reason.replace("another store", "another place")
+        how = " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept." if noun == "store" else "."
+        raise StoreError(f"{noun} {folder}: {reason}{how}") from error
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
-    with explained(path.parent):
+    with explained(path.parent, noun):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
@@ -65,6 +65,14 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def writable(path: Path) -> bool:
+    """Whether a file could be written there, as far as can be told without trying."""
+    if path.is_dir():
+        return False
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    return folder.is_dir() and os.access(folder, os.W_OK) and not str(folder).startswith("/proc")
 
 
 def write_json(path: Path, value: Any) -> None:

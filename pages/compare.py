@@ -27,7 +27,7 @@ def page() -> None:
         for run_id, summary in summaries.items()
     }
     others = st.multiselect(
-        f"Compare “{frame.title_of(run.meta['title'])}” with",
+        frame.plain(f"Compare “{frame.title_of(run.meta['title'])}” with"),
         list(names),
         default=list(names)[:1],
         format_func=names.get,

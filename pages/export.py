@@ -19,6 +19,7 @@ from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import choose
 from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.safe import plain
 
 PARTS = {
     "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
@@ -39,8 +40,8 @@ def page() -> None:
     )
     left, right = st.columns(2, gap="large")
     with left:
-        st.subheader(f"This variant: {lookup.variant_label(variant)}", anchor=False)
-        st.caption(lookup.amount(run, variant))
+        st.subheader(plain(f"This variant: {lookup.variant_label(variant)}"), anchor=False)
+        st.caption(plain(lookup.amount(run, variant)))
         _mask(run, variant)
         _checkpoint(run, variant)
     with right:

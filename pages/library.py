@@ -13,6 +13,7 @@ from engine.store.runs import default_root
 from pages.shared import cache, jobs, panels, request_form, state
 from pages.shared.controls import capital
 from pages.shared.frame import begin_app, boundary, heading, title_of, turn_to
+from pages.shared.safe import plain
 
 
 def page() -> None:
@@ -44,6 +45,8 @@ def _new() -> None:
 
 
 def _audits() -> None:
+    for name in cache.damaged_runs():
+        st.warning(plain(f"Audit {name} is damaged and cannot be shown."), icon=":material/broken_image:")
     summaries = cache.all_runs()
     if not summaries:
         st.info("No finished audit yet.")
@@ -55,7 +58,7 @@ def _audits() -> None:
             with st.container(gap="xxsmall"):
                 st.text(title_of(summary.title, summary.axes))
                 origin = "embedded demo" if summary.embedded else "your store"
-                st.caption(f"{summary.created[:16].replace('T', ' ')} · {origin} · {axes} · {methods}")
+                st.caption(plain(f"{summary.created[:16].replace('T', ' ')} · {origin} · {axes} · {methods}"))
             if st.button("Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content"):
                 state.choose_run(summary.id)
                 turn_to("overview")

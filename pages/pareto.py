@@ -32,7 +32,7 @@ def page() -> None:
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     variants = run.table("variants")
-    mine = variants[variants["target_axis"].isin(["", choice.axis])]
+    mine = lookup.of_axis(run, variants, choice.axis)
     if split == lookup.REPORTED:
         mine = mine[mine["chosen"].astype(bool)]
     rows = {row["variant"]: row for row in mine.to_dict("records")}

@@ -95,6 +95,7 @@ def submit(request: AuditRequest, store: Store) -> str:
     folder = _prepare(store, job_id, request)
     if is_alive(folder):
         return job_id
+    (folder / "cancel").unlink(missing_ok=True)
     _write(folder, JobState(job_id, _title(request), "queued", started=_now(), updated=_now()))
     with (folder / "log.txt").open("ab") as log:
         subprocess.Popen(
@@ -131,8 +132,11 @@ def list_jobs(store: Store) -> list[JobState]:
     """All jobs, newest first."""
     if not store.jobs_folder.is_dir():
         return []
-    names = [path.parent.name for path in store.jobs_folder.glob("job-*/state.json")]
-    return sorted((job_state(store, name) for name in names), key=lambda state: state.started, reverse=True)
+    found = []
+    for path in store.jobs_folder.glob("job-*/state.json"):
+        with contextlib.suppress(PruneAuditError):  # one damaged job must not hide the others
+            found.append(job_state(store, path.parent.name))
+    return sorted(found, key=lambda state: state.started, reverse=True)
 
 
 def job_request(store: Store, job_id: str) -> AuditRequest:
@@ -147,18 +151,24 @@ def run_job(
     request: AuditRequest,
     watch: Callable[[Event], None] = lambda event: None,
     executor: Executor | None = None,
+    submitted: bool = False,
 ) -> Run:
-    """Do the job in this process, visible to every page. Where another process is at it, wait and take its result."""
+    """Do the job in this process, visible to every page. Where another process is at it, wait and take its result.
+
+    submitted: by `submit`, before this process was up; whoever cancelled it since then meant this one.
+    """
     from engine.audit.run import run_audit
 
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
-    with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
+    if not submitted and not is_alive(folder):
         (folder / "cancel").unlink(missing_ok=True)
+    with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
         state = JobState(job_id, _title(request), "running", "start", started=_now(), updated=_now())
         _write(folder, state)
         try:
+            _stop_if_cancelled(folder)
             run = run_audit(request, store, _hooks(folder, state, watch), executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
@@ -186,8 +196,7 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
     def check() -> None:
         if time.monotonic() - last["check"] > QUIET:
             last["check"] = time.monotonic()
-            if (folder / "cancel").exists():
-                raise Cancelled("Cancelled. What was finished is kept; start it again to go on.")
+            _stop_if_cancelled(folder)
 
     def report(event: Event) -> None:
         watch(event)
@@ -197,6 +206,11 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
             _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))
 
     return Hooks(report, check)
+
+
+def _stop_if_cancelled(folder: Path) -> None:
+    if (folder / "cancel").exists():
+        raise Cancelled("Cancelled. What was finished is kept; start it again to go on.")
 
 
 def _ended(state: JobState, error: BaseException) -> JobState:
@@ -224,6 +238,7 @@ def _lock(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
                 if not told:
                     waiting()
                 told = True
+                _stop_if_cancelled(folder)
                 time.sleep(QUIET)
         yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -70,6 +71,10 @@ class AuditRequest:
     top_p: float = 1.0
     title: str = ""
 
+    def __post_init__(self) -> None:
+        if all(isinstance(value, int | float) for value in self.sparsities):  # equal requests look equal
+            object.__setattr__(self, "sparsities", tuple(sorted(set(map(float, self.sparsities)))))
+
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.first_seed, self.first_seed + self.seeds))
@@ -136,7 +141,7 @@ _NOT_IN_KEY = ("model", "prompts", "corpus", "judge", "judge_sha256", "title")  
 
 def validate(request: AuditRequest) -> Plan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = _setting_faults(request)
+    faults: list[Fault] = _setting_faults(request) + _machine_faults(request)
 
     def attempt(load: Callable[[], Any]) -> Any:
         try:
@@ -173,6 +178,19 @@ def _model(request: AuditRequest) -> Any:
     return inspect_model(request.model, request.revision)
 
 
+def _machine_faults(request: AuditRequest) -> list[Fault]:
+    """A device or dtype that is not there."""
+    from engine.models import runtime
+
+    faults: list[Fault] = []
+    for choose in (lambda: runtime.pick_device(request.device), lambda: runtime.pick_dtype(0, "cpu", request.dtype)):
+        try:
+            choose()
+        except RequestError as error:
+            faults += error.faults
+    return faults
+
+
 def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     need = request.max_prompt_tokens + request.max_new_tokens
     if need > model.n_positions:
@@ -203,6 +221,12 @@ def _share_faults(request: AuditRequest) -> list[Fault]:
         for value in request.sparsities
         if not 0.0 <= value < 1.0
     ]
+    known: dict[str, float] = {}
+    for value in request.sparsities:
+        if 0.0 < value < 5e-4:
+            faults.append(Fault("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005."))
+        elif (other := known.setdefault(f"{value:.3f}", value)) != value:
+            faults.append(Fault("sparsity", f"{other} and {value} are one to three decimals.", "Leave one out."))
     if not request.sparsities:
         faults.append(Fault("sparsity", "none is named.", "Give shares such as 0.05,0.1,0.2."))
     largest = max((value for value in request.sparsities if value < 1.0), default=0.0)
@@ -228,8 +252,10 @@ def _number_faults(request: AuditRequest) -> list[Fault]:
         for name, low in least.items()
         if getattr(request, name) < low
     ]
-    if not request.temperature > 0:
-        faults.append(Fault("temperature", f"{request.temperature} is not above 0.", "Use 1 for plain sampling."))
+    if not 0 < request.temperature < math.inf:
+        faults.append(
+            Fault("temperature", f"{request.temperature} is no finite number above 0.", "Use 1 for plain sampling.")
+        )
     if not 0 < request.top_p <= 1:
         faults.append(Fault("top_p", f"{request.top_p} is outside (0, 1].", "Use 1 to switch it off."))
     if request.max_corpus_tokens is not None and request.max_corpus_tokens < 50:

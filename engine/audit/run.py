@@ -64,7 +64,9 @@ def run_audit(
     if store.has(plan.run_id):
         return store.open(plan.run_id)
     store.prove_writable()
-    with closing(executor or Local()) as executor:
+    with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as executor:
+        if store.has(plan.run_id):  # another process, asked in other words, was faster
+            return store.open(plan.run_id)
         return _audited(open_audit(plan, store, hooks, executor), store)
 
 
@@ -171,7 +173,11 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
         for score, part in pooled[pooled["axis"] == axis].groupby("score"):
             name = f"{score}_{axis}" if axis else score
             columns = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
-            columns = {old: new for old, new in columns.items() if old == "value" or part[old].notna().any()}
+            columns = {
+                old: new
+                for old, new in columns.items()
+                if old == "value" or score == "z_bias" or part[old].notna().any()
+            }
             part = part[["unit", *columns]].rename(columns=columns)
             wide = wide.merge(part, on="unit", validate="one_to_one")
     ballot = Ballot({"z_ppl": wide["z_ppl"].to_numpy()}, len(wide), 0.0, float(request.gamma))
@@ -211,7 +217,7 @@ def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], 
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.executor.run(audit.bench, "search γ", search_shards(request, variants), audit.progress)
     gammas = search_gammas(audit.bench, request, variants)
-    return with_gamma(variants, gammas, request.axes[0]), gammas
+    return with_gamma(variants, gammas), gammas
 
 
 def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:

@@ -46,17 +46,24 @@ def summary_text(run: Run) -> str:
             "variant"
         )
         lines.append(f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to; perplexity)")
-        for item in variants[variants["chosen"] & variants["target_axis"].isin(["", axis])].itertuples():
+        gamma = meta["gamma"].get(axis)
+        mine = variants[variants["chosen"] & variants["target_axis"].isin(["", axis])]
+        mine = mine[(mine["target_axis"] != "") | mine["gamma"].isna() | (mine["gamma"] == gamma)]
+        for item in mine.itertuples():
             lines.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
     return "\n".join(lines)
 
 
 def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
-    change = "" if math.isnan(bias.delta) else f"  {bias.delta:+.3f} [{bias.delta_low:+.3f}, {bias.delta_high:+.3f}]"
+    change = "" if math.isnan(bias.delta) else f"  {bias.delta:+.3f} {_ends(bias.delta_low, bias.delta_high, '+.3f')}"
     return (
-        f"  {name:<44} {bias.value:.3f} [{bias.low:.3f}, {bias.high:.3f}]{change:<28} "
+        f"  {name:<44} {bias.value:.3f} {_ends(bias.low, bias.high, '.3f')}{change:<28} "
         f"null {bias.null_high:.3f}  ppl {ppl.value:.2f}"
     )
+
+
+def _ends(low: float, high: float, form: str) -> str:
+    return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

@@ -72,14 +72,15 @@ def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool)
     return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched)
 
 
-def with_gamma(variants: list[Variant], gammas: dict[str, float], first_axis: str) -> list[Variant]:
-    """Mark the variants at γ* as chosen: their own axis' γ*, or that of the first axis for axis-free methods."""
-    return [
-        replace(
-            variant, chosen=bool(np.isnan(variant.gamma)) or variant.gamma == gammas[variant.target_axis or first_axis]
-        )
-        for variant in variants
-    ]
+def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
+    """Mark the variants at γ* as chosen: at their own axis' γ*, axis-free ones at that of every axis (a control at
+    another γ would compare two things at once)."""
+
+    def chosen(variant: Variant) -> bool:
+        wanted = {gammas[variant.target_axis]} if variant.target_axis else set(gammas.values())
+        return bool(np.isnan(variant.gamma)) or variant.gamma in wanted
+
+    return [replace(variant, chosen=chosen(variant)) for variant in variants]
 
 
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:

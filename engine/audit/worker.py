@@ -18,7 +18,7 @@ def main(root: str, job_id: str) -> int:
     store = Store(root)
     try:
         request = job_request(store, job_id)
-        run_job(store, request, executor=_executor(request))
+        run_job(store, request, executor=_executor(request), submitted=True)
     except PruneAuditError as error:
         print(error, file=sys.stderr)
         return error.exit_code

@@ -7,6 +7,7 @@ import importlib
 import json
 import pkgutil
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
@@ -48,6 +49,10 @@ def main(words: Sequence[str] | None = None) -> int:
         return _fail(as_json, 1, "Stopped. What was finished is kept; the same command goes on from there.", [])
     except BrokenPipeError:
         return 1
+    except Exception as error:  # a defect of ours: said in the form that was asked for
+        traceback.print_exc()
+        said = (str(error).splitlines() or [""])[0][:300]
+        return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
 
 
 def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:

@@ -92,7 +92,7 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
     """The request the words ask for. Numbers that are none raise RequestError together."""
     faults: list[Fault] = []
     sparsities = _numbers("sparsity", args.sparsity, faults)
-    gamma = args.gamma if args.gamma == SEARCH else (_numbers("gamma", args.gamma, faults) or (0.0,))[0]
+    gamma = args.gamma if args.gamma == SEARCH else _one_number("gamma", args.gamma, faults)
     settings = _settings(args.set or (), faults)
     if faults:
         raise RequestError(faults)
@@ -150,6 +150,15 @@ def checked(args: argparse.Namespace, faults: Sequence[Fault] = ()) -> AuditRequ
 def _absolute(path: str | None) -> str | None:
     """A job's process may start in another folder."""
     return str(Path(path).expanduser().absolute()) if path else None
+
+
+def _one_number(name: str, text: str, faults: list[Fault]) -> float:
+    found = _numbers(name, text, faults)
+    if len(found) == 1:
+        return found[0]
+    if not any(fault.where == name for fault in faults):
+        faults.append(Fault(name, f"{text!r} is not one number.", 'Write for example 0.3, or "search".'))
+    return 0.0
 
 
 def _numbers(name: str, text: str, faults: list[Fault]) -> tuple[float, ...]:

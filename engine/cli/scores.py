@@ -18,7 +18,7 @@ from engine.cli._options import (
     store_option,
 )
 from engine.errors import Fault
-from engine.files import write_whole
+from engine.files import writable, write_whole
 
 
 def add(commands: Any) -> None:
@@ -41,10 +41,12 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         faults.append(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
     if args.gamma == SEARCH:
         faults.append(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
+    if not writable(out):
+        faults.append(Fault("--out", f"{out} cannot be written.", "Choose another place."))
     request = checked(args, faults)
     table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args, request))
     if out.suffix == ".csv":
-        write_whole(out, lambda path: table.to_csv(path, index=False))
+        write_whole(out, lambda path: table.to_csv(path, index=False), "file")
     else:
         write_whole(out, lambda path: table.to_parquet(path, index=False))
     notes = table.attrs["notes"]

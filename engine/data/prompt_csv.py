@@ -58,6 +58,9 @@ def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
             Fault(path.name, f"Not a CSV table ({str(error).strip()[:200]}).", "Check its quotation.")
         ]
     raw.columns = [str(name).strip().lower() for name in raw.columns]
+    if repeated := sorted(set(raw.columns[raw.columns.duplicated()])):
+        fix = "Name every column once; capitals do not count."
+        return pd.DataFrame(), [Fault(path.name, f"Columns named twice: {', '.join(repeated)}.", fix)]
     missing = [name for name in REQUIRED if name not in raw.columns]
     if missing:
         found = ", ".join(name[:40] for name in raw.columns[:12])

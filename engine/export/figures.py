@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs
 from engine.errors import PruneAuditError
 from engine.export.palette import theme
 from engine.export.panels.base import CONFIG, Panel
+from engine.types import digest_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 WIDTH = 960
@@ -108,4 +109,5 @@ def _write_images(drawn: Sequence[tuple[str, Panel]], folder: Path) -> list[Path
 
 def _safe(name: str) -> str:
     """A file name from an axis of the user's own and a panel key."""
-    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:100]
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)[:90]
+    return safe if safe == name else f"{safe}-{digest_of(name)[:6]}"  # two names must not become one file

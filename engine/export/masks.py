@@ -11,7 +11,7 @@ from engine.export.contents import variant_row
 from engine.export.panels import lookup
 from engine.store.runs import Run
 from engine.surgery.record import MaskRecord, write_mask
-from engine.types import HeadMask
+from engine.types import HeadMask, digest_of
 
 
 def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
@@ -72,4 +72,5 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
 def file_name(variant: str) -> str:
     """A plain file name from a variant id."""
     name = "".join(letter if letter.isalnum() or letter in "-_.," else "_" for letter in variant)
-    return name.replace("..", "_").lstrip(".")[:120] or "variant"
+    name = name.replace("..", "_").lstrip(".")[:100] or "variant"
+    return name if name == variant else f"{name}-{digest_of(variant)[:6]}"  # two names must not become one file

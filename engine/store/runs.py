@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -41,7 +44,15 @@ class Run:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        return json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+        """run.json. StoreError where it is damaged or of another schema."""
+        try:
+            found = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
+            if found["schema"] != SCHEMA:
+                raise StoreError(f"run {self.id} has schema {found['schema']}; this version reads {SCHEMA}.")
+            found["title"], found["created"], found["model"]["name"], found["request"]["axes"], found["tables"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StoreError(f"run {self.id} is damaged: its run.json cannot be read ({error}).") from error
+        return found
 
     @property
     def id(self) -> str:
@@ -55,7 +66,12 @@ class Run:
         if not self.has(name):
             known = ", ".join(sorted(self.meta["tables"]))
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
-        return pd.read_parquet(self.path / f"{name}.parquet")
+        try:
+            return pd.read_parquet(self.path / f"{name}.parquet")
+        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
+            raise StoreError(
+                f"run {self.id} is damaged: its table {name} cannot be read. See `runs verify`."
+            ) from error
 
     @property
     def summary(self) -> RunSummary:
@@ -75,7 +91,7 @@ class Store:
     """Runs and shards below one folder. Reading never creates anything."""
 
     def __init__(self, root: Path | str, read_only: bool = False) -> None:
-        self.root = Path(root).expanduser()
+        self.root = Path(root).expanduser().absolute()
         self.read_only = read_only
 
     @property
@@ -96,9 +112,36 @@ class Store:
         return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
 
     def list(self) -> list[RunSummary]:
-        """Finished runs, newest first."""
-        summaries = [self.open(run_id).summary for run_id in self.ids()]
+        """Finished runs, newest first; damaged ones are left out."""
+        summaries = [self.open(run_id).summary for run_id in self.ids() if run_id not in self.damaged()]
         return sorted(summaries, key=lambda summary: summary.created, reverse=True)
+
+    def damaged(self) -> list[str]:
+        """Runs whose run.json cannot be used."""
+        found = []
+        for run_id in self.ids():
+            try:
+                Run(self.runs_folder / run_id).summary  # noqa: B018
+            except StoreError:
+                found.append(run_id)
+        return found
+
+    @contextlib.contextmanager
+    def alone(self, run_id: str, check: Callable[[], None]) -> Iterator[None]:
+        """Within it no other process computes this run; waits for one that does, calling `check` meanwhile."""
+        folder = self.root / "locks"
+        with explained(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            file = (folder / safe_id(run_id)).open("a")
+        with file:
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    check()
+                    time.sleep(0.2)
+            yield
 
     def has(self, run_id: str) -> bool:
         return (self.runs_folder / safe_id(run_id) / "run.json").is_file()

@@ -49,6 +49,16 @@ def all_runs() -> list[RunSummary]:
     return runs(tuple(str(store.root) for store in default_stores()))
 
 
+@st.cache_data(ttl=2, show_spinner=False)
+def _damaged(roots: tuple[str, ...]) -> list[str]:
+    return [run_id for store in default_stores() for run_id in store.damaged()]
+
+
+def damaged_runs() -> list[str]:
+    """Ids of runs that are there but cannot be read."""
+    return _damaged(tuple(str(store.root) for store in default_stores()))
+
+
 def open_run(run_id: str) -> KeptRun:
     """The run with its tables kept in memory; read again when its files change."""
     path = find_run(run_id, default_stores()).path

@@ -16,6 +16,7 @@ from engine.errors import PruneAuditError, RequestError
 from engine.export import say
 from engine.types import AXES
 from pages.shared import cache, state
+from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = ("overview", "head_scores", "correlations", "reliability", "pareto", "examples", "compare", "export", "library")
@@ -41,22 +42,23 @@ def begin_app() -> None:
     if PagesManager.uses_pages_directory:
         # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py. Announce our pages
         # and start over: from now on app.py comes first.
+        _configure()  # first: else the page's icon becomes the favicon, which the browser fetches from the internet
         navigation()
         st.rerun()
     if _FRAMED.get():
         return
     state.settle()
-    st.set_page_config(
-        page_title="PruneAudit",
-        page_icon=str(ROOT / "assets" / "logo.svg"),
-        layout="wide",
-        menu_items={"About": ABOUT},
-    )
+    _configure()
     st.html(ROOT / "assets" / "style.css")
     st.html(_colours())
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
     with boundary():
         _pick_run()
+
+
+def _configure() -> None:
+    logo = str(ROOT / "assets" / "logo.svg")
+    st.set_page_config(page_title="PruneAudit", page_icon=logo, layout="wide", menu_items={"About": ABOUT})
 
 
 def _colours() -> str:
@@ -83,13 +85,22 @@ def navigation() -> st.Page:
     """The pages found in pages/, the known ones in their stated order, new ones after them."""
     found = {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
     ordered = [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
-    return st.navigation([_page(found[name], default=name == ordered[0]) for name in ordered])
+    return st.navigation([_page(found[name], default=name == ordered[0]) for name in ordered] + [_first_by_name()])
+
+
+def _first_by_name() -> st.Page:
+    """Streamlit gives the first page no address of its own but "/"; a link to its name leads there."""
+
+    def redirect() -> None:
+        turn_to(ORDER[0])
+
+    return st.Page(redirect, title=ORDER[0].capitalize(), url_path=ORDER[0], visibility="hidden")
 
 
 def _page(path: Path, default: bool) -> st.Page:
     title = path.stem.replace("_", " ").capitalize()
     icon = f":material/{ICONS.get(path.stem, 'article')}:"
-    return st.Page(path, title=title, icon=icon, default=default, url_path=path.stem)
+    return st.Page(path, title=title, icon=icon, default=default, url_path="" if default else path.stem)
 
 
 def _pick_run() -> None:
@@ -113,7 +124,7 @@ def _pick_run() -> None:
     state.remember_run(chosen)
     summary = summaries[chosen]
     origin = "embedded demo" if summary.embedded else "your store"
-    st.sidebar.caption(f"{summary.model} · {summary.created[:10]} · {origin}")
+    st.sidebar.caption(plain(f"{summary.model} · {summary.created[:10]} · {origin}"))
 
 
 def current_run() -> cache.KeptRun | None:
@@ -184,8 +195,3 @@ def boundary() -> Iterator[None]:
             "This part could not be drawn. Nothing was changed. The details are in the terminal where the app runs.",
             icon=":material/error:",
         )
-
-
-def plain(text: str) -> str:
-    """Text that Markdown leaves alone: error messages quote what users typed."""
-    return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text)

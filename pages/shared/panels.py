@@ -16,7 +16,7 @@ from engine.export.panels.headline import Headline, Number
 from pages.shared import state
 from pages.shared.cache import Call, KeptRun, memory
 from pages.shared.controls import capital, neighbours
-from pages.shared.safe import escaped
+from pages.shared.safe import escaped, plain
 
 CONFIG = {
     **base.CONFIG,
@@ -33,7 +33,7 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
     """
     key = key or panel.key
     with st.container():
-        st.subheader(panel.question, anchor=False)
+        st.subheader(plain(panel.question), anchor=False)
         chart = st.container()
         _say(panel)
         _take_away(panel, key, "Table and files")
@@ -44,7 +44,7 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
 def draw_folded(panel: Panel, key: str) -> None:
     """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
     with st.container():
-        st.subheader(panel.question, anchor=False)
+        st.subheader(plain(panel.question), anchor=False)
         _say(panel)
         _take_away(panel, key, "Chart, table and files", with_chart=True)
 

@@ -16,6 +16,7 @@ from engine.selection.base import selection_methods
 from engine.types import ABLATIONS, AXES, READINGS, SPANS, Setting
 from pages.shared import state, uploads
 from pages.shared.controls import axis_label, capital, method_label
+from pages.shared.safe import plain
 
 EMBEDDED = "Embedded"
 UPLOAD = "Upload"
@@ -58,10 +59,15 @@ def _what() -> dict[str, Any]:
         default=known[:1],
         selection_mode="multi",
         wrap=True,
-        format_func=axis_label,
+        format_func=lambda axis: plain(axis_label(axis)),
         key=state.form_key("axes"),
     )
-    corpus = _source("Text for perplexity", "corpus", ["txt"], "Any UTF-8 text the model should be able to predict.")
+    corpus = _source(
+        "Text for perplexity",
+        "corpus",
+        ["txt", "md", "text", "csv", "tex"],
+        "Any UTF-8 text the model should be able to predict.",
+    )
     return {"model": (model or "").strip(), "prompts": prompts, "axes": list(axes), "corpus": corpus}
 
 
@@ -81,7 +87,7 @@ def _source(label: str, key: str, kinds: list[str], help_text: str) -> str | Non
         return str(uploads.kept(file)) if file else ""
     if where == PATH:
         text = st.text_input(label, key=state.form_key(f"{key}_path"), label_visibility="collapsed")
-        return text.strip()
+        return str(Path(text.strip()).expanduser()) if text.strip() else ""
     return None
 
 
@@ -213,6 +219,7 @@ def _more() -> dict[str, Any]:
             "Tokens of text for perplexity at most", 50, value=None, key=state.form_key("tokens"), placeholder="all"
         )
     with right:
+        title = st.text_input("Title", key=state.form_key("title"), placeholder="as the model and axes")
         first = st.number_input("First seed", 0, value=0, key=state.form_key("first_seed"))
         revision = st.text_input("Revision of a hub model", key=state.form_key("revision"), placeholder="commit or tag")
         pin = st.text_input("SHA-256 of a local judge", key=state.form_key("pin"), placeholder="64 hexadecimal digits")
@@ -220,7 +227,8 @@ def _more() -> dict[str, Any]:
         "reading": reading, "span": span, "top_k": 50 if published else 0,
         "max_new_tokens": int(new),
         "max_prompt_tokens": int(prompt), "max_corpus_tokens": None if tokens is None else int(tokens),
-        "first_seed": int(first), "revision": revision.strip() or None, "judge_sha256": pin.strip() or None,
+        "first_seed": int(first), "title": title.strip(), "revision": revision.strip() or None,
+        "judge_sha256": pin.strip() or None,
     }  # fmt: skip
 
 

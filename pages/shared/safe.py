@@ -44,3 +44,8 @@ def generated(text: str, label: str, note: str, shown: bool) -> None:
 
 def _tag(label: str) -> str:
     return f'<span class="pa-tag">{escaped(label)}</span>' if label else ""
+
+
+def plain(text: str) -> str:
+    """Text that Markdown leaves alone: error messages quote what users typed."""
+    return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text)

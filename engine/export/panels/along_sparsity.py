@@ -52,7 +52,7 @@ def _along(run: Run, choice: Choice, metric: str, axis: str) -> pd.DataFrame:
     results = lookup.frame(run, "results")
     rows = results[(results["metric"] == metric) & (results["axis"] == axis) & (results["split"] == lookup.REPORTED)]
     variants = lookup.reported(run)
-    variants = variants[variants["target_axis"].isin(["", choice.axis])]
+    variants = lookup.of_axis(run, variants, choice.axis)
     columns = ["variant", "method", "sparsity", "realised", "n_cut", "seed"]
     table = variants[columns].merge(rows.drop(columns=["split", "axis", "metric"]), on="variant")
     is_dense = table["method"] == "dense"

@@ -36,6 +36,16 @@ def reported(run: Run) -> pd.DataFrame:
     return table[table["chosen"].astype(bool)]
 
 
+def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*."""
+    table = table[table["target_axis"].isin(["", axis])]
+    gamma = (run.meta.get("gamma") or {}).get(axis)
+    if gamma is None:
+        return table
+    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ((table["gamma"] - gamma).abs() > 1e-9)
+    return table[~elsewhere]
+
+
 def sparsities(run: Run, method: str, axis: str) -> list[float]:
     """Asked sparsities for which this method has a reported variant; 0 is the dense model."""
     table = _of_method(run, method, axis)
@@ -46,7 +56,7 @@ def methods(run: Run, axis: str | None = None) -> list[str]:
     """Methods with reported variants (without "dense"), FASP first, in the order of words.METHODS."""
     table = reported(run)
     if axis is not None:
-        table = table[table["target_axis"].isin(["", axis])]
+        table = of_axis(run, table, axis)
     found = [name for name in table["method"].unique() if name != "dense"]
     known = list(words.METHODS)
     return sorted(found, key=lambda name: (known.index(name) if name in known else len(known), name))
@@ -71,8 +81,8 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
 
 
 def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
-    table = reported(run)
-    return table[(table["method"] == method) & table["target_axis"].isin(["", axis])]
+    table = of_axis(run, reported(run), axis)
+    return table[table["method"] == method]
 
 
 def result(run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     bias = rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)][columns]
     ppl = rows[(rows["metric"] == "perplexity") & (rows["axis"] == "")]
     ppl = ppl[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
-    mine = variants[variants["target_axis"].isin(["", choice.axis])]
+    mine = lookup.of_axis(run, variants, choice.axis)
     if split == lookup.REPORTED:
         mine = mine[mine["chosen"].astype(bool)]
     table = mine.merge(bias, on="variant").merge(ppl, on="variant", suffixes=("", "_ppl"))

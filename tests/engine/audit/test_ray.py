@@ -80,14 +80,17 @@ def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
     folder, expected = local
     request, audit = audit_in(folder, tmp_path)
     executor, killed = OnRay(cluster.address, request), []
+    hand_out = executor._hand_out
 
-    def kill_one(event):
-        if event.done > 0 and not killed and executor.running:
+    def then_kill_one(bench, queue):
+        hand_out(bench, queue)
+        if not killed and len(executor.attempts) > 2 and executor.running:
             worker, bundle, _ = next(iter(executor.running.values()))
             killed.append(bundle)
             os.kill(executor.crew.processes[worker], signal.SIGKILL)
 
-    executor.run(audit.bench, "score heads", some_shards(), Progress(kill_one))
+    executor._hand_out = then_kill_one
+    executor.run(audit.bench, "score heads", some_shards(), Progress(lambda event: None))
     assert killed
     again = [bundle for bundle, times in executor.attempts.items() if times > 1]
     assert len(again) <= 1, "at most the bundle it was working on is handed out again"
