@@ -175,6 +175,14 @@ def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
     return f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a verdict ({named})."
 
 
+def perplexity_warning(value: float, vocab_size: int) -> str:
+    """Said where the model predicts worse than a uniform guess."""
+    return (
+        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this the "
+        "tokenizer it was trained with, and text in its language?"
+    )
+
+
 def duration(seconds: float) -> str:
     """Time in words: "40 seconds", "3 minutes", "2.5 hours"."""
     if seconds < 90:

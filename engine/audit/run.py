@@ -262,7 +262,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
         "provenance": provenance(bench),
-        "warnings": warnings_of(request, tables) + not_ranked(audit.scoring),
+        "warnings": warnings_of(request, tables, plan.model.vocab_size) + not_ranked(audit.scoring),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }
 
@@ -275,9 +275,9 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
     return [f"Heads for {axis_name(axis)} were {said['note']}." for axis, said in found if said.get("note")]
 
 
-def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame]) -> list[str]:
+def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:
     """What a reader must know before reading any chart of this run."""
-    from engine.words import null_warning, small_group_warning
+    from engine.words import null_warning, perplexity_warning, small_group_warning
 
     results, groups = tables["results"], tables["groups"]
     dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
@@ -287,4 +287,9 @@ def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame]) -> list[
         few = rows[rows["verdict"] != ""]
         if len(few):
             warnings.append(small_group_warning(axis, few["group"].tolist(), len(rows)))
+    dense = results[
+        (results["variant"] == "dense") & (results["metric"] == "perplexity") & (results["split"] == "test")
+    ]
+    if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
+        warnings.append(perplexity_warning(value, vocab_size))
     return warnings

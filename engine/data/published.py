@@ -25,6 +25,8 @@ SHAPES = {
     "meta-llama/Llama-2-7b-chat-hf": (32, 32),
 }
 """Layers and heads per layer of the models that have published scores."""
+MOST_HEADS = 100_000
+"""More heads than any model has: a wrong column."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,9 @@ def _number_faults(name: str, table: pd.DataFrame) -> list[Fault]:
         if bad.any():
             kind = "whole numbers from 1" if column == "head" else "numbers"
             faults.append(Fault(f"{name}, {column}", f"{int(bad.sum())} values are not {kind}.", "Correct the file."))
+    if not faults and table["head"].max() > MOST_HEADS:
+        what = f"Head {table['head'].max():.0f}: no model has so many."
+        faults.append(Fault(f"{name}, head", what, "Ids count heads from 1, layer by layer."))
     for model, rows in table.groupby("model"):
         layers, heads = SHAPES.get(str(model), (0, 0))
         if layers and rows["head"].max() > layers * heads:

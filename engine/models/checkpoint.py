@@ -13,6 +13,7 @@ from engine.models.adapters import adapter_for, known_types
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
+MOST_LAYERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,11 @@ def read_config(folder: Path) -> tuple[Any, list[Fault]]:
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        return config, adapter_for(model_type).config_faults(config)
+        faults = adapter_for(model_type).config_faults(config)
+        layers = adapter_for(model_type).n_layers(config)
+        if not 1 <= layers <= MOST_LAYERS:
+            faults.append(Fault("config.json", f"names {layers} layers.", f"Fix config.json: 1 to {MOST_LAYERS}."))
+        return config, faults
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
