@@ -178,8 +178,8 @@ def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
 def perplexity_warning(value: float, vocab_size: int) -> str:
     """Said where the model predicts worse than a uniform guess."""
     return (
-        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this the "
-        "tokenizer it was trained with, and text in its language?"
+        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this "
+        "the tokenizer it was trained with, and text in its language?"
     )
 
 

@@ -60,8 +60,8 @@ def prove_mask_works(lm: LanguageModel) -> None:
                 silent = lm.model(input_ids=tokens, use_cache=False).logits
             if not bool(torch.isfinite(plain).all()):
                 raise MaskError(
-                    f"{lm.name} in {lm.dtype} gives numbers that are not finite: its weights are damaged, or the precision "
-                    "is too low. Try --dtype float32."
+                    f"{lm.name} in {lm.dtype} gives numbers that are not finite: its weights are damaged, or the "
+                    "precision is too low. Try --dtype float32."
                 )
             if not (plain - silent).abs().max() > 1e-6 * plain.abs().max():
                 raise MaskError(
