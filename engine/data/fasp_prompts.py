@@ -112,6 +112,10 @@ def _read_json(path: Path) -> tuple[dict[str, Any], list[Fault]]:
         return {}, faults
     try:
         content = json.loads(text)
+        json.dumps(content, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        what = "Some text holds half a character (a lone surrogate)."
+        return {}, [Fault(path.name, what, "Use the files as published.")]
     except (json.JSONDecodeError, RecursionError) as error:
         return {}, [Fault(path.name, f"Not JSON ({error}).", "Use the files as published.")]
     if not isinstance(content, dict) or not content:

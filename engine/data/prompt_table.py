@@ -76,17 +76,10 @@ def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
                     where, f"A cell has {longest:,} characters.", f"At most {MAX_CELL:,}; is a quotation mark missing?"
                 )
             )
-        if broken := sum(map(_surrogate, table[column])):
-            what = f"{broken} cells of column {column} hold half a character (a lone surrogate)."
-            faults.append(Fault(name, what, "Save the file again as UTF-8."))
     empty = np.flatnonzero(table["text"].str.strip().to_numpy() == "") if "text" in table.columns else []
     if len(empty):
         faults.append(Fault(f"{name}, row {empty[0] + 1}", f"{len(empty)} prompts are empty.", "Remove or fill them."))
     return faults
-
-
-def _surrogate(text: object) -> bool:
-    return isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:

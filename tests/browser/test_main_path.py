@@ -25,12 +25,25 @@ def pick(page, label, option):
 
 
 def test_a_cold_deep_link_is_framed(page, address):
-    """First of all, so that the server is fresh: app.py has not run yet."""
+    """First of all, so that the server is fresh: app.py has not run yet. Nothing is fetched from elsewhere."""
+    elsewhere = []
+    page.on("request", lambda request: elsewhere.append(request.url) if _is_elsewhere(request.url, address) else None)
     page.goto(f"{address}/head_scores{RUN}")
     settled(page, "Which heads add to the bias")
     page.locator(".js-plotly-plot").nth(2).wait_for()
     names = page.locator('[data-testid="stSidebarNav"] a').all_inner_texts()
     assert [name.strip().splitlines()[-1] for name in names][:2] == ["Overview", "Head scores"]
+    assert elsewhere == []
+
+
+def _is_elsewhere(url, address):
+    return not url.startswith((address, address.replace("http", "ws"), "data:", "blob:"))
+
+
+def test_the_first_page_is_found_by_its_name_too(page, address):
+    page.goto(f"{address}/overview{RUN}")
+    settled(page, "who pays")
+    assert page.get_by_role("dialog").count() == 0
 
 
 def test_main_path(page, address, tmp_path):

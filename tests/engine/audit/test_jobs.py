@@ -96,3 +96,21 @@ def test_a_wrong_request_fails_with_its_faults_and_leaves_no_run(tmp_path):
 def test_a_job_that_is_not_there_is_said(tmp_path):
     with pytest.raises(RequestError, match="not in the store"):
         job_state(Store(tmp_path), "job-0")
+
+
+def test_a_job_cancelled_while_it_waits_never_starts(tmp_path):
+    request, store = world_request(tmp_path, **SMALL), Store(tmp_path / "a")
+    job_id = submit(request, store)
+    cancel(store, job_id)  # its process has not come up yet
+    wait_for(lambda: status(store, job_id) == "cancelled")
+    assert store.ids() == [] and shards_of(store) == 0
+
+
+def test_one_damaged_job_does_not_hide_the_others(tmp_path):
+    request, store = world_request(tmp_path, model="/no/such", **SMALL), Store(tmp_path / "a")
+    with pytest.raises(RequestError):
+        run_job(store, request)
+    broken = store.jobs_folder / "job-1"
+    broken.mkdir()
+    (broken / "state.json").write_text("{")
+    assert [state.status for state in list_jobs(store)] == ["failed"]

@@ -103,13 +103,16 @@ def test_cancelled_and_resumed_equals_uninterrupted(request_, tmp_path):
 
 
 def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
-    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search", "methods": ["fasp", "magnitude"]})
+    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search",
+                                       "methods": ["fasp", "magnitude", "random_noncritical"]})  # fmt: skip
     run = run_audit(searched, Store(tmp_path / "store"))
     variants = run.table("variants")
     fasp = variants[variants["method"] == "fasp"]
     assert set(fasp["gamma"]) == {0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
     for axis, gamma in run.meta["gamma"].items():
         assert set(fasp[fasp["chosen"] & (fasp["target_axis"] == axis)]["gamma"]) == {gamma}
+    control = variants[variants["method"] == "random_noncritical"]
+    assert set(control[control["chosen"]]["gamma"]) == set(run.meta["gamma"].values())
     results = run.table("results").merge(variants[["variant", "chosen"]], on="variant")
     assert results[results["split"] == "test"]["chosen"].all()
     assert not results[results["split"] == "validation"]["chosen"].all()

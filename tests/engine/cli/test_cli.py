@@ -61,6 +61,13 @@ def test_scores_writes_a_table(capsys, tmp_path, words):
     [
         (["--gamma", "0.9"], "γ + α > 1"),
         (["--gamma", "x"], "list of numbers"),
+        (["--gamma", ""], "not one number"),
+        (["--gamma", "0.1,0.2"], "not one number"),
+        (["--sparsity", "0.1001,0.1004"], "one to three decimals"),
+        (["--sparsity", "1e-300"], "too small"),
+        (["--temperature", "inf"], "no finite number"),
+        (["--dtype", "int8"], "bfloat16"),
+        (["--device", "tpu"], "cuda"),
         (["--sparsity", "1.5"], "outside [0, 1)"),
         (["--sparsity", "a,b"], "list of numbers"),
         (["--method", "magic"], "bias_only"),
@@ -127,3 +134,20 @@ def test_numbers_that_are_none_and_a_store_in_the_way_are_told_together(capsys, 
     code = main(["audit", *words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s")])
     assert code == 2
     assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"sparsity", "store"}
+
+
+def test_faults_of_machine_and_request_are_told_together(capsys, tmp_path, words):
+    code, out = call(capsys, "audit", *words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong")
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"dtype", "device", "reading"}
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_scored(capsys, tmp_path, words):
+    (tmp_path / "file").write_text("in the way")
+    code, out = call(capsys, "scores", *words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv")
+    assert code == 2 and out["faults"][0]["where"] == "--out" and not (tmp_path / "store").exists()
+
+
+def test_an_error_of_the_program_is_said_in_the_form_that_was_asked_for(capsys, monkeypatch):
+    monkeypatch.setattr("engine.store.runs.Store.list", lambda self: 1 / 0)
+    code, out = call(capsys, "runs", "list", "--json")
+    assert code == 1 and "ZeroDivisionError" in out["error"]

@@ -127,3 +127,17 @@ def test_a_fasp_pair_is_read_from_either_file_or_the_folder(tmp_path):
     assert "2 prompts but 1 buckets" in faults_of(tmp_path)[0]
     (tmp_path / "social_biases_valid.json").write_text("{")
     assert "Not JSON" in faults_of(tmp_path)[0]
+
+
+def test_columns_named_twice_are_named(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("Prompt,prompt,axis,subgroup\na,b,kin,aunt\n")
+    assert "Columns named twice: prompt" in faults_of(path)[0]
+
+
+def test_half_characters_are_refused(tmp_path):
+    texts = {"kin": {"t": ["a \ud800", "b", "c", "d"]}}
+    (tmp_path / "p.json").write_text(json.dumps(texts))
+    (tmp_path / "p_groups.json").write_text(json.dumps({"axis": ["kin"] * 4, "bucket": ["x", "x", "y", "y"]}))
+    with pytest.raises(RequestError, match="half a character"):
+        load_prompts(tmp_path / "p.json", ["kin"])

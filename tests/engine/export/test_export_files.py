@@ -185,3 +185,13 @@ def test_writing_a_figure_leaves_the_shared_settings_alone(run):
     before = dict(CONFIG)
     figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))
     assert before == CONFIG and before["plotlyServerURL"] == ""
+
+
+def test_two_names_do_not_become_one_file():
+    from engine.export.figures import _safe
+    from engine.export.masks import file_name
+
+    for clean in (_safe, file_name):
+        assert clean("fasp-nationality-g0") == "fasp-nationality-g0"
+        assert len({clean("a b"), clean("a/b"), clean("a_b")}) == 3
+        assert clean("x" * 300 + "1") != clean("x" * 300 + "2")

@@ -134,3 +134,12 @@ def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
     )
     panel = reliability.run_repeats(loud, CHOICE)
     assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
+
+
+def test_a_control_stands_beside_the_method_at_the_same_gamma(run):
+    from engine.export.panels import lookup
+
+    for axis, gamma in run.meta["gamma"].items():
+        mine = lookup.of_axis(run, run.table("variants"), axis)
+        free = mine[(mine["target_axis"] == "") & mine["gamma"].notna()]
+        assert set(free["gamma"]) <= {gamma}

@@ -97,3 +97,41 @@ def test_a_shard_is_computed_once_and_a_damaged_one_again(tmp_path):
     path = next(tmp_path.rglob("*.parquet"))
     path.write_bytes(b"PAR1 half")
     assert shards.once({"a": 1}, compute)["x"].tolist() == [2]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"schema": 99}', "[]", ""])
+def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
+    store = Store(tmp_path)
+    write(store)
+    (store.runs_folder / "zzz").mkdir()
+    (store.runs_folder / "zzz" / "run.json").write_text(text)
+    assert [summary.id for summary in store.list()] == ["run1"] and store.damaged() == ["zzz"]
+    with pytest.raises(StoreError, match="run zzz"):
+        store.open("zzz").summary  # noqa: B018
+
+
+def test_a_damaged_table_is_named(tmp_path):
+    run = write(Store(tmp_path))
+    (run.path / "results.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StoreError, match="run1 is damaged: its table results"):
+        run.table("results")
+    (run.path / "results.parquet").unlink()
+    with pytest.raises(StoreError, match="results"):
+        run.table("results")
+
+
+def test_two_who_want_one_run_go_one_after_the_other(tmp_path):
+    store, asked = Store(tmp_path), []
+
+    def check():
+        asked.append(1)
+        if len(asked) > 2:
+            raise InterruptedError
+
+    with store.alone("run1", lambda: None):
+        with store.alone("run2", lambda: None):
+            pass
+        with pytest.raises(InterruptedError), store.alone("run1", check):
+            raise AssertionError("two at once")
+    with store.alone("run1", check):
+        assert len(asked) == 3
