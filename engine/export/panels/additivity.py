@@ -59,8 +59,8 @@ def additivity(run: Run, choice: Choice) -> Panel:
     )
     note = (
         "Single effects come from validation prompts, measured changes from test prompts. Heads chosen for large "
-        "effects look larger than they are, and heads that do the same work replace each other: both make the sum "
-        "too large."
+        "effects look larger than they are, which makes the sum too large; heads that stand in for each other show "
+        "only when they are cut together, which makes it too small."
     )
     return Panel("additivity", question, answer, figure, table, note)
 

@@ -88,7 +88,5 @@ def _chance_bands(figure: go.Figure, table: pd.DataFrame, choice: Choice, names:
         low, high = float(mine["chance low"].min()), float(mine["chance high"].max())
         shape = {"type": "rect", "x0": low, "x1": high, "y0": at - 0.3, "y1": at + 0.3, "layer": "below"}
         figure.add_shape(**shape, fillcolor=choice.theme.soft, opacity=0.25, line_width=0)
-    figure.add_annotation(
-        x=float(table["by chance"].mean()), y=-0.55, text="chance", showarrow=False, yanchor="bottom",
-        font={"color": choice.theme.soft},
-    )  # fmt: skip
+    mark = {"symbol": "square", "color": choice.theme.soft, "opacity": 0.4, "size": 11}
+    figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name="random sets (95 %)", marker=mark))

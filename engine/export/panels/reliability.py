@@ -70,7 +70,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
         f"lowest: {worst['name']}, ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])}). "
         f"{_needed(worst)}"
     )
-    note = f"{ICC_SAID} {int(table['seeds'].max())} seeds, same prompts; 95 % intervals, bootstrap over heads. One "
+    note = f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
     note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(table)
     return Panel("run_repeats", question, answer, icc_figure(table, choice), shown(table), note)
 
@@ -175,6 +175,11 @@ def _overlap_said(found: Repeats, share: float) -> str:
         f"chance gives {say.percent(overlap.expected)} (up to {say.percent(overlap.high)})"
         + (": no more than chance." if overlap.chance else ".")
     )
+
+
+def _seeds_said(table: pd.DataFrame) -> str:
+    low, high = int(table["seeds"].min()), int(table["seeds"].max())
+    return say.count(high, "seed") if low == high else f"{low} to {high} seeds"
 
 
 def _untold(table: pd.DataFrame) -> str:
