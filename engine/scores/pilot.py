@@ -77,4 +77,5 @@ def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
     found = {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}
     drawn = rows_of(pilot, "generate")["error"]  # of few heads: compared on those, carried over to all
     same = rows_of(pilot, "reweight")["error"].reindex(drawn.index)
-    return {**found, "generate": found["reweight"] * float((drawn / same).median())}
+    ratio = np.sqrt((drawn**2).mean() / max((same**2).mean(), 1e-30))
+    return {**found, "generate": found["reweight"] * float(ratio)}

@@ -23,7 +23,7 @@ from engine.models.judge import Judge
 
 TEXTS = 96
 """At most so many prompts, the same number of every subgroup as far as there are enough."""
-REWEIGHTED, REGENERATED = 8, 2
+REWEIGHTED, REGENERATED = 8, 3
 """Heads that are reweighted and regenerated."""
 BOOT = 300
 
@@ -78,9 +78,8 @@ def _pilot(bench: Bench, shard: Shard) -> pd.DataFrame:
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
     found = by_reweighting(table, weights, bootstrap=boot, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
-    again = sorted(
-        {units[len(units) * (2 * at + 1) // (2 * REGENERATED)] for at in range(REGENERATED)}
-    )  # not the extremes
+    middles = [len(units) * (2 * at + 1) // (2 * REGENERATED) for at in range(REGENERATED)]  # not the strongest
+    again = sorted({units[place] for place in middles})
     texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])
     off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
     rows += _rows("generate", again, by_texts(table, off, bootstrap=boot), seconds / len(again), len(table))
