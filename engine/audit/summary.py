@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from engine.audit.variants import of_axis
 from engine.store.runs import Run
 from engine.words import AXES
 
@@ -46,10 +47,7 @@ def summary_text(run: Run) -> str:
             "variant"
         )
         lines.append(f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to; perplexity)")
-        gamma = meta["gamma"].get(axis)
-        mine = variants[variants["chosen"] & variants["target_axis"].isin(["", axis])]
-        mine = mine[(mine["target_axis"] != "") | mine["gamma"].isna() | (mine["gamma"] == gamma)]
-        for item in mine.itertuples():
+        for item in of_axis(variants[variants["chosen"]], axis, meta["gamma"]).itertuples():
             lines.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
     return "\n".join(lines)
 

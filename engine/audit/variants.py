@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,6 +81,15 @@ def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Varian
         return bool(np.isnan(variant.gamma)) or variant.gamma in wanted
 
     return [replace(variant, chosen=chosen(variant)) for variant in variants]
+
+
+def of_axis(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
+    """Rows of a `variant_table` aimed at the axis, and those aimed at none: where γ was searched, at the axis' γ*."""
+    table = table[table["target_axis"].isin(["", axis])]
+    if axis not in gammas:
+        return table
+    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ((table["gamma"] - gammas[axis]).abs() > 1e-9)
+    return table[~elsewhere]
 
 
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
 from engine.export.panels.headline import null_warning
-from engine.metrics.tails import HEAVY
+from engine.export.panels.scored_by import estimators_said, fallen_back
 from engine.store.runs import Run
 from engine.types import POOLED
 
@@ -200,36 +200,6 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
         parts.append(f"A head that is off is set {words.ABLATIONS[meta['ablation']].name}.")
     return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
-
-
-def estimators_said(table: pd.DataFrame, asked: str) -> str:
-    """Who scored how many heads, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
-    if "ess" not in table or table["value"].isna().all():
-        return f"Estimator {asked}."
-    said = []
-    for name, rows in table.groupby("estimator", sort=False):
-        text = f"{say.count(len(rows), 'head')} by {name}"
-        least = rows["ess"].min()
-        if name == "reweight" and math.isfinite(least):
-            text += f" (ESS at least {say.number(least)} of n)"
-        said.append(text)
-    fallen = fallen_back(table)
-    back = f" {say.count(len(fallen), 'head')} fell back to it for want of effective samples." if len(fallen) else ""
-    return f"Estimator {asked}: {say.listing(said)}.{back}{_heavy(table)}"
-
-
-def _heavy(table: pd.DataFrame) -> str:
-    """Heads whose weights have a tail so heavy that few texts stand for all others."""
-    if "k_hat" not in table or not (heavy := int((table["k_hat"] > HEAVY).sum())):
-        return ""
-    return f" {say.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}): read the interval."
-
-
-def fallen_back(table: pd.DataFrame) -> pd.DataFrame:
-    """Heads that were regenerated because reweighting left too few effective samples."""
-    if "ess" not in table:
-        return table.iloc[:0]
-    return table[(table["estimator"] == "generate") & table["ess"].notna()]
 
 
 def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:

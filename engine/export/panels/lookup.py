@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from engine import words
+from engine.audit import variants
 from engine.errors import RequestError, unknown
 from engine.export import say
 from engine.export.panels.base import Choice
@@ -38,12 +39,7 @@ def reported(run: Run) -> pd.DataFrame:
 
 def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*."""
-    table = table[table["target_axis"].isin(["", axis])]
-    gamma = (run.meta.get("gamma") or {}).get(axis)
-    if gamma is None:
-        return table
-    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ((table["gamma"] - gamma).abs() > 1e-9)
-    return table[~elsewhere]
+    return variants.of_axis(table, axis, run.meta.get("gamma") or {})
 
 
 def sparsities(run: Run, method: str, axis: str) -> list[float]:
