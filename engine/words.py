@@ -205,7 +205,7 @@ def prediction_words(scoring: Sequence[float], measuring: float, width: float, s
     """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside their null band."""
     least, most = (duration(seconds) for seconds in scoring)
     text = f"Predicted: about {least}" if least == most else f"Predicted: {least} to {most}, as the selection settles,"
-    text += f" to score heads and up to {duration(measuring)} to measure variants; "
+    text += f" to score heads and about {duration(measuring)} to measure variants; "
     text += "too few prompts for intervals." if math.isnan(width) else f"a head's 95 % interval about {width:.2g} wide."
     if silent:
         text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."

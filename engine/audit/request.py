@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from engine.audit.lost_groups import lost_groups
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
@@ -156,6 +157,8 @@ def validate(request: AuditRequest) -> Plan:
     model = attempt(lambda: _model(request))
     if model is not None:
         faults += _model_faults(request, model)
+    if model is not None and prompts is not None:
+        faults += _lost_groups(request, model, prompts)
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
     return Plan(request, prompts, corpus, model, judge)
@@ -176,6 +179,12 @@ def _model(request: AuditRequest) -> Any:
     from engine.models.load import inspect_model
 
     return inspect_model(request.model, request.revision)
+
+
+def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[Fault]:
+    from engine.models.checkpoint import load_tokenizer
+
+    return lost_groups(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
 
 
 def _machine_faults(request: AuditRequest) -> list[Fault]:

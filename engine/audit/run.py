@@ -19,10 +19,8 @@ from engine.audit.provenance import provenance
 from engine.audit.request import SEARCH, AuditRequest, Plan, validate
 from engine.audit.search import search_gammas, search_shards
 from engine.audit.variants import Variant, all_variants, variant_table, with_gamma
-from engine.errors import Fault, RequestError
 from engine.files import json_able
 from engine.metrics.bench import Bench, Shard
-from engine.models.decode import prompt_tokens
 from engine.models.judge import load_judge
 from engine.models.load import load_language_model
 from engine.scores.base import VALIDATION, ScoreJob, ScoreMethod, extra_kinds, method_for
@@ -97,7 +95,6 @@ def open_audit(plan: Plan, store: Store, hooks: Hooks, executor: Executor) -> Au
         bench = with_means(bench)
     prove_mask_works(bench.lm)
     progress.spent["load"] = time.monotonic() - start
-    refuse_lost_groups(bench, request.axes)
     job = ScoreJob(
         bench,
         request.axes,
@@ -114,27 +111,6 @@ def with_means(bench: Bench) -> Bench:
     """The same bench, but heads that are off hand over their mean over the validation text."""
     table = bench.fetch([Shard("head_means", split=VALIDATION)])[0]
     return replace(bench, lm=centred(bench.lm, means_of(table, bench.lm.n_layers)))
-
-
-def refuse_lost_groups(bench: Bench, axes: Sequence[str]) -> None:
-    """RequestError where the cut at `max_prompt_tokens` takes the descriptor from every prompt of a subgroup.
-
-    Whatever such a model writes, it was never told which subgroup it writes about.
-    """
-    limit, faults = bench.settings.decoding.max_prompt_tokens, []
-    table = bench.table[bench.table["axis"].isin(axes) & (bench.table["descriptor"] != "")]
-    for (axis, subgroup), rows in table.groupby(["axis", "subgroup"]):
-        cut = prompt_tokens(bench.lm, rows["text"].tolist(), limit)
-        read = [bench.lm.tokenizer.decode(ids).lower().replace(" ", "") for ids in cut]
-        named = [name.lower().replace(" ", "") for name in rows["descriptor"]]
-        shown = [name in whole.lower().replace(" ", "") for name, whole in zip(named, rows["text"], strict=True)]
-        if any(shown) and not any(name in text for name, text, there in zip(named, read, shown, strict=True) if there):
-            what = f"all {len(rows)} prompts are cut to {limit} tokens before they name the group."
-            faults.append(
-                Fault(f"{axis}, {subgroup}", what, "Allow longer prompts, or put the group nearer to the start.")
-            )
-    if faults:
-        raise RequestError(faults)
 
 
 def needed_scores(request: AuditRequest) -> list[ScoreMethod]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,9 +61,14 @@ def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
 
 def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[list[int]]:
     """Token ids of each prompt, its first `limit` tokens; an end-of-text the tokenizer appends is taken off."""
-    end = lm.tokenizer.eos_token_id
+    return token_rows(lm.tokenizer, texts, limit)
+
+
+def token_rows(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[int]]:
+    """As `prompt_tokens`, before a model is loaded."""
+    end = tokenizer.eos_token_id
     rows = []
-    for ids in lm.tokenizer(list(texts))["input_ids"]:
+    for ids in tokenizer(list(texts))["input_ids"]:
         while len(ids) > 1 and ids[-1] == end:
             ids = ids[:-1]
         rows.append(list(ids[:limit]))
