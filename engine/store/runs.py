@@ -113,7 +113,10 @@ class Store:
 
     def list(self) -> list[RunSummary]:
         """Finished runs, newest first; damaged ones are left out."""
-        summaries = [self.open(run_id).summary for run_id in self.ids() if run_id not in self.damaged()]
+        summaries = []
+        for run_id in self.ids():
+            with contextlib.suppress(StoreError):
+                summaries.append(Run(self.runs_folder / run_id).summary)
         return sorted(summaries, key=lambda summary: summary.created, reverse=True)
 
     def damaged(self) -> list[str]:
