@@ -21,7 +21,7 @@ def number(value: float | None, perplexity: bool = False) -> str:
         text = f"{value / 1e6:.3g}M"
     elif size >= 1e4:
         text = f"{value / 1e3:.0f}k" if size >= 1e5 else f"{value / 1e3:.1f}k"
-    elif perplexity:
+    elif perplexity and size >= 0.1:  # smaller ones are changes, which two decimals would hide
         text = f"{value:.2f}"
     elif size >= 1000:
         text = f"{value:.0f}"
