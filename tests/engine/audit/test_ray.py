@@ -14,6 +14,7 @@ ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-
 
 from engine.audit.executors import Local  # noqa: E402
 from engine.audit.progress import Progress  # noqa: E402
+from engine.audit.ray_crew import Crew  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
 from engine.audit.request import validate  # noqa: E402
 from engine.audit.run import open_audit  # noqa: E402
@@ -181,3 +182,27 @@ def test_one_process_one_cluster(cluster):
     connect(cluster.address)
     with pytest.raises(RequestError, match="is connected to the cluster at"):
         connect("127.0.0.1:1")
+
+
+def test_workers_that_died_while_idle_get_no_work(cluster, local, tmp_path):
+    folder, expected = local
+    request, audit = audit_in(folder, tmp_path)
+    executor = OnRay(cluster.address, request)
+    executor.run(audit.bench, "score heads", some_shards()[:5], Progress(lambda event: None))
+    for process in executor.crew.processes.values():
+        os.kill(process, signal.SIGKILL)
+    executor.run(audit.bench, "measure variants", some_shards()[5:], Progress(lambda event: None))
+    executor.close()
+    assert set(executor.attempts.values()) == {1}, "no bundle is blamed for it"
+    for one, other in zip(audit.bench.fetch(some_shards()), expected, strict=True):
+        pd.testing.assert_frame_equal(one, other)
+
+
+def test_a_head_that_is_gone_is_said(monkeypatch):
+    class Context:
+        gcs_address = "127.0.0.1:1"
+
+    monkeypatch.setattr("engine.audit.ray_crew.LOOK", 0.05)
+    monkeypatch.setattr(ray, "get_runtime_context", Context)
+    with pytest.raises(PruneAuditError, match="does not answer any more"):
+        Crew().reachable(ray)
