@@ -67,12 +67,24 @@ def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") 
             temporary.unlink(missing_ok=True)
 
 
+def probe(folder: Path) -> None:
+    """OSError unless a file can be written in `folder`, or in its nearest parent that exists. Leaves nothing behind."""
+    here = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    trial = here / f".probe-{os.getpid()}"
+    try:
+        trial.write_bytes(b"x" * 65536)
+    finally:
+        with contextlib.suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
 def writable(path: Path) -> bool:
-    """Whether a file could be written there, as far as can be told without trying."""
-    if path.is_dir():
+    """Whether a file could be written there."""
+    try:
+        probe(path.parent)
+    except OSError:
         return False
-    folder = next(parent for parent in path.absolute().parents if parent.exists())
-    return folder.is_dir() and os.access(folder, os.W_OK) and not str(folder).startswith("/proc")
+    return not path.is_dir()
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -125,12 +125,13 @@ class Crew:
         done = ray.wait(list(answers), num_returns=len(answers), timeout=LOOK)[0] if answers else []
         self.idle = []
         for answer, worker in answers.items():
-            try:
-                assert answer in done
-                ray.get(answer)
-                self.idle.append(worker)
-            except (RayError, AssertionError):
-                self.lost(worker)
+            with contextlib.suppress(RayError):
+                if answer in done and ray.get(answer):
+                    self.idle.append(worker)
+                    continue
+            self.lost(worker)
+            with contextlib.suppress(Exception):  # it may live and not answer: its place must become free
+                ray.kill(worker)
 
     def look(self, ray: Any, address: str) -> None:
         """Whose model is loaded by now. PruneAuditError when nobody will come."""

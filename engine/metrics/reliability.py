@@ -47,25 +47,6 @@ def icc_c1(ratings: ArrayLike) -> float:
     return (between - error) / below if below > 0 else math.nan
 
 
-def icc_c1_interval(ratings: ArrayLike, level: float = 0.95) -> tuple[float, float]:
-    """Interval of ICC(C,1) from the F distribution (McGraw & Wong 1996, Table 7); NaN where it is undefined.
-
-    For normal effects. Head effects are not: where 3 of 100 carry nearly all variance, a nominal 95 % interval holds
-    the truth in about 1 of 3 simulations. Prefer `icc_c1_bootstrap`.
-    """
-    table = np.asarray(ratings, dtype=float)
-    units = int(np.isfinite(table).all(axis=1).sum())
-    between, error, seeds = _mean_squares(table)
-    if not error > 0:
-        return math.nan, math.nan
-    from scipy.stats import f  # takes a second: not at first paint
-
-    ratio, first, second = between / error, units - 1, (units - 1) * (seeds - 1)
-    tail = 1 - (1 - level) / 2
-    low, high = ratio / f.ppf(tail, first, second), ratio * f.ppf(tail, second, first)
-    return float((low - 1) / (low + seeds - 1)), float((high - 1) / (high + seeds - 1))
-
-
 def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float]:
     """Percentile interval of ICC(C,1) from resampled units: wide where few units carry it. NaN where undefined.
 

@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from engine.errors import Fault, RequestError, StoreError
-from engine.files import explained, folder_whole, safe_id, sha256_of, write_json
+from engine.files import explained, folder_whole, probe, safe_id, sha256_of, write_json
 from engine.store.shards import Shards
 
 SCHEMA = 1
@@ -113,21 +113,21 @@ class Store:
 
     def list(self) -> list[RunSummary]:
         """Finished runs, newest first; damaged ones are left out."""
-        summaries = []
-        for run_id in self.ids():
-            with contextlib.suppress(StoreError):
-                summaries.append(Run(self.runs_folder / run_id).summary)
-        return sorted(summaries, key=lambda summary: summary.created, reverse=True)
+        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=True)
 
     def damaged(self) -> list[str]:
-        """Runs whose run.json cannot be used."""
-        found = []
+        """Ids of runs whose run.json cannot be used."""
+        return self._read()[1]
+
+    def _read(self) -> tuple[list[RunSummary], list[str]]:
+        found: list[RunSummary] = []
+        damaged: list[str] = []
         for run_id in self.ids():
             try:
-                Run(self.runs_folder / run_id).summary  # noqa: B018
+                found.append(Run(self.runs_folder / run_id).summary)
             except StoreError:
-                found.append(run_id)
-        return found
+                damaged.append(run_id)
+        return found, damaged
 
     @contextlib.contextmanager
     def alone(self, run_id: str, check: Callable[[], None]) -> Iterator[None]:
@@ -176,12 +176,7 @@ class Store:
         with explained(self.root):
             if create:
                 self.root.mkdir(parents=True, exist_ok=True)
-            here = next(folder for folder in (self.root, *self.root.absolute().parents) if folder.exists())
-            probe = here / f".probe-{os.getpid()}"
-            try:
-                probe.write_bytes(b"x" * 65536)
-            finally:
-                probe.unlink(missing_ok=True)
+            probe(self.root)
 
 
 def damaged_tables(run: Run) -> list[str]:

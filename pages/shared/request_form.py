@@ -65,7 +65,7 @@ def _what() -> dict[str, Any]:
     corpus = _source(
         "Text for perplexity",
         "corpus",
-        ["txt", "md", "text", "csv", "tex"],
+        None,
         "Any UTF-8 text the model should be able to predict.",
     )
     return {"model": (model or "").strip(), "prompts": prompts, "axes": list(axes), "corpus": corpus}
@@ -77,7 +77,7 @@ def _several(label: str, options: list[str], chosen: list[str], key: str, named:
     return list(st.pills(label, options, format_func=named, key=state.form_key(key), **more))
 
 
-def _source(label: str, key: str, kinds: list[str], help_text: str) -> str | None:
+def _source(label: str, key: str, kinds: list[str] | None, help_text: str) -> str | None:
     """None for the embedded data, else a path: typed, or where the upload was kept."""
     where = st.segmented_control(
         label, [EMBEDDED, UPLOAD, PATH], default=EMBEDDED, required=True, key=state.form_key(key), help=help_text
