@@ -86,6 +86,69 @@ class HeadMask:
 
 
 @dataclass(frozen=True)
+class FilterMask:
+    """Which filters of a CNN are cut. A group is what must be cut together, named by its first convolution.
+
+    Example: FilterMask((("conv1", 4), ("layer1.0.conv1", 4)), (("conv1", (0, 3)),)) cuts filters 0 and 3 of conv1 and
+    whatever is tied to them by residual sums or depthwise convolutions. Flat units count through the groups in order.
+    """
+
+    widths: tuple[tuple[str, int], ...]
+    cut: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+    def __post_init__(self) -> None:
+        known = dict(self.widths)
+        ordered = {}
+        for group, indices in self.cut:
+            found = tuple(sorted({int(index) for index in indices}))
+            if group not in known:
+                raise ValueError(f"the mask names a group {group!r} that is not among the widths")
+            if len(found) != len(indices) or group in ordered:
+                raise ValueError(f"a filter of {group} is named twice in the mask")
+            if found and not (found[0] >= 0 and found[-1] < known[group]):
+                raise ValueError(f"a filter of {group} is outside its {known[group]} filters")
+            ordered[group] = found
+        kept = tuple((group, ordered[group]) for group, _ in self.widths if ordered.get(group))
+        object.__setattr__(self, "cut", kept)
+
+    @classmethod
+    def from_keep(cls, widths: tuple[tuple[str, int], ...], keep: np.ndarray) -> FilterMask:
+        """From one truth value per flat unit, shape (total,): True stays."""
+        cut, start = [], 0
+        for group, width in widths:
+            gone = np.flatnonzero(~np.asarray(keep[start : start + width], dtype=bool))
+            cut.append((group, tuple(int(index) for index in gone)))
+            start += width
+        return cls(widths, tuple(cut))
+
+    @property
+    def total(self) -> int:
+        return sum(width for _, width in self.widths)
+
+    @property
+    def n_cut(self) -> int:
+        return sum(len(indices) for _, indices in self.cut)
+
+    @property
+    def sparsity(self) -> float:
+        """Share of filters cut, as realised; groups count once."""
+        return self.n_cut / self.total
+
+    def keep(self) -> np.ndarray:
+        """True where a filter stays, shape (total,)."""
+        gone = dict(self.cut)
+        return np.concatenate([~np.isin(np.arange(width), gone.get(group, ())) for group, width in self.widths])
+
+    def to_dict(self) -> dict[str, list[int]]:
+        """JSON-able: group -> indices cut; groups that stay whole are left out."""
+        return {group: list(indices) for group, indices in self.cut}
+
+    @property
+    def digest(self) -> str:
+        return digest_of([[list(pair) for pair in self.widths], self.to_dict()])
+
+
+@dataclass(frozen=True)
 class PromptSet:
     """Prompts about subgroups. `table` columns: prompt_id, axis, subgroup, text, template, descriptor (all str).
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-STAGES = ["data", "models", "surgery", "metrics", "scores", "selection", "store", "audit", "export", "cli"]
+STAGES = ["data", "models", "surgery", "training", "metrics", "scores", "selection", "store", "audit", "export", "cli"]
 BASE = {"types", "errors", "seeds", "words", "files", "discover"}
 
 

@@ -26,7 +26,10 @@ from engine.types import Event, Hooks, digest_of
 
 if TYPE_CHECKING:
     from engine.audit.executors import Executor
+    from engine.audit.image_request import ImageRequest
     from engine.audit.request import AuditRequest
+
+    Request = AuditRequest | ImageRequest
 
 QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
@@ -56,21 +59,21 @@ class JobState:
     updated: str = ""
 
 
-def job_id_of(request: AuditRequest) -> str:
+def job_id_of(request: Request) -> str:
     """Equal requests are one job."""
     return "job-" + digest_of({**request.to_dict(), "title": ""})[:16]
 
 
-def check(request: AuditRequest, store: Store, faults: Sequence[Fault] = ()) -> None:
+def check(request: Request, store: Store, faults: Sequence[Fault] = ()) -> None:
     """RequestError with all that is wrong together: `faults` found before, the request's, the store's.
 
     Nothing is written. StoreError where only the store is at fault.
     """
-    from engine.audit.request import validate
+    from engine.audit.tracks import track_of_request
 
     found = list(faults)
     try:
-        validate(request)
+        track_of_request(request).part("validate")(request)
     except RequestError as error:
         found += error.faults
     check_store(store, found)
@@ -88,7 +91,7 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
         raise RequestError(faults)
 
 
-def submit(request: AuditRequest, store: Store) -> str:
+def submit(request: Request, store: Store) -> str:
     """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it."""
     store.prove_writable()
     job_id = job_id_of(request)
@@ -139,16 +142,16 @@ def list_jobs(store: Store) -> list[JobState]:
     return sorted(found, key=lambda state: state.started, reverse=True)
 
 
-def job_request(store: Store, job_id: str) -> AuditRequest:
+def job_request(store: Store, job_id: str) -> Request:
     """The request a job was started with, to start it again."""
-    from engine.audit.request import AuditRequest
+    from engine.audit.tracks import request_from
 
-    return AuditRequest.from_dict(json.loads((_folder(store, job_id) / "request.json").read_text(encoding="utf-8")))
+    return request_from(json.loads((_folder(store, job_id) / "request.json").read_text(encoding="utf-8")))
 
 
 def run_job(
     store: Store,
-    request: AuditRequest,
+    request: Request,
     watch: Callable[[Event], None] = lambda event: None,
     executor: Executor | None = None,
     submitted: bool = False,
@@ -157,8 +160,9 @@ def run_job(
 
     submitted: by `submit`, before this process was up; whoever cancelled it since then meant this one.
     """
-    from engine.audit.run import run_audit
+    from engine.audit.tracks import track_of_request
 
+    run_audit = track_of_request(request).part("run")
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
@@ -247,7 +251,7 @@ def _folder(store: Store, job_id: str) -> Path:
     return store.jobs_folder / safe_id(job_id, "job id")
 
 
-def _prepare(store: Store, job_id: str, request: AuditRequest) -> Path:
+def _prepare(store: Store, job_id: str, request: Request) -> Path:
     folder = _folder(store, job_id)
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -259,7 +263,7 @@ def _write(folder: Path, state: JobState) -> None:
     write_json(folder / "state.json", asdict(state))
 
 
-def _title(request: AuditRequest) -> str:
+def _title(request: Request) -> str:
     return request.title or f"{request.model}: {', '.join(request.axes)}"
 
 

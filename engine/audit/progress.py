@@ -35,6 +35,13 @@ class Progress:
             self._spent += seconds
         self.say(phase, what)
 
+    def partly(self, phase: str, size: float, seconds: float, what: str = "") -> None:
+        """Report from the inside of a part: so much of it is done after so many seconds."""
+        fresh = self._fresh + size
+        left = max(self.total - self.done - size, 0.0)
+        eta = left * (self._spent + seconds) / fresh if fresh > 0 else None
+        self.report(Event(phase, round(self.done + size), round(self.total), what, eta))
+
     def say(self, phase: str, what: str = "") -> None:
         """Report where things stand."""
         self._phase = phase

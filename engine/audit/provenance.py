@@ -25,10 +25,15 @@ def versions() -> dict[str, str]:
 
 def device_name(bench: Bench) -> str:
     """The device in words."""
-    if bench.lm.device.type == "cuda":
+    return device_words(bench.lm.device)
+
+
+def device_words(device: Any) -> str:
+    """A torch device in words."""
+    if device.type == "cuda":
         import torch
 
-        return torch.cuda.get_device_name(bench.lm.device)
+        return torch.cuda.get_device_name(device)
     return platform.processor() or platform.machine()
 
 

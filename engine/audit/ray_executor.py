@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.audit.executors import Executor, describe
+from engine.audit.executors import Executor
 from engine.audit.progress import Progress
 from engine.audit.ray_crew import Crew, last_line
 from engine.audit.request import AuditRequest
@@ -85,7 +85,7 @@ class OnRay(Executor):
                 _, bundle, start = self.running[task]
                 if self._take(ray, bench, task, queue):
                     size, spent = sum(sizes[shard] for shard in bundle), time.monotonic() - start
-                    progress.advance(phase, size, spent / max(1, len(self.crew.processes)), describe(bench, bundle[0]))
+                    progress.advance(phase, size, spent / max(1, len(self.crew.processes)), bench.describe(bundle[0]))
 
     def _hand_out(self, bench: Bench, queue: deque[tuple[Shard, ...]]) -> None:
         """A bundle for every idle worker."""
@@ -111,7 +111,7 @@ class OnRay(Executor):
             self.crew.lost(worker)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
-                    f"{ATTEMPTS} Ray workers died over the same part ({describe(bench, bundle[0])}). What was finished "
+                    f"{ATTEMPTS} Ray workers died over the same part ({bench.describe(bundle[0])}). What was finished "
                     f"is kept. The last said: {last_line(error)}"
                 ) from error
             queue.append(bundle)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from engine.audit.lost_groups import lost_groups
+from engine.audit.setting_faults import setting_faults
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
@@ -16,7 +17,7 @@ from engine.files import sha256_of
 from engine.metrics.bench import Settings
 from engine.selection.base import selection_methods
 from engine.selection.gamma import candidates
-from engine.types import ABLATIONS, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window, digest_of
+from engine.types import ABLATIONS, READINGS, SPANS, Corpus, Decoding, PromptSet, Window, digest_of
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
@@ -282,17 +283,6 @@ def _estimator_faults(request: AuditRequest) -> list[Fault]:
     ]
     if not faults:
         method = method_for("z_bias", request.estimator)
-        faults = setting_faults(method.settings, request.estimator_settings)
+        faults = setting_faults(method.settings, request.estimator_settings, "estimator setting")
         faults += method.faults(request.settings().decoding, request.reading)
-    return faults
-
-
-def setting_faults(declared: Sequence[Setting], given: Mapping[str, Any]) -> list[Fault]:
-    """Settings that are unknown, of the wrong kind or out of range."""
-    known = {setting.name: setting for setting in declared}
-    faults = [unknown("estimator setting", name, known) for name in given if name not in known]
-    for name, value in given.items():
-        setting = known.get(name)
-        if setting is not None and not setting.allows(value):
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give {setting.allowed()}."))
     return faults

@@ -1,4 +1,4 @@
-"""Can a stored run be believed? Its files are as written, and its biases follow from its stored verdicts."""
+"""Can a stored run be believed? Its files are as written, and its numbers follow from what was stored with them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from engine.audit.tracks import track_of_run
 from engine.metrics.bias import bias
 from engine.store.runs import Run, damaged_tables
 
@@ -15,18 +16,19 @@ TOLERANCE = 1e-5
 
 
 def verify_run(run: Run) -> dict[str, Any]:
-    """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables, then every test bias computed again."""
+    """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables, then what can be computed again."""
     damaged = damaged_tables(run)
     checks = [
         {"what": f"table {name} has the bytes that were written", "ok": name not in damaged}
         for name in run.meta["tables"]
     ]
     if not damaged:
-        checks += _recomputed(run)
+        checks += track_of_run(run).part("verify")(run)
     return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}
 
 
-def _recomputed(run: Run) -> list[dict[str, Any]]:
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """Every test bias of heads, from the stored verdicts."""
     prompts = run.table("prompts")[["prompt_id", "subgroup", "template", "descriptor"]]
     verdicts = run.table("generations").merge(prompts, on="prompt_id", validate="many_to_one")
     results = run.table("results")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from typing import Any
 
 from engine.audit.executors import Executor
 from engine.audit.jobs import job_request, run_job
-from engine.audit.request import AuditRequest
+from engine.audit.tracks import HEADS, track_of_request
 from engine.errors import PruneAuditError
 from engine.store.runs import Store
 
@@ -28,10 +29,10 @@ def main(root: str, job_id: str) -> int:
     return 0
 
 
-def _executor(request: AuditRequest) -> Executor | None:
-    """Where the app was started with PRUNEAUDIT_RAY, its jobs run on that cluster."""
+def _executor(request: Any) -> Executor | None:
+    """Where the app was started with PRUNEAUDIT_RAY, its jobs on language models run on that cluster."""
     address = os.environ.get("PRUNEAUDIT_RAY")
-    if not address:
+    if not address or track_of_request(request) is not HEADS:
         return None
     from engine.audit.ray_executor import OnRay
 

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ def request_options(parser: argparse.ArgumentParser) -> None:
     default = AuditRequest("", ())
     add = parser.add_argument
     add("--model", required=True, metavar="NAME_OR_FOLDER", help="demo-gpt2, a folder, or a hub name")
-    add("--axis", action="append", required=True, metavar="AXIS", help="may be given several times")
+    add("--axis", action="append", metavar="AXIS", help="may be given several times")
     add("--prompts", metavar="FILE_OR_FOLDER", help="HolisticBias folder, FASP pair or CSV (default: the demo's)")
     add("--corpus", metavar="FILE", help="UTF-8 text for perplexity (default: the demo's)")
     add("--method", action="append", metavar="METHOD", help="may be given several times (default: all)")
@@ -99,7 +99,7 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
     methods = {"methods": tuple(dict.fromkeys(args.method))} if args.method else {}
     return AuditRequest(
         model=args.model,
-        axes=tuple(dict.fromkeys(args.axis)),
+        axes=tuple(dict.fromkeys(args.axis or ())),
         prompts=_absolute(args.prompts),
         corpus=_absolute(args.corpus),
         estimator=args.estimator,
@@ -131,7 +131,9 @@ def request_of(args: argparse.Namespace) -> AuditRequest:
     )
 
 
-def checked(args: argparse.Namespace, faults: Sequence[Fault] = ()) -> AuditRequest:
+def checked(
+    args: argparse.Namespace, faults: Sequence[Fault] = (), asked: Callable[[argparse.Namespace], Any] | None = None
+) -> Any:
     """The request, once it and the store hold up; else RequestError with all faults together, `faults` first.
 
     Nothing is loaded or written: a wrong request leaves nothing behind.
@@ -139,7 +141,7 @@ def checked(args: argparse.Namespace, faults: Sequence[Fault] = ()) -> AuditRequ
     from engine.audit.jobs import check, check_store
 
     try:
-        request = request_of(args)
+        request = (asked or request_of)(args)
     except RequestError as error:
         check_store(store_of(args), [*faults, *error.faults])
         raise

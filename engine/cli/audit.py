@@ -6,6 +6,13 @@ import argparse
 import sys
 from typing import Any
 
+from engine.cli._image_options import (
+    FILTERS_ONLY,
+    foreign_options,
+    image_options,
+    image_request_of,
+    is_image_request,
+)
 from engine.cli._options import (
     Ticker,
     checked,
@@ -19,12 +26,13 @@ from engine.cli._options import (
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("audit", help="audit a model end to end")
+    parser = commands.add_parser("audit", help="audit a language model or an image classifier end to end")
     request_options(parser)
+    image_options(parser)
     ray_option(parser)
     store_option(parser)
     json_flag(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -32,8 +40,12 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import run_job
     from engine.audit.summary import summary_of, summary_text
 
-    request = checked(args)
-    found = run_job(store_of(args), request, Ticker(), executor_of(args, request))
+    if is_image_request(args):
+        request, executor = checked(args, asked=image_request_of), None
+    else:
+        request = checked(args, foreign_options(args, FILTERS_ONLY, "language models"))
+        executor = executor_of(args, request)
+    found = run_job(store_of(args), request, Ticker(), executor)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return summary_of(found), summary_text(found)

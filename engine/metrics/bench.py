@@ -1,22 +1,21 @@
 """The bench: one model, its prompts, text and judge, and every measurement of a mask on them.
 
-A measurement is asked for as a `Shard` (plain data, so it can travel to another machine) and answered as a table. All
-shards of one mask (or of whatever `Kind.together` names) are computed in one go, which is what makes batches full;
-each is stored on its own.
+A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Kind.together` names) are computed in
+one go, which is what makes batches full. What is common to all benches is in workbench.py.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from engine.discover import concrete_classes
+from engine.metrics.workbench import InMemory, Keeper, Kind, Workbench
 from engine.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 
 if TYPE_CHECKING:  # these load torch; stating what to measure must not
@@ -48,59 +47,8 @@ class Settings:
     validation_share: float = 0.2
 
 
+__all__ = ["Bench", "InMemory", "Keeper", "Kind", "Settings", "Shard", "kinds", "per_prompt"]
 _NOT_CONFIG = ("_name_or_path", "transformers_version")
-
-
-class Keeper(Protocol):
-    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same methods."""
-
-    def get(self, key: str) -> pd.DataFrame | None: ...
-    def put(self, key: str, table: pd.DataFrame) -> None: ...
-    def has(self, key: str) -> bool: ...
-
-
-class InMemory:
-    """Keeps finished tables for the life of the object."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, pd.DataFrame] = {}
-
-    def get(self, key: str) -> pd.DataFrame | None:
-        return self.tables.get(key)
-
-    def put(self, key: str, table: pd.DataFrame) -> None:
-        self.tables[key] = table
-
-    def has(self, key: str) -> bool:
-        return key in self.tables
-
-
-class Kind(ABC):
-    """One kind of measurement. Final subclasses live one per file and are found, not registered."""
-
-    name: str
-    version: int = 1
-    """Raise when the numbers change: shards of older versions are then not found any more."""
-
-    @abstractmethod
-    def parts(self, bench: Bench, shard: Shard) -> dict[str, Any]:
-        """What the numbers depend on besides model weights, device and mask; JSON-able."""
-
-    def together(self, bench: Bench, shard: Shard) -> Hashable:
-        """Shards of this kind for which this is equal are computed in one go. By default those of one mask."""
-        return shard.cut
-
-    def needs(self, bench: Bench, shard: Shard) -> list[Shard]:
-        """Measurements it fetches on its way, so that an executor can have them finished first."""
-        return []
-
-    @abstractmethod
-    def compute(self, bench: Bench, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        """The tables of `shards`, which belong `together`, in their order."""
-
-    def size(self, bench: Bench, shard: Shard) -> float:
-        """How much work a shard is, in sampled continuations; for progress only."""
-        return 1.0
 
 
 @cache
@@ -112,7 +60,7 @@ def kinds() -> Mapping[str, Kind]:
 
 
 @dataclass
-class Bench:
+class Bench(Workbench):
     """Everything needed to measure a mask. `prompts.table` has a `split` column."""
 
     lm: LanguageModel
@@ -168,26 +116,14 @@ class Bench:
         model += [self.lm.means_digest] if self.lm.means_digest else []
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
 
-    def kept(self, shard: Shard) -> bool:
-        """Whether a shard is finished."""
-        return self.keeper.has(self.key(shard))
-
-    def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept."""
-        keys = {shard: self.key(shard) for shard in shards}
-        found = {shard: self.keeper.get(key) for shard, key in keys.items()}
-        for group in self.bundles([shard for shard, table in found.items() if table is None]):
-            for shard, table in zip(group, self.kind(group[0].kind).compute(self, group), strict=True):
-                self.keeper.put(keys[shard], table)
-                found[shard] = table
-        return [found[shard] for shard in shards]
-
-    def bundles(self, shards: Sequence[Shard]) -> list[list[Shard]]:
-        """Shards that are computed in one go. One bundle is one unit of work and of resuming."""
-        found: dict[tuple[str, Hashable], list[Shard]] = {}
-        for shard in dict.fromkeys(shards):
-            found.setdefault((shard.kind, self.kind(shard.kind).together(self, shard)), []).append(shard)
-        return list(found.values())
+    def describe(self, shard: Shard) -> str:
+        """A shard in words, 0-based as in mask.json."""
+        if not shard.cut:
+            return "dense model"
+        if len(shard.cut) == 1:
+            layer, head = divmod(shard.cut[0], self.lm.n_heads)
+            return f"layer {layer}, head {head} off"
+        return f"{len(shard.cut)} heads off"
 
     def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
         """What the judge reads, by scored span."""

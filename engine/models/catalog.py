@@ -35,6 +35,11 @@ def list_models() -> list[Entry]:
     return embedded + [entry for entry in _recent() if entry.name not in names]
 
 
+def list_classifiers() -> list[Entry]:
+    """Embedded image classifiers: folders in assets/ with a model.json."""
+    return [Entry(folder.name, "embedded", folder) for folder in _folders() if (folder / "model.json").is_file()]
+
+
 def list_judges() -> list[Entry]:
     """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows by name."""
     embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)]

@@ -1,4 +1,4 @@
-"""Load a language model by embedded name, folder or hub name. The only place that downloads models."""
+"""Load a language model by embedded name, folder or hub name. The only place that downloads language models."""
 
 from __future__ import annotations
 

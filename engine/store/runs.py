@@ -17,6 +17,7 @@ import pandas as pd
 
 from engine.errors import Fault, RequestError, StoreError
 from engine.files import explained, folder_whole, probe, safe_id, sha256_of, write_json
+from engine.store.partial import PartialFit
 from engine.store.shards import Shards
 
 SCHEMA = 1
@@ -105,6 +106,10 @@ class Store:
     @property
     def shards(self) -> Shards:
         return Shards(self.root / "shards")
+
+    def partial(self, key: str) -> PartialFit:
+        """Where the state of an unfinished fit is kept."""
+        return PartialFit(self.root / "partial", key)
 
     def ids(self) -> list[str]:
         if not self.runs_folder.is_dir():

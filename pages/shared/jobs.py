@@ -37,14 +37,14 @@ from dataclasses import asdict
 from engine.errors import PruneAuditError, RequestError
 try:
     from engine.audit import jobs
-    from engine.audit.request import AuditRequest
+    from engine.audit.tracks import request_from
     from engine.store.runs import Store
     asked = json.load(sys.stdin)
     store = Store(asked["store"])
     if "job_id" in asked:
         request = jobs.job_request(store, asked["job_id"])
     else:
-        request = AuditRequest.from_dict(asked["request"])
+        request = request_from(asked["request"])
     jobs.check(request, store)
     print(json.dumps({"job_id": jobs.submit(request, store) if asked.get("start", True) else ""}))
 except RequestError as error:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
 from engine.metrics.bench import Bench, Kind, Shard
+from engine.metrics.latency import latency_row, paired_latency
 from engine.models.load import LanguageModel
 from engine.surgery.agree import agree
 from engine.surgery.cut import cut
@@ -34,18 +33,14 @@ class Cost(Kind):
         small = cut(bench.lm, mask)
         agreement = agree(bench.lm, mask, bench.table["text"].head(PROBES).tolist())
         whole = bench.lm if bench.lm.means is None else cut(bench.lm, bench.mask(()))  # without the shift of its heads
-        own, dense = _paired_latency(small, whole, bench.hooks.check)
+        length = min(64, whole.n_positions)
+        own, dense = paired_latency(
+            _pass(small, length), _pass(whole, length), REPEATS, whole.device, bench.hooks.check
+        )
         row = {
             "parameters": sum(parameter.numel() for parameter in small.model.parameters()),
             "bytes": sum(parameter.numel() * parameter.element_size() for parameter in small.model.parameters()),
-            "latency_ms": float(np.median(own)),
-            "latency_low": float(np.quantile(own, 0.25)),
-            "latency_high": float(np.quantile(own, 0.75)),
-            "dense_latency_ms": float(np.median(dense)),
-            "speedup": float(np.median(dense / own)),
-            "speedup_low": float(np.quantile(dense / own, 0.25)),
-            "speedup_high": float(np.quantile(dense / own, 0.75)),
-            "n": REPEATS,
+            **latency_row(own, dense),
             "max_logit_difference": agreement.max_logit_difference,
             "greedy_equal": agreement.greedy_equal,
             "agrees": agreement.holds,
@@ -56,21 +51,7 @@ class Cost(Kind):
         return 20.0
 
 
-def _paired_latency(
-    small: LanguageModel, dense: LanguageModel, check: Callable[[], None]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of one forward pass, cut and dense in turn so that a busy machine disturbs both alike."""
-    length = min(64, dense.n_positions)
-    ids = torch.zeros((BATCH, length), dtype=torch.int64, device=dense.device)
-    times = np.zeros((2, REPEATS))
-    for repeat in range(-2, REPEATS):  # two rounds of warming up
-        check()
-        for row, lm in enumerate((small, dense)):
-            start = time.perf_counter()
-            with torch.no_grad():
-                lm.model(input_ids=ids, use_cache=False)
-            if str(lm.device).startswith("cuda"):
-                torch.cuda.synchronize()
-            if repeat >= 0:
-                times[row, repeat] = (time.perf_counter() - start) * 1e3
-    return times[0], times[1]
+def _pass(lm: LanguageModel, length: int) -> Callable[[], object]:
+    """One forward pass over BATCH texts of `length` tokens."""
+    ids = torch.zeros((BATCH, length), dtype=torch.int64, device=lm.device)
+    return lambda: lm.model(input_ids=ids, use_cache=False)

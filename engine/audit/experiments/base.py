@@ -1,0 +1,123 @@
+"""What an experiment is: a question of the paper, answered by one request or several, in full or quick size.
+
+On the paper's own data set where it is given, with the paper's model and hyper-parameters; else on embedded images and
+a small model, and the run says which. `quick` is a size for two CPU cores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.audit.image_presets import PAPER, Preset
+from engine.audit.image_request import ImageRequest
+from engine.data.images import look
+from engine.errors import Fault, RequestError
+
+QUICK = {
+    "method_settings": {
+        "autobot": {"iterations": 80, "batch": 64, "rate": 0.85, "beta": 2.7},
+        "taylor": {"rate": 0.01, "batch": 64, "every": 5, "count": 4},
+    },
+    "retrain": {"rate": 2e-3, "batch": 128, "epochs": 4},
+}
+"""Sizes for two CPU cores."""
+SMALL = "resnet10-w16"
+"""The model for embedded images that no trained model is for."""
+
+
+@dataclass(frozen=True)
+class ExperimentAsk:
+    """data: path of the paper's data set, None for embedded images. model: None for the paper's or the embedded one."""
+
+    data: str | None = None
+    model: str | None = None
+    weights: str | None = None
+    quick: bool = False
+    trials: int = 3
+    first_seed: int = 0
+    speedups: tuple[float, ...] = ()
+    max_images: int | None = None
+    device: str = "auto"
+
+
+class Experiment(ABC):
+    """One experiment. Final subclasses live one per file and are found."""
+
+    name: str
+    figure: str
+    question: str
+    dataset: str
+    """Whose presets it takes: a data set of image_presets.PAPER."""
+    stand_in: str
+    """Embedded images it runs on where the data set is not given."""
+    paper_model: str
+    methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
+    axes: tuple[str, ...] = ()
+    """Group columns; () for the data's usual ones."""
+    quick_speedups: tuple[float, ...] = (4.0, 16.0)
+    quick_images: int | None = 6000
+
+    @abstractmethod
+    def parts(self) -> list[dict[str, Any]]:
+        """What differs between its requests: fields of an ImageRequest, one dict per request."""
+
+    def requests(self, ask: ExperimentAsk) -> list[ImageRequest]:
+        """All requests, ready to be checked and run."""
+        base = self._base(ask)
+        return [replace(base, **{"title": self._title(base, part), **part}) for part in self.parts()]
+
+    def _base(self, ask: ExperimentAsk) -> ImageRequest:
+        data = ask.data or self.stand_in
+        model = ask.model or self._model(ask)
+        preset = self._preset(model)
+        fields: dict[str, Any] = dict(preset.request())
+        if ask.quick or ask.data is None:
+            fields |= {**QUICK, "speedups": self.quick_speedups}
+        if ask.quick and ask.data is None:
+            fields["max_images"] = self.quick_images
+        fields |= {"speedups": ask.speedups} if ask.speedups else {}
+        fields |= {"max_images": ask.max_images} if ask.max_images else {}
+        train = self._train(ask, model, preset)
+        return ImageRequest(
+            model=model, data=data, axes=self.axes or look(data).default_groups, weights=ask.weights,
+            methods=self.methods, trials=ask.trials, first_seed=ask.first_seed, device=ask.device, train=train,
+            experiment=self.name, **fields,
+        )  # fmt: skip
+
+    def _model(self, ask: ExperimentAsk) -> str:
+        if ask.data is not None:
+            return self.paper_model
+        return "demo-resnet" if self.stand_in == "avatars" and not self.retrains else SMALL
+
+    retrains: bool = False
+    """Whether its data are changed, so that the dense model must be trained on the changed data first."""
+
+    def _preset(self, model: str) -> Preset:
+        name = Path(model).name
+        return PAPER.get((self.dataset, name)) or PAPER[self.dataset, self.paper_model]
+
+    def _train(self, ask: ExperimentAsk, model: str, preset: Preset) -> dict[str, Any] | None:
+        """How the dense model is fitted first; None where it comes trained for these data."""
+        from engine.models.load_classifier import is_architecture
+
+        comes_trained = not is_architecture(model) or ask.weights not in (None, "imagenet")
+        if comes_trained and not self.retrains:
+            return None
+        if ask.data is None:
+            return {"rate": 3e-3, "batch": 128, "epochs": 12 if ask.quick else 30}
+        if not ask.quick:
+            return preset.train
+        return {"rate": 1e-3, "batch": 128, "epochs": 2} if comes_trained else {**preset.train, "epochs": 3}
+
+    def _title(self, base: ImageRequest, part: Mapping[str, Any]) -> str:
+        return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
+
+
+def must_exist(path: str | None, what: str) -> None:
+    """RequestError where a data set was named that is not there."""
+    if path is not None and not Path(path).expanduser().exists():
+        raise RequestError(Fault("data", f"{path} is not there.", f"Give the folder of {what}, or leave it out."))

@@ -1,0 +1,77 @@
+"""The paper's hyper-parameters (Meyer and Wong 2023, appendix A and Tables 1-4), and sizes for two CPU cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Preset:
+    """One model on one data set. autobot, taylor: settings (Tables 1, 2); pw: theta and gamma per method (Table 3);
+    retrain (Table 4) and train: recipes; speedups: the targets of its figure."""
+
+    autobot: dict[str, Any]
+    taylor: dict[str, Any]
+    pw: dict[str, dict[str, float]]
+    retrain: dict[str, Any]
+    train: dict[str, Any]
+    speedups: tuple[float, ...]
+
+    def request(self) -> dict[str, Any]:
+        """The fields of an ImageRequest that it sets."""
+        settings = {"autobot": self.autobot, "taylor": self.taylor}
+        return {"method_settings": settings, "pw": self.pw, "retrain": self.retrain, "speedups": self.speedups}
+
+
+def _autobot(rate: float, batch: int, iterations: int, beta: float) -> dict[str, Any]:
+    return {"rate": rate, "batch": batch, "iterations": iterations, "beta": beta}
+
+
+def _taylor(rate: float, batch: int, every: int, count: int) -> dict[str, Any]:
+    return {"rate": rate, "batch": batch, "every": every, "count": count}
+
+
+def _pw(autobot: tuple[float, float], taylor: tuple[float, float]) -> dict[str, dict[str, float]]:
+    named = {"autobot": autobot, "taylor": taylor, "random": autobot, "magnitude": autobot, "fpgm": autobot}
+    return {name: {"theta": theta, "gamma": gamma} for name, (theta, gamma) in named.items()}
+
+
+CELEBA = (16.0, 32.0, 64.0, 128.0, 256.0)
+FITZPATRICK = (2.0, 4.0, 8.0, 16.0, 32.0)
+CIFAR = (1.33, 2.0, 4.0, 8.0, 16.0)
+
+PAPER: dict[tuple[str, str], Preset] = {
+    ("celeba", "resnet18"): Preset(
+        _autobot(0.85, 64, 200, 2.7), _taylor(0.01, 64, 5, 1), _pw((0.3, 1.0), (0.8, 0.5)),
+        {"rate": 1e-4, "batch": 256, "epochs": 30},
+        {"rate": 1e-4, "batch": 256, "epochs": 20, "body_share": 0.01, "frozen_epochs": 5}, CELEBA,
+    ),
+    ("celeba", "vgg16"): Preset(
+        _autobot(1.81, 64, 250, 3.07), _taylor(0.01, 64, 5, 1), _pw((0.75, 3.0), (0.9, 5.0)),
+        {"rate": 5e-4, "batch": 64, "epochs": 10},
+        {"rate": 5e-4, "batch": 64, "epochs": 10, "body_share": 0.01}, CELEBA,
+    ),
+    ("fitzpatrick17k", "resnet34"): Preset(
+        _autobot(1.5, 32, 400, 0.5), _taylor(0.01, 32, 5, 1), _pw((0.8, 2.5), (0.95, 3.0)),
+        {"rate": 1e-4, "batch": 64, "epochs": 30},
+        {"rate": 1e-3, "batch": 64, "epochs": 30, "body_share": 0.001, "frozen_epochs": 5}, FITZPATRICK,
+    ),
+    ("fitzpatrick17k", "efficientnet_v2_m"): Preset(
+        _autobot(1.5, 16, 600, 6.76), _taylor(0.01, 16, 4, 8), _pw((0.8, 2.0), (0.95, 3.0)),
+        {"rate": 1e-5, "batch": 32, "epochs": 50},
+        {"rate": 1e-3, "batch": 32, "epochs": 30, "body_share": 0.01, "frozen_epochs": 5}, FITZPATRICK,
+    ),
+    ("cifar10", "resnet56"): Preset(
+        _autobot(0.7, 128, 200, 5.3), _taylor(0.01, 128, 5, 1), _pw((0.5, 1.0), (0.5, 1.0)),
+        {"rate": 1e-3, "batch": 256, "epochs": 200},
+        {"rate": 0.1, "batch": 256, "epochs": 200, "body_share": 0.1, "schedule": "steps", "steps": [100, 150, 175]},
+        CIFAR,
+    ),
+    ("cifar10", "efficientnet_v2_s"): Preset(
+        _autobot(1.88, 64, 200, 2.0), _taylor(0.01, 64, 5, 8), _pw((0.7, 0.5), (0.7, 0.5)),
+        {"rate": 1e-5, "batch": 128, "epochs": 10},
+        {"rate": 1e-3, "batch": 128, "epochs": 10, "body_share": 0.01, "frozen_epochs": 5}, CIFAR,
+    ),
+}  # fmt: skip
+"""By data set and model."""

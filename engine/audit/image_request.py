@@ -1,0 +1,319 @@
+"""What is asked of an audit of an image classifier, and whether it can be asked: every fault at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from engine.audit.setting_faults import setting_faults
+from engine.data.image_changes import changed, image_changes
+from engine.data.images import ImageAsk, ImageSet, load_images
+from engine.errors import Fault, RequestError, unknown
+from engine.metrics.image_bench import TEST, TRAIN, ImageSettings
+from engine.scores.filter_base import filter_methods
+from engine.training.loss_plan import known_losses
+from engine.training.recipe import Recipe
+from engine.types import digest_of
+
+CODE = 1
+"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+KEPT = ("first", "all", "none")
+CLASS_AXIS = "class"
+
+
+@dataclass(frozen=True)
+class ImageRequest:
+    """An audit of an image classifier as somebody asks for it. Paths stay as written.
+
+    model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
+    axes: group columns; "class" gives one-vs-rest numbers per class. methods: arms such as "autobot" or "taylor+pw".
+    speedups: target ratios of FLOPs, dense over cut. train: fit the dense model first, {} for the usual way.
+    pw: theta and gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.
+    """
+
+    model: str
+    data: str
+    axes: tuple[str, ...]
+    target: str | None = None
+    weights: str | None = None
+    size: int | None = None
+    max_images: int | None = None
+    changes: tuple[dict[str, Any], ...] = ()
+    methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
+    method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pw: dict[str, dict[str, float]] = field(default_factory=dict)
+    speedups: tuple[float, ...] = (2.0, 4.0)
+    trials: int = 3
+    first_seed: int = 0
+    retrain: dict[str, Any] = field(default_factory=dict)
+    train: dict[str, Any] | None = None
+    mirror: bool = True
+    keep_weights: str = "first"
+    loss_share: int = 0
+    device: str = "auto"
+    experiment: str = ""
+    title: str = ""
+
+    track = "filters"
+
+    def __post_init__(self) -> None:
+        if all(isinstance(value, int | float) for value in self.speedups):  # equal requests look equal
+            object.__setattr__(self, "speedups", tuple(sorted(set(map(float, self.speedups)))))
+
+    @property
+    def arms(self) -> list[tuple[str, str]]:
+        """(method, loss) of each arm: "autobot" is ("autobot", "plain"), "autobot+pw" ("autobot", "pw")."""
+        return [arm_of(name) for name in self.methods]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {**plain, "track": self.track}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> ImageRequest:
+        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
+        value = {name: item for name, item in value.items() if name != "track"}
+        known = {item.name for item in fields(cls)}
+        faults = [unknown("request", name, known) for name in value if name not in known]
+        absent = [name for name in ("model", "data", "axes") if name not in value]
+        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in absent]
+        if faults:
+            raise RequestError(faults)
+        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+
+    def settings(self) -> ImageSettings:
+        """What the bench needs to know of it."""
+        return ImageSettings(
+            speedups=self.speedups,
+            first_seed=self.first_seed,
+            methods=self.method_settings,
+            pw={name: (one.get("theta", 0.5), one.get("gamma", 1.0)) for name, one in self.pw.items()},
+            retrain=recipe_of(self.retrain),
+            train=None if self.train is None else recipe_of(self.train),
+        )
+
+
+@dataclass(frozen=True)
+class ImagePlan:
+    """A request that holds up: its images listed, its model inspected but not loaded."""
+
+    request: ImageRequest
+    images: ImageSet
+    model: Any  # engine.models.load_classifier.ClassifierInfo
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the model is new, and fitted before anything is cut."""
+        return is_fresh(self.request)
+
+    @property
+    def run_id(self) -> str:
+        """Digest of the request, the weights and the images: equal requests are one run."""
+        request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
+        model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
+        return digest_of([CODE, request, model, self.images.digest])[:16]
+
+
+_NOT_IN_KEY = ("model", "weights", "data", "title", "experiment")  # their contents are in the key instead
+
+
+def arm_of(name: str) -> tuple[str, str]:
+    """The method and the loss of an arm's name."""
+    method, plus, loss = name.partition("+")
+    return method, loss if plus else "plain"
+
+
+def recipe_of(given: Mapping[str, Any]) -> Recipe:
+    """A recipe from a request's values; steps as a tuple."""
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return Recipe(**values)
+
+
+def validate_images(request: ImageRequest) -> ImagePlan:
+    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    faults: list[Fault] = _arm_faults(request) + _number_faults(request) + _recipe_faults(request)
+
+    def attempt(load: Callable[[], Any]) -> Any:
+        try:
+            return load()
+        except RequestError as error:
+            faults.extend(error.faults)
+            return None
+
+    attempt(lambda: _device(request))
+    images = attempt(lambda: _images(request))
+    model = attempt(lambda: _model(request, images))
+    if model is not None and images is not None:
+        faults += _fit_faults(request, model, images)
+    if model is not None and not faults:
+        attempt(lambda: _reachable(request, model))
+    if faults:
+        raise RequestError(list(dict.fromkeys(faults)))
+    return ImagePlan(request, images, model)
+
+
+def is_fresh(request: ImageRequest) -> bool:
+    """Whether the model is an architecture without trained weights of the task."""
+    from engine.models.vision import architectures
+
+    return request.model in architectures() and request.weights in (None, "imagenet")
+
+
+def _device(request: ImageRequest) -> None:
+    from engine.models import runtime
+
+    runtime.pick_device(request.device)
+
+
+def _images(request: ImageRequest) -> ImageSet:
+    """The images with their changes. Size: as asked, else the model's own where it is known without the images."""
+    faults = _change_faults(request)
+    if faults:
+        raise RequestError(faults)
+    groups = tuple(axis for axis in request.axes if axis != CLASS_AXIS and not _made_by_change(request, axis))
+    ask = ImageAsk(request.target, groups, request.size or _model_size(request), request.max_images, seed=0)
+    images = load_images(request.data, ask)
+    for change in request.changes:
+        images = changed(images, seed=0, **change)
+    return images
+
+
+def _made_by_change(request: ImageRequest, axis: str) -> bool:
+    """Group columns that only a change brings, such as "artefact"."""
+    return any(axis in image_changes()[change["name"]].adds for change in request.changes)
+
+
+def _model_size(request: ImageRequest) -> int | None:
+    """The size the model asks for; None where the model is at fault, which is said elsewhere."""
+    try:
+        return _model(request, None).size
+    except RequestError:
+        return None
+
+
+def _model(request: ImageRequest, images: ImageSet | None) -> Any:
+    """What is known of the model without loading it; of a new one, what it will be."""
+    from engine.models.load_classifier import fresh_info, inspect_classifier
+
+    classes = None if images is None else images.classes
+    if is_fresh(request):
+        return fresh_info(request.model, classes or 2, request.size, request.first_seed)
+    return inspect_classifier(request.model, request.weights, classes=classes, size=request.size)
+
+
+def _fit_faults(request: ImageRequest, model: Any, images: ImageSet) -> list[Fault]:
+    """Model and images together: classes, groups, splits, and whether an untrained model is trained."""
+    faults = []
+    if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
+        what = f"{model.name} has its classes in another order than {images.name}."
+        faults.append(Fault("data", what, f"The model's order: {', '.join(model.classes)}."))
+    known = (*images.groups, CLASS_AXIS)
+    faults += [unknown("axis", axis, known) for axis in request.axes if axis not in known]
+    for split in (TRAIN, TEST):
+        labels = images.table.loc[images.table["split"] == split, "label"]
+        if labels.nunique() < 2:
+            what = f"the {split} split has {len(labels)} images of {labels.nunique()} classes."
+            faults.append(Fault("data", what, "Both splits need images of at least two classes."))
+    if is_fresh(request) and request.train is None:
+        what = f"{model.name} comes without trained weights, so there is nothing to prune."
+        faults.append(Fault("model", what, "Give weights, or fit the model first (train)."))
+    return faults
+
+
+def _reachable(request: ImageRequest, model: Any) -> None:
+    """RequestError for speedups that no cut can reach: one filter per layer stays."""
+    from engine.models.load_classifier import fresh_classifier
+    from engine.surgery.filter_graph import filter_graph
+
+    graph = filter_graph(fresh_classifier(model.arch, model.classes, model.size, seed=0, device="cpu"))
+    most = graph.flops() / graph.least_flops
+    faults = [
+        Fault("speedup", f"{speedup:g}× is out of reach: with one filter per layer {model.name} is {most:.4g}× faster.",
+              f"Ask for less than {most:.4g}.")
+        for speedup in request.speedups if speedup > most
+    ]  # fmt: skip
+    if faults:
+        raise RequestError(faults)
+
+
+def _arm_faults(request: ImageRequest) -> list[Fault]:
+    """Methods, losses, and the settings of methods."""
+    faults = []
+    for method, loss in request.arms:
+        if method not in filter_methods():
+            faults.append(unknown("method", method, filter_methods()))
+        if loss not in known_losses():
+            faults.append(unknown("loss", loss, known_losses()))
+    if not request.methods:
+        faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(filter_methods()))}."))
+    if len(set(request.methods)) < len(request.methods):
+        faults.append(Fault("method", "one is named twice.", "Name each once."))
+    for name, given in request.method_settings.items():
+        if name not in filter_methods():
+            faults.append(unknown("method settings", name, filter_methods()))
+        else:
+            faults += setting_faults(filter_methods()[name].settings, given)
+    return faults + _pw_faults(request.pw)
+
+
+def _pw_faults(pw: Mapping[str, Mapping[str, float]]) -> list[Fault]:
+    faults = []
+    for name, values in pw.items():
+        faults += [unknown(f"PW loss of {name}", key, ("theta", "gamma")) for key in values if key not in _PW]
+        for key, (least, most) in _PW.items():
+            value = values.get(key, least)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+                what = f"{value!r} is not allowed."
+                faults.append(Fault(f"{key} of the PW loss of {name}", what, f"Give {least:g} to {most:g}."))
+    return faults
+
+
+_PW = {"theta": (0.0, 1.0), "gamma": (0.0, 1000.0)}
+
+
+def _number_faults(request: ImageRequest) -> list[Fault]:
+    faults = []
+    for value in request.speedups:
+        if not isinstance(value, int | float) or not 1.0 < value < math.inf:
+            faults.append(Fault("speedup", f"{value!r} is not above 1.", "Give ratios of FLOPs such as 2,4,16."))
+    names = [f"{value:g}" for value in request.speedups]
+    if len(set(names)) < len(names):
+        faults.append(Fault("speedup", "two of them are one to six digits.", "Leave one out."))
+    if not request.speedups:
+        faults.append(Fault("speedup", "none is named.", "Give ratios of FLOPs such as 2,4,16."))
+    if not request.axes:
+        faults.append(Fault("axis", "none is named.", 'Name a group column, or "class".'))
+    for name, least in (("trials", 1), ("first_seed", 0), ("loss_share", 0)):
+        if getattr(request, name) < least:
+            faults.append(Fault(name, f"{getattr(request, name)} is too small.", f"Give at least {least}."))
+    for name, least in (("max_images", 20), ("size", 8)):
+        if getattr(request, name) is not None and getattr(request, name) < least:
+            faults.append(Fault(name, f"{getattr(request, name)} is too small.", f"Give at least {least}."))
+    if request.keep_weights not in KEPT:
+        faults.append(unknown("keep_weights", request.keep_weights, KEPT))
+    return faults
+
+
+def _recipe_faults(request: ImageRequest) -> list[Fault]:
+    faults = []
+    for where, given in (("retrain", request.retrain), ("train", request.train)):
+        wrong = [unknown(where, name, Recipe.known()) for name in given or {} if name not in Recipe.known()]
+        faults += wrong or recipe_of(given or {}).faults(where)
+    return faults
+
+
+def _change_faults(request: ImageRequest) -> list[Fault]:
+    faults: list[Fault] = []
+    for change in request.changes:
+        name = change.get("name")
+        if name not in image_changes():
+            faults.append(unknown("change of the images", name, image_changes()))
+    return faults
+
+
+def group_columns(request: ImageRequest) -> Sequence[str]:
+    """The axes that are columns of the images."""
+    return [axis for axis in request.axes if axis != CLASS_AXIS]

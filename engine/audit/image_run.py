@@ -1,0 +1,176 @@
+"""The whole audit of an image classifier on one page: validate, load, choose filters, cut, retrain, measure, write."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.executors import Executor, Local
+from engine.audit.image_arms import Arm, arms_of
+from engine.audit.image_request import ImagePlan, ImageRequest, validate_images
+from engine.audit.image_tables import image_tables
+from engine.audit.image_warnings import image_warnings
+from engine.audit.progress import Progress
+from engine.audit.provenance import versions
+from engine.files import json_able
+from engine.metrics.image_bench import ImageBench, ImageShard
+from engine.models.load_classifier import Classifier, fresh_classifier, load_classifier
+from engine.scores.image_kinds import image_kinds
+from engine.scores.image_kinds.trial import chosen_shard
+from engine.store.runs import Run, Store
+from engine.surgery.filter_gates import prove_filter_mask_works
+from engine.types import Hooks
+
+
+@dataclass
+class ImageAudit:
+    """One audit under way."""
+
+    plan: ImagePlan
+    bench: ImageBench
+    progress: Progress
+    executor: Executor
+
+    @property
+    def request(self) -> ImageRequest:
+        return self.plan.request
+
+    def finish(self, phase: str, shards: Sequence[ImageShard]) -> None:
+        """Compute what is not finished yet."""
+        self.executor.run(self.bench, phase, shards, self.progress)
+
+
+def run_image_audit(
+    request: ImageRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> Run:
+    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+
+    What was finished before an interruption is found in the store and not computed again; a training that was
+    interrupted goes on from its last kept epoch.
+    """
+    plan = validate_images(request)
+    if store.has(plan.run_id):
+        return store.open(plan.run_id)
+    store.prove_writable()
+    with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as executor:
+        if store.has(plan.run_id):  # another process, asked in other words, was faster
+            return store.open(plan.run_id)
+        audit = open_image_audit(plan, store, hooks, executor)
+        arms = arms_of(request)
+        compute(audit, arms)
+        audit.progress.say("measure", "groups and intervals")
+        start = time.monotonic()
+        tables, notes = image_tables(audit.bench, request, arms, hooks.check)
+        audit.progress.spent["measure"] = time.monotonic() - start
+        return store.write(plan.run_id, run_meta(audit, tables, notes), tables)
+
+
+def open_image_audit(plan: ImagePlan, store: Store, hooks: Hooks, executor: Executor) -> ImageAudit:
+    """Load the model, and prove on this very model that masking filters changes something."""
+    request, progress = plan.request, Progress(hooks.report)
+    start = time.monotonic()
+    progress.say("load", plan.model.name)
+    bench = ImageBench(
+        starting_model(plan), plan.images, request.settings(), image_kinds(), store.shards, hooks,
+        partial=store.partial, mirror=request.mirror, loss_share=request.loss_share,
+    )  # fmt: skip
+    prove_filter_mask_works(bench.start, bench.graph)
+    progress.spent["load"] = time.monotonic() - start
+    return ImageAudit(plan, bench, progress, executor)
+
+
+def starting_model(plan: ImagePlan) -> Classifier:
+    """The model as the request names it: with its weights, or new where it is to be fitted first."""
+    request, info = plan.request, plan.model
+    if plan.is_fresh:
+        return fresh_classifier(
+            request.model, info.classes, info.size, request.first_seed, request.weights, request.device
+        )
+    return load_classifier(request.model, request.weights, classes=info.classes, size=info.size, device=request.device)
+
+
+def compute(audit: ImageAudit, arms: Sequence[Arm]) -> None:
+    """Every measurement of the run, the long ones first in the order they need each other."""
+    trials = [shard for arm in arms for shard in arm.trials()]
+    if audit.request.train is not None:
+        audit.finish("train the dense model", [ImageShard("dense_weights")])
+    audit.finish("ask the dense model", [ImageShard("original"), ImageShard("dense_answers")])
+    audit.finish("choose filters", list(dict.fromkeys(chosen_shard(shard) for shard in trials)))
+    audit.finish("cut and retrain", trials)
+    audit.finish("measure cost", [ImageShard("cost"), *(arm.cost(speedup) for arm in arms for speedup in arm.speedups)])
+    if audit.request.loss_share:
+        audit.finish("share of the loss", [shard for arm in arms for shard in arm.loss_shares()])
+
+
+def run_meta(audit: ImageAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
+    """run.json: what was asked, of which model, on which images, with which code, and what must be known about it."""
+    plan, bench, request = audit.plan, audit.bench, audit.request
+    return {
+        "track": request.track,
+        "experiment": request.experiment,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "title": request.title or f"{plan.model.name} on {plan.images.name}",
+        "request": json_able(request.to_dict()),
+        "model": _model(plan, bench),
+        "data": _data(plan, tables),
+        "provenance": _provenance(bench),
+        "warnings": image_warnings(plan, bench, tables, notes),
+        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+    }
+
+
+def _model(plan: ImagePlan, bench: ImageBench) -> dict[str, Any]:
+    return {
+        "name": plan.model.name,
+        "architecture": bench.start.arch,
+        "revision": None,
+        "weight_hash": bench.dense.weight_hash,
+        "starting_weight_hash": bench.start.weight_hash,
+        "classes": list(bench.start.classes),
+        "n_groups": len(bench.graph.groups),
+        "n_filters": bench.graph.total,
+        "layers": [list(pair) for pair in bench.graph.widths],
+        "kept_whole": list(bench.graph.whole),
+        "parameters": bench.start.n_parameters,
+        "flops": bench.graph.flops(),
+        "size": bench.start.size,
+    }
+
+
+def _data(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    images = plan.images
+    groups = tables["groups"]
+    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    counts = {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()}
+    return {
+        "name": images.name,
+        "digest": images.digest,
+        "notes": list(images.notes),
+        "stand_in": images.stand_in,
+        "target": plan.request.target or "",
+        "classes": list(images.classes),
+        "groups": list(images.groups),
+        "counts": counts,
+        "images": {str(split): int(n) for split, n in images.table["split"].value_counts().items()},
+    }
+
+
+def _provenance(bench: ImageBench) -> dict[str, Any]:
+    from engine.audit.provenance import device_words
+
+    return {
+        "versions": versions(),
+        "device": str(bench.start.device),
+        "device_name": device_words(bench.start.device),
+        "dtype": "float32",
+        "code": {name: kind.version for name, kind in bench.kinds.items()},
+    }

@@ -1,0 +1,53 @@
+"""Do the numbers of an image run follow from its stored answers? Every AUC and accuracy is computed again, plainly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from engine.store.runs import Run
+
+TOLERANCE = 1e-6
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """One check per metric: the largest difference between what is stored and what scikit-learn finds."""
+    images = run.table("images").set_index("image_id")
+    answers = run.table("predictions")
+    columns = [name for name in answers if name.startswith("p_")]
+    results = run.table("results")
+    checks = []
+    for metric in ("auc", "accuracy"):
+        stored = results[(results["metric"] == metric) & (results["axis"] == "")].set_index("variant")["value"]
+        again = {
+            str(name): _again(metric, part, columns, images) for name, part in answers.groupby("variant", sort=False)
+        }
+        worst = max(abs(stored[name] - value) for name, value in again.items())
+        what = f"{len(again)} values of {metric} follow from the stored answers (largest difference {worst:.1e})"
+        checks.append({"what": what, "ok": bool(worst <= TOLERANCE)})
+    return [*checks, _means(run, results)]
+
+
+def _again(metric: str, part: pd.DataFrame, columns: list[str], images: pd.DataFrame) -> float:
+    truth = images.loc[part["image_id"], "label"].to_numpy()
+    answers = part[columns].to_numpy(dtype=float)
+    answers = answers / answers.sum(axis=1, keepdims=True)
+    if metric == "accuracy":
+        return float((answers.argmax(axis=1) == truth).mean())
+    if len(columns) == 2:
+        return float(roc_auc_score(truth, part[columns[1]].to_numpy(dtype=float)))
+    return float(roc_auc_score(truth, answers, multi_class="ovo", average="macro"))
+
+
+def _means(run: Run, results: pd.DataFrame) -> dict[str, Any]:
+    """Pooled variants are the means of their trials."""
+    variants = run.table("variants")
+    trials = variants[variants["pooled"] != ""].set_index("variant")["pooled"]
+    auc = results[(results["metric"] == "auc") & (results["axis"] == "")].set_index("variant")["value"]
+    means = auc[trials.index].groupby(trials).mean()
+    worst = float(np.abs(means - auc[means.index]).max()) if len(means) else 0.0
+    what = f"{len(means)} pooled values of auc are the means of their trials (largest difference {worst:.1e})"
+    return {"what": what, "ok": worst <= TOLERANCE}

@@ -1,0 +1,44 @@
+"""What a reader must know before reading any chart of an image run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from engine.audit.image_request import ImagePlan
+from engine.metrics.image_bench import ImageBench
+
+
+def image_warnings(
+    plan: ImagePlan, bench: ImageBench, tables: dict[str, pd.DataFrame], notes: Sequence[str]
+) -> list[str]:
+    """Sentences, most general first."""
+    images = plan.images
+    found = [images.stand_in] if images.stand_in else []
+    found += [*images.notes, *plan.model.notes, *notes, *_groups(tables["groups"]), *_trials(tables["variants"])]
+    if plan.request.trials < 3:
+        found.append(f"Only {plan.request.trials} trial(s): intervals say little about the luck of a training.")
+    if bench.graph.whole:
+        found.append(f"{len(bench.graph.whole)} convolutions cannot be cut and stay whole.")
+    return list(dict.fromkeys(found))
+
+
+def _groups(groups: pd.DataFrame) -> list[str]:
+    """Groups that get no verdict, by axis."""
+    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
+    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
+    return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]
+
+
+def _trials(variants: pd.DataFrame) -> list[str]:
+    """Degenerate trials and missed targets."""
+    trials = variants[variants["seed"] >= 0]
+    found = []
+    if n := int(trials["degenerate"].sum()):
+        found.append(f"{n} of {len(trials)} trials ended with a model that predicts one class only; they are marked.")
+    if n := int((~trials["met"].astype(bool)).sum()):
+        found.append(
+            f"{n} of {len(trials)} trials miss their target speedup by more than 0.1 %: filters are too coarse."
+        )
+    return found

@@ -1,0 +1,155 @@
+"""Options of audits of image classifiers, and how they become a request."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.audit.image_request import KEPT, ImageRequest
+from engine.errors import Fault, RequestError
+
+HEADS_ONLY = (
+    "prompts", "corpus", "estimator", "perplexity_estimator", "gamma", "sparsity", "seeds", "max_prompts",
+    "max_corpus_tokens", "judge", "judge_sha256", "revision", "dtype", "span", "plain_case", "ablation", "reading",
+    "published_perplexity", "new_tokens", "prompt_tokens", "temperature", "top_k", "top_p",
+)  # fmt: skip
+"""Options that mean nothing for an image classifier."""
+FILTERS_ONLY = (
+    "data", "target", "weights", "size", "max_images", "change", "speedup", "trials", "pw", "retrain", "train",
+    "no_mirror", "keep_weights", "loss_share",
+)  # fmt: skip
+
+
+def image_options(parser: argparse.ArgumentParser) -> None:
+    """What an audit of an image classifier asks for besides --model, --axis, --method, --set, --seed and --device."""
+    usual = ImageRequest("", "", ())
+    add = parser.add_argument_group("image classifiers").add_argument
+    add("--data", metavar="NAME_OR_PATH", help="avatars, digits, or a folder or CSV of images")
+    add("--target", metavar="COLUMN", help="what is predicted (default: the data's usual one)")
+    add("--weights", metavar="FILE", help="state dict for an architecture, or imagenet")
+    add("--size", type=int, metavar="PIXELS", help="side of the images (default: the model's)")
+    add("--max-images", type=int, metavar="N", help="at most so many images per split")
+    add("--change", action="append", metavar="NAME[:KEY=VALUE,…]",
+        help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8")  # fmt: skip
+    add("--speedup", default=None, metavar="LIST", help="target speedups (FLOPs dense over cut), default 2,4")
+    add("--trials", type=int, default=usual.trials, help="prunings and retrainings of each variant")
+    add("--pw", action="append", metavar="METHOD:theta=T,gamma=G", help="the PW loss of one method")
+    add("--retrain", action="append", metavar="NAME=VALUE", help="epochs, rate, batch, … of retraining")
+    add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
+    add("--no-mirror", action="store_true", help="never mirror training images")
+    add("--keep-weights", default=usual.keep_weights, help=f"of which trials cut models are kept: {', '.join(KEPT)}")
+    add("--loss-share", type=int, default=0, metavar="BATCHES", help="record shares of the pruning loss")
+
+
+def is_image_request(args: argparse.Namespace) -> bool:
+    """Whether the words ask for an audit of an image classifier: they name images, or an image model."""
+    if any(_given(args, name) for name in ("data", "speedup", "weights")):
+        return True
+    from engine.models.load_classifier import is_classifier_name
+
+    return is_classifier_name(args.model)
+
+
+def foreign_options(args: argparse.Namespace, names: Sequence[str], track: str) -> list[Fault]:
+    """Options given that belong to the other track."""
+    return [
+        Fault(f"--{name.replace('_', '-')}", f"is not for {track}.", "Leave it out.")
+        for name in names if _given(args, name)
+    ]  # fmt: skip
+
+
+def _given(args: argparse.Namespace, name: str) -> bool:
+    return getattr(args, name) != args.parser.get_default(name)
+
+
+def image_request_of(args: argparse.Namespace) -> ImageRequest:
+    """The request the words ask for. Everything that cannot be read raises RequestError together."""
+    from engine.data.images import look
+
+    faults = foreign_options(args, HEADS_ONLY, "image classifiers")
+    data = args.data or "avatars"
+    axes = tuple(dict.fromkeys(args.axis or ()))
+    if not axes:
+        try:
+            axes = look(_absolute(data)).default_groups
+        except RequestError as error:
+            faults += error.faults
+    values = {
+        "changes": tuple(_change(text, faults) for text in args.change or ()),
+        "method_settings": _method_settings(args.set or (), faults),
+        "pw": dict(_pw(text, faults) for text in args.pw or ()),
+        "speedups": numbers_of("--speedup", args.speedup or "2,4", faults),
+        "retrain": _pairs("--retrain", args.retrain or (), faults),
+        "train": None if args.train is None else _pairs("--train", args.train, faults),
+    }
+    if faults:
+        raise RequestError(faults)
+    if args.method:
+        values["methods"] = tuple(dict.fromkeys(args.method))
+    return ImageRequest(
+        model=_absolute(args.model), data=_absolute(data), axes=axes, target=args.target,
+        weights=None if args.weights is None else _absolute(args.weights), size=args.size, max_images=args.max_images,
+        trials=args.trials, first_seed=args.seed, mirror=not args.no_mirror, keep_weights=args.keep_weights,
+        loss_share=args.loss_share, device=args.device, title=args.title, **values,
+    )  # fmt: skip
+
+
+def _absolute(text: str) -> str:
+    """A path in full where something is there: a job's process may start in another folder. Names stay."""
+    path = Path(text).expanduser()
+    return str(path.absolute()) if path.exists() and ("/" in text or path.is_file()) else text
+
+
+def numbers_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
+    try:
+        return tuple(float(part.strip().rstrip("x×")) for part in text.split(",") if part.strip())
+    except ValueError:
+        faults.append(Fault(where, f"{text!r} is not a list of numbers.", "Write for example 2,4,16."))
+        return ()
+
+
+def _change(text: str, faults: list[Fault]) -> dict[str, Any]:
+    """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"], "removed": 0.8}."""
+    name, _, rest = text.partition(":")
+    values = _pairs("--change", [part for part in rest.split(",") if part], faults)
+    return {"name": name, **{key: value.split("/") if _is_list(key, value) else value for key, value in values.items()}}
+
+
+def _is_list(key: str, value: Any) -> bool:
+    return isinstance(value, str) and key == "classes"
+
+
+def _pw(text: str, faults: list[Fault]) -> tuple[str, dict[str, Any]]:
+    method, _, rest = text.partition(":")
+    return method, _pairs("--pw", rest.split(","), faults)
+
+
+def _method_settings(given: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
+    """["autobot.iterations=100"] -> {"autobot": {"iterations": 100}}."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, value in _pairs("--set", given, faults).items():
+        method, dot, setting = name.partition(".")
+        if not dot:
+            faults.append(Fault("--set", f"{name!r} names no method.", "Write for example autobot.iterations=100."))
+        found.setdefault(method, {})[setting] = value
+    return found
+
+
+def _pairs(where: str, given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+    """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default" says nothing."""
+    found: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if item == "default":
+            continue
+        if not (name and equals):
+            faults.append(Fault(where, f"{item!r} is no NAME=VALUE.", "Write for example epochs=5."))
+            continue
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found

@@ -1,0 +1,93 @@
+"""Training, validation and test where a source names none of them, and samples that keep the shares of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from engine.errors import Fault, RequestError
+from engine.seeds import key_of
+
+ALL_THREE = {"test": 0.2, "validation": 0.1}
+"""Shares where nothing is split yet; the rest trains."""
+HELD_OUT = {"validation": 0.1}
+"""Share of the training images where only validation is absent."""
+WORDS = {"train": "train", "training": "train", "test": "test", "testing": "test"}
+WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
+"""How files name the splits."""
+
+
+def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int) -> np.ndarray:
+    """A split name per row: the named shares, everything else `rest`. Seeded, and no matter in which order rows come.
+
+    Every class is dealt out alone and gets at least one image in each split while there are enough. Where the column
+    `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
+    """
+    units = table["unit"] if "unit" in table else table["image_id"]
+    keys = np.array([key_of("image-split", seed, unit) for unit in units], dtype=np.int64)
+    strata = table["target"].to_numpy() if units.is_unique else np.full(len(table), "")
+    out = np.full(len(table), rest, dtype=object)
+    for stratum in sorted(set(strata)):
+        rows = np.flatnonzero(strata == stratum)
+        rows = rows[np.argsort(keys[rows], kind="stable")]
+        _, first, unit = np.unique(keys[rows], return_index=True, return_inverse=True)
+        start, edge = first[unit], 0
+        for name, share in shares.items():
+            least = int(len(rows) - edge > 1)
+            after = edge + max(least, round(share * len(rows)))
+            out[rows[(start >= edge) & (start < after)]] = name
+            edge = after
+    return out
+
+
+def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
+    """(split of every row, notes): as the source has it, and dealt out where it has none or no validation."""
+    split = table["split"].to_numpy(dtype=object)
+    if (split == "").all():
+        note = "No split is given: 70 % train, 10 % validation, 20 % test, drawn with the seed."
+        return deal(table, ALL_THREE, "train", seed), (note,)
+    if "validation" not in split:
+        split = split.copy()
+        train = np.flatnonzero(split == "train")
+        split[train] = deal(table.iloc[train].reset_index(drop=True), HELD_OUT, "train", seed)
+        return split, ("No validation split is given: 10 % of the training images, drawn with the seed, stand in.",)
+    return split, ()
+
+
+def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int) -> np.ndarray:
+    """Positions of at most `most` rows per split, ascending. `cells`: label x groups of every row, as one text.
+
+    Cells keep their shares, and at least one image each where `most` allows it; otherwise labels keep theirs.
+    Raises RequestError where `most` is below the number of classes of a split.
+    """
+    if most is None:
+        return np.arange(len(table))
+    keys = np.array([key_of("image-sample", seed, name) for name in table["image_id"]], dtype=np.int64)
+    keep = []
+    for split, rows in table.groupby("split", sort=True).indices.items():
+        labels = table["label"].iloc[rows].astype(str)
+        if most < labels.nunique():
+            what = f"{most} images cannot show {labels.nunique()} classes ({split} images)."
+            raise RequestError(Fault("max_images", what, f"Give at least {labels.nunique()}."))
+        own = cells.iloc[rows] if cells.iloc[rows].nunique() <= most else labels
+        names, cell = np.unique(own.to_numpy(dtype=str), return_inverse=True)
+        take = allotted(np.bincount(cell, minlength=len(names)), most)
+        for number, wanted in enumerate(take):
+            inside = rows[cell == number]
+            keep.append(inside[np.argsort(keys[inside], kind="stable")[:wanted]])
+    return np.sort(np.concatenate(keep))
+
+
+def allotted(counts: np.ndarray, total: int) -> np.ndarray:
+    """How many to take of each cell: in proportion, at least one, `total` in all (needs total >= cells)."""
+    if total >= counts.sum():
+        return counts.copy()
+    exact = counts * (total / counts.sum())
+    take = np.maximum(1, np.floor(exact)).astype(np.int64)
+    while take.sum() > total:
+        take[np.argmax(np.where(take > 1, take - exact, -np.inf))] -= 1
+    while take.sum() < total:
+        take[np.argmax(np.where(take < counts, exact - take, -np.inf))] += 1
+    return take

@@ -1,0 +1,43 @@
+"""Arrays and a few plain values as one table, so that weights and masks can be kept like any other measurement."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+COLUMNS = ("name", "dtype", "shape", "data")
+PLAIN = "__plain__"
+
+
+def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = None) -> pd.DataFrame:
+    """One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row of its own."""
+    rows = [_row(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
+    if plain is not None:
+        text = json.dumps(plain, sort_keys=True, allow_nan=False).encode()
+        rows.append((PLAIN, "json", json.dumps([len(text)]), text))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(name: str, array: np.ndarray) -> tuple[str, str, str, bytes]:
+    return name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()
+
+
+def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The inverse of `pack`; arrays are copies of their own."""
+    arrays, plain = {}, {}
+    for row in table.itertuples(index=False):
+        if row.name == PLAIN:
+            plain = json.loads(bytes(row.data))
+        else:
+            flat = np.frombuffer(bytes(row.data), dtype=np.dtype(row.dtype))
+            arrays[row.name] = flat.reshape(json.loads(row.shape)).copy()
+    return arrays, plain
+
+
+def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """Arrays whose name starts with `prefix`, without it."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}

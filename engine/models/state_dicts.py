@@ -1,0 +1,212 @@
+"""Weights of image classifiers as named tensors: read without running code, compared with an architecture, hashed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from engine.errors import Fault
+from engine.models import runtime
+from engine.models.vision import architecture_for, architectures
+
+State = dict[str, Tensor]
+
+COUNTER = "num_batches_tracked"
+"""Ends the name of batch norm's step counters. They change no number and old files lack them: not read, not hashed."""
+WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
+"""Keys under which training scripts put the tensors."""
+PREFIXES = ("module.", "_orig_mod.", "model.")
+"""What wrappers (data parallel, torch.compile, Lightning) put before every tensor's name."""
+_SHOWN = 3
+_PLAIN = "Save plain tensors: torch.save(model.state_dict(), FILE), or safetensors."
+_AGAIN = "Download or copy it again."
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """What an architecture asks for: tensor name -> shape (counters left out), the head's name, its parameters."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    head: str
+    n_parameters: int
+
+
+@lru_cache(maxsize=64)
+def skeleton(arch: str, n_classes: int) -> Skeleton:
+    """Built without memory for weights. RequestError for an unknown architecture."""
+    architecture = architecture_for(arch)
+    with torch.device("meta"):
+        model = architecture.build(arch, n_classes)
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items() if not name.endswith(COUNTER)}
+    return Skeleton(shapes, architecture.classifier(model), sum(one.numel() for one in model.parameters()))
+
+
+def state_hash(state: Mapping[str, Tensor]) -> str:
+    """SHA-256 (hex) over (name, dtype, shape, bytes) of every tensor in name order, step counters left out.
+
+    The same for a model's state dict and for a safetensors file of it: state_hash(safetensors.torch.load_file(path)).
+    """
+    digest = hashlib.sha256()
+    for name in sorted(state):
+        if name.endswith(COUNTER):
+            continue
+        tensor = state[name].detach().to("cpu").contiguous()
+        digest.update(json.dumps([name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]).encode())
+        if tensor.numel():
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+    return digest.hexdigest()
+
+
+def read_state(path: Path) -> tuple[State, list[Fault]]:
+    """The tensors of a .safetensors file, or of a torch file read without running code; and what is wrong with it.
+
+    Wrappers and prefixes are taken off, floating-point numbers become float32, counters are left out.
+    """
+    try:
+        if path.is_dir():
+            return {}, [Fault(str(path), "is a folder.", "Give a weight file; a model folder is given as the model.")]
+        if not path.is_file():
+            return {}, [Fault(str(path), "is not there.", "Check the path of the weight file.")]
+        found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+    except (OSError, ValueError) as error:  # may not be read, a name too long, a zero byte in it
+        return {}, [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")]
+    if isinstance(found, Fault):
+        return {}, [found]
+    tensors = _tensors(found)
+    if not tensors:
+        return {}, [Fault(path.name, "holds no tensors by name, so it is no state dict.", _PLAIN)]
+    return plain_state(path.name, tensors)
+
+
+def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
+    """Everything in which a state dict differs from what an architecture asks for, and which one it would fit."""
+    asked = skeleton(arch, n_outputs(state, arch) or 2).shapes
+    missing = [f"{name} ({_by(asked[name])})" for name in asked if name not in state]
+    unexpected = [f"{name} ({_by(state[name].shape)})" for name in state if name not in asked]
+    differing = [
+        f"{name} ({_by(state[name].shape)}, {arch} has {_by(asked[name])})"
+        for name in asked
+        if name in state and tuple(state[name].shape) != asked[name]
+    ]
+    if not missing + unexpected + differing:
+        return []
+    fitting = fitting_architectures(state)
+    fix = f"The file fits {' and '.join(fitting)}: give that architecture." if fitting else "Give this model's weights."
+    kinds = (("lacks", missing, "that {} asks for"), ("has", unexpected, "that {} does not know"),
+             ("has", differing, "of other shapes than {}"))  # fmt: skip
+    return [
+        Fault(where, f"{verb} {_count(names)} {why.format(arch)}: {_first(names)}.", fix)
+        for verb, names, why in kinds
+        if names
+    ]
+
+
+def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
+    """Names of the known architectures that take exactly these tensors, whatever the number of classes."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
+    return [name for name in architectures() if skeleton(name, n_outputs(state, name) or 2).shapes == shapes]
+
+
+def n_outputs(state: Mapping[str, Tensor], arch: str) -> int | None:
+    """Classes that the head in these tensors tells apart; None where they hold no head of this architecture."""
+    weight = state.get(f"{skeleton(arch, 2).head}.weight")
+    return int(weight.shape[0]) if weight is not None and weight.ndim == 2 and weight.shape[0] else None
+
+
+def _read_safetensors(path: Path) -> Any:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        return Fault(path.name, f"is truncated or no safetensors file ({error}).", _AGAIN)
+
+
+def _read_torch(path: Path) -> Any:
+    with path.open("rb") as stream:
+        start = stream.read(1)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it asks users to file issues against torch
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
+        if runtime.is_out_of_memory(error):
+            raise
+        return _refusal(path.name, str(error), is_pickle=start == b"\x80")
+
+
+def _refusal(where: str, message: str, is_pickle: bool) -> Fault:
+    named = re.search(r"GLOBAL ([\w.]+)", message)
+    if named:
+        what = f"is a pickle that asks for code ({named[1]}) to be run when it is opened. It was not opened."
+        return Fault(where, what, _PLAIN)
+    if "TorchScript" in message:
+        return Fault(where, "is a TorchScript program, not a state dict. It was not opened.", _PLAIN)
+    if is_pickle:
+        what = "is a damaged pickle or one that holds more than tensors, which can run code. It was not opened."
+        return Fault(where, what, _PLAIN)
+    return Fault(where, "is damaged or no weight file.", _AGAIN)
+
+
+def _tensors(found: Any) -> State:
+    """Named tensors, wherever a training script put them."""
+    for _ in range(len(WRAPPERS)):
+        if not isinstance(found, Mapping) or any(isinstance(value, Tensor) for value in found.values()):
+            break
+        found = next((found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)), None)
+    if not isinstance(found, Mapping):
+        return {}
+    named = {key: value for key, value in found.items() if isinstance(key, str) and isinstance(value, Tensor)}
+    return _without_prefixes(named)
+
+
+def _without_prefixes(named: State) -> State:
+    for prefix in PREFIXES * 2:
+        if named and all(name.startswith(prefix) for name in named):
+            named = {name.removeprefix(prefix): tensor for name, tensor in named.items()}
+    return named
+
+
+def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[Fault]]:
+    """Float32 copies of their own, counters left out; faults for tensors that are no ordinary finite numbers."""
+    state, faults = {}, []
+    tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(COUNTER)}
+    odd = [name for name, tensor in tensors.items() if not _is_ordinary(tensor)]
+    if odd:
+        what = f"has {_count(odd)} that are sparse, quantised, complex, whole numbers or without values: {_first(odd)}."
+        faults.append(Fault(where, what, "Give weights as ordinary floating-point tensors."))
+    for name, tensor in tensors.items():
+        if name not in odd:
+            state[name] = tensor.detach().to(torch.float32, copy=True).contiguous()
+    broken = [name for name, tensor in state.items() if not bool(torch.isfinite(tensor).all())]
+    if broken:
+        what = f"has {_count(broken)} with NaN or infinite weights: {_first(broken)}."
+        faults.append(Fault(where, what, "Use a checkpoint from before training broke down."))
+    return state, faults
+
+
+def _is_ordinary(tensor: Tensor) -> bool:
+    return tensor.layout == torch.strided and not tensor.is_meta and torch.is_floating_point(tensor)
+
+
+def _by(shape: Any) -> str:
+    return "x".join(str(side) for side in shape) or "one number"
+
+
+def _count(names: list[str]) -> str:
+    return f"{len(names)} tensor{'s' if len(names) > 1 else ''}"
+
+
+def _first(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")

@@ -1,0 +1,28 @@
+"""One file per family of image classifiers. An architecture is found by being here; nobody registers it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+
+from engine.discover import concrete_classes
+from engine.errors import RequestError, unknown
+from engine.models.vision.base import Architecture
+
+__all__ = ["Architecture", "architectures", "architecture_for"]
+
+
+@cache
+def architectures() -> Mapping[str, Architecture]:
+    """Every architecture by the name of its models, in the order of the names."""
+    found = [kind() for kind in concrete_classes(sys.modules[__name__], Architecture)]
+    return MappingProxyType(dict(sorted((name, one) for one in found for name in one.names)))
+
+
+def architecture_for(name: str) -> Architecture:
+    """The architecture that builds `name`. RequestError names the known ones."""
+    if name not in architectures():
+        raise RequestError(unknown("architecture", name, architectures()))
+    return architectures()[name]

@@ -1,0 +1,69 @@
+"""What PruneAudit must know about an image classifier: how to build it, where its head is, what must not be gated.
+
+A model takes float images [batch, 3, height, width], normalised with the architecture's mean and standard deviation,
+and returns logits [batch, classes]. Height and width are free from `min_size` on.
+
+A *gate* multiplies a channel after its batch norm (after the convolution where none follows), and after the modules of
+`customized_pruners`, which hand channels on by themselves. Gates of 0 then equal cutting the channels, because every
+activation here keeps zero at zero.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, final
+
+from torch import Tensor, nn
+
+from engine.models import runtime  # noqa: F401  (before torchvision)
+
+if TYPE_CHECKING:
+    from torchvision.models import WeightsEnum
+
+Colour = tuple[float, float, float]
+"""One number each for red, green and blue."""
+
+
+class Architecture(ABC):
+    """One family. Subclasses are final; everything that does not differ is here."""
+
+    names: ClassVar[tuple[str, ...]]
+    """Its models, e.g. resnet18 and resnet34."""
+    default_size: ClassVar[int] = 224
+    """Side of the images it was made for, in pixels."""
+    min_size: ClassVar[int] = 32
+    mean: ClassVar[Colour] = (0.485, 0.456, 0.406)
+    """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it too."""
+    std: ClassVar[Colour] = (0.229, 0.224, 0.225)
+
+    @abstractmethod
+    def build(self, name: str, n_classes: int) -> nn.Module:
+        """A new model with random weights from torch's global generator, which the caller seeds."""
+
+    def published(self, name: str) -> WeightsEnum | None:
+        """torchvision's ImageNet weights of this model, or None where there are none."""
+        return None
+
+    @final
+    def imagenet(self, name: str) -> dict[str, Tensor] | None:
+        """Those weights, through torchvision's own download into its hub folder; None where there are none.
+
+        Only classifier_sources.py calls this. Raises what urllib raises without a network. Never runs code of the file.
+        """
+        weights = self.published(name)
+        if weights is None:
+            return None
+        return weights.get_state_dict(progress=False, check_hash=True, weights_only=True, map_location="cpu")
+
+    @final
+    def classifier(self, model: nn.Module) -> str:
+        """Name of the last linear layer: its outputs are the classes."""
+        return [name for name, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
+
+    def ungated(self, model: nn.Module) -> frozenset[str]:
+        """Modules whose output no gate may multiply: they feed a sigmoid, which turns zero into one half."""
+        return frozenset()
+
+    def customized_pruners(self) -> dict[type, Any]:
+        """Torch-Pruning's pruners for modules it does not know, by module type."""
+        return {}

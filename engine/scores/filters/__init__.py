@@ -1,0 +1,1 @@
+"""Ways to choose the filters of a CNN that are cut: one way, one file."""

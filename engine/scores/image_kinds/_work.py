@@ -1,0 +1,57 @@
+"""What the kinds share: batches of training images in a trial's order, targets of a place, curves as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.metrics.image_bench import TRAIN, ImageBench
+from engine.models.load_classifier import Classifier
+from engine.training.batches import Batches
+from engine.training.fit import probabilities
+from engine.training.losses import LossPlan, Targets, targets
+
+
+def batches_of(bench: ImageBench, classifier: Classifier, size: int, seed: int, mirror: bool = False) -> Batches:
+    """The training images in the order of this seed."""
+    return Batches(bench.rows(TRAIN), bench.images.read, classifier.prepared, size, seed, mirror and bench.mirror)
+
+
+def targets_of(bench: ImageBench, plan: LossPlan, place: str, plain: str = "truth") -> Targets:
+    """What every training image is held to, on the model's device."""
+    original = torch.as_tensor(bench.original())
+    truth = torch.as_tensor(bench.labels(TRAIN))
+    found = targets(plan, original, truth, place, plain)
+    return Targets(found.labels.to(bench.start.device), found.weights.to(bench.start.device))
+
+
+def answers_of(bench: ImageBench, classifier: Classifier, split: str) -> np.ndarray:
+    """Probabilities of a split's images, [n, classes] float32; batches shrink when memory is short."""
+    from engine.models.runtime import with_backoff
+
+    def run(batch: int) -> np.ndarray:
+        return probabilities(
+            classifier.model, bench.rows(split), bench.images.read, classifier.prepared, batch, bench.hooks.check
+        ).numpy()
+
+    return with_backoff(run, bench.settings.batch)
+
+
+def curve_arrays(curve: Sequence[dict[str, float]]) -> dict[str, np.ndarray]:
+    """Rows of numbers as one array per column, named curve/<column>."""
+    columns = list(curve[0]) if curve else []
+    return {f"curve/{name}": np.array([row[name] for row in curve], dtype=np.float64) for name in columns}
+
+
+def stepper(bench: ImageBench) -> Callable[[int, int], None]:
+    """Reports steps within one long measurement."""
+    return lambda done, total: bench.inside(done / max(total, 1))
+
+
+def settings_of(bench: ImageBench, method: Any) -> dict[str, Any]:
+    """All settings of a method, declared defaults included."""
+    given = bench.settings.methods.get(method.name, {})
+    return {item.name: given.get(item.name, item.default) for item in method.settings}

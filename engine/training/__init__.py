@@ -1,0 +1,1 @@
+"""Changing weights: losses, batches, and the loop that fits a model."""

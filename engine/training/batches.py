@@ -1,0 +1,84 @@
+"""Batches of training images in a seeded order: from memory where they fit, else decoded ahead by threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.seeds import rng
+
+AHEAD = 3
+"""Batches that are decoded before they are needed."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`rows` [batch]: places among the training images; `images` [batch, 3, H, W] as the model takes them."""
+
+    rows: Tensor
+    images: Tensor
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Training images of one set. `read` turns row positions of the set's table into pixels, `prepare` into tensors.
+
+    The order of an epoch depends on (seed, epoch) only, so a resumed run meets the same batches. Mirroring flips every
+    image left to right with probability one half, drawn from the same stream.
+    """
+
+    positions: np.ndarray
+    read: Callable[[np.ndarray], np.ndarray]
+    prepare: Callable[[np.ndarray], Tensor]
+    size: int
+    seed: int
+    mirror: bool = False
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches of one epoch; a last one of a single image is left out, for batch norm cannot train on it."""
+        whole, rest = divmod(len(self.positions), self.size)
+        return max(1, whole + (rest > 1))
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """All training images once, in the order of this epoch."""
+        draw = rng("batches", self.seed, number)
+        order = draw.permutation(len(self.positions))
+        flips = draw.random(len(order)) < 0.5 if self.mirror else np.zeros(len(order), dtype=bool)
+        parts = [order[start : start + self.size] for start in range(0, len(order), self.size)][: self.per_epoch]
+        yield from ahead(lambda rows: self._batch(rows, flips[rows]), parts)
+
+    def forever(self) -> Iterator[Batch]:
+        """Epoch after epoch."""
+        number = 0
+        while True:
+            yield from self.epoch(number)
+            number += 1
+
+    def _batch(self, rows: np.ndarray, flip: np.ndarray) -> Batch:
+        pixels = self.read(self.positions[rows])
+        if flip.any():
+            pixels = np.where(flip[:, None, None, None], pixels[:, :, ::-1], pixels)
+        images = self.prepare(np.ascontiguousarray(pixels))
+        return Batch(torch.as_tensor(rows, device=images.device), images)
+
+
+def ahead(make: Callable[[Any], Batch], parts: list[Any]) -> Iterator[Batch]:
+    """`make(part)` for each part in order, a few of them prepared in the background."""
+    with ThreadPoolExecutor(1) as pool:
+        waiting = [pool.submit(make, part) for part in parts[:AHEAD]]
+        try:
+            for place in range(len(parts)):
+                done = waiting.pop(0).result()
+                if place + AHEAD < len(parts):
+                    waiting.append(pool.submit(make, parts[place + AHEAD]))
+                yield done
+        finally:
+            for future in waiting:
+                future.cancel()

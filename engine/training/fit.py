@@ -1,0 +1,139 @@
+"""The loop that fits a model to targets: AdamW, a schedule, cancel per batch, resuming from a finished epoch."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from engine.errors import PruneAuditError
+from engine.seeds import key_of
+from engine.training.batches import Batches
+from engine.training.losses import Targets
+from engine.training.recipe import Keep, Nowhere, Recipe
+
+SAVE_EVERY = 15.0
+"""Seconds between two checkpoints of one fit."""
+BODY = 1
+"""Which group of the optimizer's parameters is everything below the last layer."""
+
+
+def fit(
+    model: nn.Module,
+    batches: Batches,
+    targets: Targets,
+    recipe: Recipe,
+    last_layer: str,
+    check: Callable[[], None] = lambda: None,
+    step: Callable[[int, int], None] = lambda done, total: None,
+    keep: Keep | None = None,
+) -> list[dict[str, float]]:
+    """Train `model` in place; one row per epoch: epoch, loss (mean over its batches, nats), rate, images.
+
+    Leaves it in eval mode without parameter gradients. Raises PruneAuditError where the loss is no number, naming the
+    step; what was kept before is still there. Resumed from `keep`, it ends with the same weights.
+    """
+    keep = keep or Nowhere()
+    optimizer = _optimizer(model, recipe, last_layer)
+    state = keep.load()
+    rows: list[dict[str, float]] = []
+    if state is not None:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+        rows = state["rows"]
+    saved = time.monotonic()
+    model.requires_grad_(True)
+    for epoch in range(len(rows), recipe.epochs):
+        rate = _set_rates(optimizer, recipe, epoch)
+        loss = _epoch(model, optimizer, batches, targets, epoch, recipe, check, step)
+        rows.append({"epoch": epoch, "loss": loss, "rate": rate, "images": len(batches.positions)})
+        if time.monotonic() - saved > SAVE_EVERY:
+            keep.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows})
+            saved = time.monotonic()
+    keep.clear()
+    model.eval().requires_grad_(False)
+    return rows
+
+
+def _epoch(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    batches: Batches,
+    targets: Targets,
+    epoch: int,
+    recipe: Recipe,
+    check: Callable[[], None],
+    step: Callable[[int, int], None],
+) -> float:
+    """One pass over the images; the mean loss of its batches."""
+    model.train()
+    torch.manual_seed(key_of("dropout", batches.seed, epoch))  # a resumed run drops what an uninterrupted one drops
+    device = next(model.parameters()).device
+    total, done = torch.zeros((), device=device), 0
+    for batch in batches.epoch(epoch):
+        check()
+        optimizer.zero_grad(set_to_none=True)
+        with mixed(device):
+            logits = model(batch.images)
+        loss = targets.loss(batch.rows, logits)
+        loss.backward()
+        optimizer.step()
+        total += loss.detach()
+        done += 1
+        step(epoch * batches.per_epoch + done, recipe.epochs * batches.per_epoch)
+    mean = float(total) / done
+    if not math.isfinite(mean):
+        raise PruneAuditError(
+            f"The loss became {mean} in epoch {epoch + 1}, at learning rate {recipe.rate:g}. Lower the rate."
+        )
+    return mean
+
+
+def mixed(device: torch.device) -> contextlib.AbstractContextManager[Any]:
+    """bf16 autocast for training on CUDA; nothing elsewhere. Evaluation is always fp32."""
+    if device.type == "cuda" and torch.cuda.is_bf16_supported():
+        return torch.autocast("cuda", dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def _optimizer(model: nn.Module, recipe: Recipe, last_layer: str) -> torch.optim.Optimizer:
+    head = [value for name, value in model.named_parameters() if name.startswith(f"{last_layer}.")]
+    body = [value for name, value in model.named_parameters() if not name.startswith(f"{last_layer}.")]
+    groups = [{"params": head, "share": 1.0}, {"params": body, "share": recipe.body_share}]
+    return torch.optim.AdamW(groups, lr=recipe.rate, weight_decay=recipe.weight_decay)
+
+
+def _set_rates(optimizer: torch.optim.Optimizer, recipe: Recipe, epoch: int) -> float:
+    """The rate of this epoch: cosine annealing with T_max = epochs, steps of a tenth, or constant."""
+    rate = recipe.rate
+    if recipe.schedule == "cosine":
+        rate *= 0.5 * (1 + math.cos(math.pi * epoch / max(1, recipe.epochs)))
+    elif recipe.schedule == "steps":
+        rate *= 0.1 ** sum(epoch >= at for at in recipe.steps)
+    for place, group in enumerate(optimizer.param_groups):
+        frozen = place == BODY and epoch < recipe.frozen_epochs
+        group["lr"] = 0.0 if frozen else rate * group["share"]
+    return rate
+
+
+@torch.no_grad()
+def probabilities(
+    model: nn.Module,
+    positions: Any,
+    read: Callable[[Any], Any],
+    prepare: Callable[[Any], Tensor],
+    batch: int = 256,
+    check: Callable[[], None] = lambda: None,
+) -> Tensor:
+    """softmax of the logits in fp32 per image, [n, classes], float32 on the CPU. The model must be in eval mode."""
+    found = []
+    for start in range(0, len(positions), batch):
+        check()
+        images = prepare(read(positions[start : start + batch]))
+        found.append(torch.softmax(model(images).float(), dim=-1).cpu())
+    return torch.cat(found)

@@ -1,0 +1,70 @@
+"""The performance-weighted loss (Meyer and Wong 2023, Eqs. 1-3).
+
+    w_i = theta + (1 - p_i)^gamma          p_i: the original model's probability of the true class
+    y*_i = the original model's probabilities where it is right, the one-hot truth where it is wrong
+    L = mean_i w_i CE(y*_i, pruned_model(x_i))
+
+Weights and labels depend on the original model and the image only, so they are computed once, before pruning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from engine.training.loss_plan import LossPlan
+
+
+@dataclass(frozen=True)
+class Targets:
+    """What each training image is held to: soft labels [n, classes] and weights [n], float32."""
+
+    labels: Tensor
+    weights: Tensor
+
+    def loss(self, rows: Tensor, logits: Tensor) -> Tensor:
+        """Mean weighted cross-entropy in nats over the images `rows` [batch], given their logits [batch, classes]."""
+        return self.each(rows, logits).mean()
+
+    def each(self, rows: Tensor, logits: Tensor) -> Tensor:
+        """Weighted cross-entropy of every image, [batch]."""
+        return self.weights[rows] * soft_cross_entropy(logits, self.labels[rows])
+
+
+def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """-Σ_c y_c log softmax(logits)_c in nats, [batch]; both [batch, classes]."""
+    return -(labels * functional.log_softmax(logits.float(), dim=-1)).sum(dim=-1)
+
+
+def pw_weights(probabilities: Tensor, truth: Tensor, theta: float, gamma: float) -> Tensor:
+    """Eq. 1: [n] from the original model's probabilities [n, classes] and the true classes [n]."""
+    right = probabilities.gather(1, truth[:, None]).squeeze(1)
+    return theta + (1.0 - right).clamp(min=0.0) ** gamma
+
+
+def corrected_labels(probabilities: Tensor, truth: Tensor) -> Tensor:
+    """Eq. 2: the original model's probabilities where it is right, the one-hot truth elsewhere; [n, classes]."""
+    hot = functional.one_hot(truth, probabilities.shape[1]).to(probabilities.dtype)
+    right = probabilities.argmax(dim=1) == truth
+    return torch.where(right[:, None], probabilities, hot)
+
+
+def targets(plan: LossPlan, probabilities: Tensor, truth: Tensor, place: str, plain: str = "truth") -> Targets:
+    """What images are held to in one place ("prune" or "retrain").
+
+    plain: what labels are where the corrected ones are off: "truth", or "original" (the original model's own
+    probabilities, right or wrong: what AutoBot imitates).
+    """
+    use_weights = plan.weights_in_pruning if place == "prune" else plan.weights_in_retraining
+    use_labels = plan.labels_in_pruning if place == "prune" else plan.labels_in_retraining
+    if use_labels:
+        labels = corrected_labels(probabilities, truth)
+    elif plain == "original":
+        labels = probabilities
+    else:
+        labels = functional.one_hot(truth, probabilities.shape[1]).to(probabilities.dtype)
+    weights = pw_weights(probabilities, truth, plan.theta, plan.gamma) if use_weights else torch.ones(len(truth))
+    return Targets(labels.float(), weights.float().to(labels.device))
