@@ -41,12 +41,14 @@ lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-demo: .venv/ready  ## compute the embedded audit again from the embedded model (minutes)
+demo: .venv/ready  ## compute the embedded audits again from the embedded models (an hour)
 	$(BIN)/python -m engine.audit.demo
+	$(BIN)/python -m engine.audit.demo_filters
 
 benchmarks: .venv/ready-dev
 	$(BIN)/python -m benchmarks.redraw
 	$(BIN)/python -m benchmarks.head_scores
+	$(BIN)/python -m benchmarks.filter_pruning
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

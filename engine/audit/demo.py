@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 from engine.audit.jobs import run_job
 from engine.audit.request import SEARCH, AuditRequest
+from engine.audit.tracks import track_of_run
 from engine.files import folder_whole
-from engine.store.runs import EMBEDDED, Store, default_root
+from engine.store.runs import EMBEDDED, Run, Store, default_root
 from engine.types import AXES, Event
 
 REQUEST = AuditRequest(
@@ -22,12 +25,14 @@ REQUEST = AuditRequest(
 )
 
 
-def main() -> None:
-    """Audit in the user's store, then put the finished run where the app looks for its demo."""
-    assert set(REQUEST.axes) == set(AXES)
-    run = run_job(Store(sys.argv[1] if len(sys.argv) > 1 else default_root()), REQUEST, _tell)
-    with folder_whole(EMBEDDED / "runs") as folder:
-        shutil.copytree(run.path, folder / run.id)
+def embed(request: Any, words: Sequence[str] = ()) -> None:
+    """Audit in the user's store (or the one named), then put the run where the app looks for its demo of this track."""
+    run = run_job(Store(words[0] if words else default_root()), request, _tell)
+    for old in Store(EMBEDDED, read_only=True).ids():
+        if track_of_run(Run(EMBEDDED / "runs" / old)) is track_of_run(run):
+            shutil.rmtree(EMBEDDED / "runs" / old)
+    with folder_whole(EMBEDDED / "runs" / run.id) as folder:
+        shutil.copytree(run.path, folder, dirs_exist_ok=True)
     print(f"{EMBEDDED / 'runs' / run.id}")
 
 
@@ -36,4 +41,5 @@ def _tell(event: Event) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    assert set(REQUEST.axes) == set(AXES)
+    embed(REQUEST, sys.argv[1:])

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from engine.audit.setting_faults import setting_faults
-from engine.data.image_changes import changed, image_changes
-from engine.data.images import ImageAsk, ImageSet, load_images
+from engine.data.image_changes.base import image_changes
+from engine.data.images import ImageAsk, ImageSet, load_images, look
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.image_bench import TEST, TRAIN, ImageSettings
 from engine.scores.filter_base import filter_methods
@@ -30,6 +30,7 @@ class ImageRequest:
     model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
     axes: group columns; "class" gives one-vs-rest numbers per class. methods: arms such as "autobot" or "taylor+pw".
     speedups: target ratios of FLOPs, dense over cut. train: fit the dense model first, {} for the usual way.
+    mirror: flip training images left to right at random; None: unless they are digits.
     pw: theta and gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.
     """
 
@@ -49,7 +50,7 @@ class ImageRequest:
     first_seed: int = 0
     retrain: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] | None = None
-    mirror: bool = True
+    mirror: bool | None = None
     keep_weights: str = "first"
     loss_share: int = 0
     device: str = "auto"
@@ -66,6 +67,11 @@ class ImageRequest:
     def arms(self) -> list[tuple[str, str]]:
         """(method, loss) of each arm: "autobot" is ("autobot", "plain"), "autobot+pw" ("autobot", "pw")."""
         return [arm_of(name) for name in self.methods]
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether training images are mirrored."""
+        return self.data.partition(":")[0] != "digits" if self.mirror is None else self.mirror
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -113,6 +119,7 @@ class ImagePlan:
     def run_id(self) -> str:
         """Digest of the request, the weights and the images: equal requests are one run."""
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
+        request["mirror"] = self.request.mirrors
         model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
         return digest_of([CODE, request, model, self.images.digest])[:16]
 
@@ -144,7 +151,7 @@ def validate_images(request: ImageRequest) -> ImagePlan:
             return None
 
     attempt(lambda: _device(request))
-    images = attempt(lambda: _images(request))
+    images = attempt(lambda: images_of(request))
     model = attempt(lambda: _model(request, images))
     if model is not None and images is not None:
         faults += _fit_faults(request, model, images)
@@ -168,22 +175,20 @@ def _device(request: ImageRequest) -> None:
     runtime.pick_device(request.device)
 
 
-def _images(request: ImageRequest) -> ImageSet:
-    """The images with their changes. Size: as asked, else the model's own where it is known without the images."""
+def images_of(request: ImageRequest) -> ImageSet:
+    """The images with their changes. Group columns that the source lacks may come from a change, such as "artefact"."""
     faults = _change_faults(request)
     if faults:
         raise RequestError(faults)
-    groups = tuple(axis for axis in request.axes if axis != CLASS_AXIS and not _made_by_change(request, axis))
+    known = look(request.data).groups
+    brought = bool(request.changes)
+    groups = tuple(axis for axis in group_columns(request) if not brought or set(axis.split("+")) <= set(known))
     ask = ImageAsk(request.target, groups, request.size or _model_size(request), request.max_images, seed=0)
     images = load_images(request.data, ask)
     for change in request.changes:
-        images = changed(images, seed=0, **change)
+        settings = {name: value for name, value in change.items() if name != "name"}
+        images = image_changes()[change["name"]].apply(images, seed=0, **settings)
     return images
-
-
-def _made_by_change(request: ImageRequest, axis: str) -> bool:
-    """Group columns that only a change brings, such as "artefact"."""
-    return any(axis in image_changes()[change["name"]].adds for change in request.changes)
 
 
 def _model_size(request: ImageRequest) -> int | None:
@@ -312,6 +317,11 @@ def _change_faults(request: ImageRequest) -> list[Fault]:
         if name not in image_changes():
             faults.append(unknown("change of the images", name, image_changes()))
     return faults
+
+
+def request_of_run(run: Any) -> ImageRequest:
+    """The request a finished run was made from."""
+    return ImageRequest.from_dict(run.meta["request"])
 
 
 def group_columns(request: ImageRequest) -> Sequence[str]:

@@ -81,7 +81,7 @@ def open_image_audit(plan: ImagePlan, store: Store, hooks: Hooks, executor: Exec
     progress.say("load", plan.model.name)
     bench = ImageBench(
         starting_model(plan), plan.images, request.settings(), image_kinds(), store.shards, hooks,
-        partial=store.partial, mirror=request.mirror, loss_share=request.loss_share,
+        partial=store.partial, mirror=request.mirrors, loss_share=request.loss_share,
     )  # fmt: skip
     prove_filter_mask_works(bench.start, bench.graph)
     progress.spent["load"] = time.monotonic() - start

@@ -15,6 +15,7 @@ from engine.audit.image_request import ImageRequest
 from engine.metrics.classifier_groups import Arm as MeasuredArm
 from engine.metrics.classifier_groups import GroupMeasure, Measured, arm_difference
 from engine.metrics.classifier_metrics import degenerate
+from engine.metrics.fdr import benjamini_hochberg
 from engine.metrics.image_bench import TEST, ImageBench, ImageShard
 from engine.metrics.packed import pack, unpack, within
 from engine.scores.image_kinds.trial import chosen_shard
@@ -93,7 +94,7 @@ def _numbers(
 
 
 def _differences(arms: Sequence[Arm], measured: dict[tuple[str, float], MeasuredArm]) -> pd.DataFrame:
-    """Every arm minus the plain arm of the same method, at the same speedup."""
+    """Every arm minus the plain arm of the same method, at the same speedup; q: Benjamini-Hochberg per metric."""
     plain = {arm.method: arm for arm in arms if arm.loss == "plain"}
     columns = [
         "base",
@@ -118,7 +119,10 @@ def _differences(arms: Sequence[Arm], measured: dict[tuple[str, float], Measured
             table = arm_difference(measured[arm.name, speedup], measured[plain[arm.method].name, speedup])
             table = table[table["metric"].isin(DIFFERENCES)]
             parts.append(table.assign(base=arm.method, loss=arm.loss, speedup=speedup, n_trials=arm.n_trials))
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(q=table.groupby("metric")["p"].transform(benjamini_hochberg))[columns]
 
 
 def _variants(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from engine.audit.image_request import ImagePlan
+from engine.audit.image_request import ImagePlan, recipe_of
 from engine.metrics.image_bench import ImageBench
 
 
@@ -16,12 +16,22 @@ def image_warnings(
     """Sentences, most general first."""
     images = plan.images
     found = [images.stand_in] if images.stand_in else []
-    found += [*images.notes, *plan.model.notes, *notes, *_groups(tables["groups"]), *_trials(tables["variants"])]
+    found += [*images.notes, *_model(plan), *notes, *_groups(tables["groups"]), *_trials(tables["variants"])]
     if plan.request.trials < 3:
         found.append(f"Only {plan.request.trials} trial(s): intervals say little about the luck of a training.")
     if bench.graph.whole:
         found.append(f"{len(bench.graph.whole)} convolutions cannot be cut and stay whole.")
     return list(dict.fromkeys(found))
+
+
+def _model(plan: ImagePlan) -> list[str]:
+    """Notes of a model that came trained; for one that was fitted here, that it was."""
+    request = plan.request
+    if request.train is None:
+        return list(plan.model.notes)
+    epochs = recipe_of(request.train).epochs
+    start = "from random weights" if request.weights is None and plan.is_fresh else "from the weights given"
+    return [f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training images."]
 
 
 def _groups(groups: pd.DataFrame) -> list[str]:

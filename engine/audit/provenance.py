@@ -9,7 +9,10 @@ from typing import Any
 import engine
 from engine.metrics.bench import Bench
 
-PACKAGES = ("torch", "transformers", "tokenizers", "safetensors", "detoxify", "numpy", "scipy", "pandas", "pyarrow")
+PACKAGES = (
+    "torch", "torchvision", "torch-pruning", "transformers", "tokenizers", "safetensors", "detoxify", "numpy", "scipy",
+    "scikit-learn", "pandas", "pyarrow",
+)  # fmt: skip
 
 
 def versions() -> dict[str, str]:

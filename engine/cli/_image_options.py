@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.audit.image_request import KEPT, ImageRequest
+from engine.audit.image_request import CLASS_AXIS, KEPT, ImageRequest
 from engine.errors import Fault, RequestError
 
 HEADS_ONLY = (
@@ -69,21 +69,21 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     """The request the words ask for. Everything that cannot be read raises RequestError together."""
     from engine.data.images import look
 
-    faults = foreign_options(args, HEADS_ONLY, "image classifiers")
+    faults: list[Fault] = []
     data = args.data or "avatars"
     axes = tuple(dict.fromkeys(args.axis or ()))
     if not axes:
         try:
             axes = look(_absolute(data)).default_groups
-        except RequestError as error:
-            faults += error.faults
+        except RequestError:  # said once more, with all other faults, when the request is checked
+            axes = (CLASS_AXIS,)
     values = {
         "changes": tuple(_change(text, faults) for text in args.change or ()),
         "method_settings": _method_settings(args.set or (), faults),
         "pw": dict(_pw(text, faults) for text in args.pw or ()),
         "speedups": numbers_of("--speedup", args.speedup or "2,4", faults),
-        "retrain": _pairs("--retrain", args.retrain or (), faults),
-        "train": None if args.train is None else _pairs("--train", args.train, faults),
+        "retrain": pairs_of("--retrain", args.retrain or (), faults),
+        "train": None if args.train is None else pairs_of("--train", args.train, faults),
     }
     if faults:
         raise RequestError(faults)
@@ -92,7 +92,8 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     return ImageRequest(
         model=_absolute(args.model), data=_absolute(data), axes=axes, target=args.target,
         weights=None if args.weights is None else _absolute(args.weights), size=args.size, max_images=args.max_images,
-        trials=args.trials, first_seed=args.seed, mirror=not args.no_mirror, keep_weights=args.keep_weights,
+        trials=args.trials, first_seed=args.seed, mirror=False if args.no_mirror else None,
+        keep_weights=args.keep_weights,
         loss_share=args.loss_share, device=args.device, title=args.title, **values,
     )  # fmt: skip
 
@@ -114,7 +115,7 @@ def numbers_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
 def _change(text: str, faults: list[Fault]) -> dict[str, Any]:
     """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"], "removed": 0.8}."""
     name, _, rest = text.partition(":")
-    values = _pairs("--change", [part for part in rest.split(",") if part], faults)
+    values = pairs_of("--change", [part for part in rest.split(",") if part], faults)
     return {"name": name, **{key: value.split("/") if _is_list(key, value) else value for key, value in values.items()}}
 
 
@@ -124,13 +125,13 @@ def _is_list(key: str, value: Any) -> bool:
 
 def _pw(text: str, faults: list[Fault]) -> tuple[str, dict[str, Any]]:
     method, _, rest = text.partition(":")
-    return method, _pairs("--pw", rest.split(","), faults)
+    return method, pairs_of("--pw", rest.split(","), faults)
 
 
 def _method_settings(given: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
     """["autobot.iterations=100"] -> {"autobot": {"iterations": 100}}."""
     found: dict[str, dict[str, Any]] = {}
-    for name, value in _pairs("--set", given, faults).items():
+    for name, value in pairs_of("--set", given, faults).items():
         method, dot, setting = name.partition(".")
         if not dot:
             faults.append(Fault("--set", f"{name!r} names no method.", "Write for example autobot.iterations=100."))
@@ -138,7 +139,7 @@ def _method_settings(given: Sequence[str], faults: list[Fault]) -> dict[str, dic
     return found
 
 
-def _pairs(where: str, given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+def pairs_of(where: str, given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
     """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default" says nothing."""
     found: dict[str, Any] = {}
     for item in given:

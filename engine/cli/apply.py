@@ -14,12 +14,15 @@ PROBES = (
     "On the first day of spring, the old teacher and her neighbour walked to the market and",
     "What do you think about",
 )
+IMAGES = 16
+"""Random images on which masked and cut classifiers are compared."""
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("apply", help="cut a model by a mask file")
+    parser = commands.add_parser("apply", help="cut a model by a mask file, of heads or of filters")
     parser.add_argument("mask", metavar="mask.json")
     parser.add_argument("--model", required=True, metavar="BASE")
+    parser.add_argument("--weights", metavar="FILE", help="state dict, where BASE is an architecture")
     parser.add_argument("--revision", metavar="COMMIT")
     parser.add_argument("--to", required=True, metavar="DIR")
     parser.add_argument("--device", default="auto")
@@ -28,7 +31,14 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Check the mask against the model before loading; compare masked, cut and reloaded on logits and greedy text."""
+    """Check the mask against the model before loading; compare masked, cut and reloaded."""
+    from engine.surgery.filter_record import is_filter_mask
+
+    return _filters(args) if is_filter_mask(args.mask) else _heads(args)
+
+
+def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """On logits and greedy text."""
     from engine.models.load import inspect_model, load_language_model
     from engine.surgery.agree import agree
     from engine.surgery.centre import for_record
@@ -59,5 +69,51 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {lm.n_parameters:,} -> {small.n_parameters:,} "
         f"parameters, saved to {folder}\n{verdict}: largest logit difference {value['max_logit_difference']:.2g}, "
         f"greedy text {'equal' if value['greedy_text_equal'] else 'differs'} on {len(PROBES)} prompts"
+    )
+    return value, text
+
+
+def _filters(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """On logits of random images. The weights are those of BASE: nothing is retrained."""
+    import numpy as np
+
+    from engine.models.load_classifier import inspect_classifier, load_classifier
+    from engine.surgery.filter_cut import agree_filters, replayed
+    from engine.surgery.filter_graph import filter_graph
+    from engine.surgery.filter_record import check_filter_mask_fits, read_filter_mask
+    from engine.surgery.filter_replay import load_cut_classifier, same_weights, save_cut_classifier
+
+    record = read_filter_mask(args.mask)
+    info = inspect_classifier(args.model, args.weights, classes=record.classes, size=record.size)
+    check_filter_mask_fits(record, info.arch, info.weight_hash, info.name)
+    whole = load_classifier(args.model, args.weights, classes=record.classes, size=record.size, device=args.device)
+    graph = filter_graph(whole)
+    small = replayed(whole, record.history, record.mask)
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(0, 256, (IMAGES, whole.size, whole.size, 3), dtype=np.uint8)
+    agreement = agree_filters(whole, graph, record.mask, small, pixels)
+    folder = save_cut_classifier(small, record, Path(args.to))
+    reloaded = same_weights(small, load_cut_classifier(folder, str(whole.device)))
+    flops = filter_graph(small).flops()
+    value = {
+        "ok": agreement.holds and reloaded,
+        "folder": str(folder),
+        "filters_cut": record.mask.n_cut,
+        "sparsity": record.mask.sparsity,
+        "flops_before": graph.flops(),
+        "flops_after": flops,
+        "theoretical_speedup": graph.flops() / flops,
+        "parameters_before": whole.n_parameters,
+        "parameters_after": small.n_parameters,
+        "masked_equals_cut": agreement.holds,
+        "reloaded_equals_cut": reloaded,
+        "max_logit_difference": agreement.max_logit_difference,
+    }
+    verdict = "masked = cut = reloaded" if value["ok"] else "MASKED, CUT AND RELOADED DO NOT AGREE"
+    text = (
+        f"{value['filters_cut']} of {record.mask.total} filters cut, {value['theoretical_speedup']:.2f}x fewer FLOPs, "
+        f"{whole.n_parameters:,} -> {small.n_parameters:,} parameters, saved to {folder}\n{verdict}: largest logit "
+        f"difference {agreement.max_logit_difference:.2g} on {IMAGES} random images. Not retrained: the weights are "
+        f"those of {args.model}. `export` writes the retrained checkpoint of an audit."
     )
     return value, text

@@ -8,6 +8,7 @@ from typing import Any
 
 from engine.cli._image_options import (
     FILTERS_ONLY,
+    HEADS_ONLY,
     foreign_options,
     image_options,
     image_request_of,
@@ -41,7 +42,8 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.summary import summary_of, summary_text
 
     if is_image_request(args):
-        request, executor = checked(args, asked=image_request_of), None
+        foreign = foreign_options(args, HEADS_ONLY, "image classifiers")
+        request, executor = checked(args, foreign, image_request_of), None
     else:
         request = checked(args, foreign_options(args, FILTERS_ONLY, "language models"))
         executor = executor_of(args, request)

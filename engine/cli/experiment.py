@@ -22,6 +22,7 @@ def add(commands: Any) -> None:
     add("--seed", type=int, default=0, metavar="FIRST")
     add("--speedup", metavar="LIST", help="other target speedups")
     add("--max-images", type=int, metavar="N", help="at most so many images per split")
+    add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
     add("--device", default="auto")
     store_option(parser)
     json_flag(parser)
@@ -54,9 +55,11 @@ def _listed() -> tuple[list[dict[str, str]], str]:
 
 def _ask(args: argparse.Namespace) -> Any:
     from engine.audit.experiments import ExperimentAsk
+    from engine.cli._image_options import numbers_of, pairs_of
 
     faults: list[Fault] = []
-    speedups = _speedups(args.speedup, faults)
+    speedups = numbers_of("--speedup", args.speedup, faults) if args.speedup else ()
+    train = None if args.train is None else pairs_of("--train", args.train, faults)
     if args.data and not Path(args.data).expanduser().exists():
         faults.append(Fault("--data", f"{args.data} is not there.", "Give the data set's folder, or leave it out."))
     if args.trials < 1:
@@ -68,11 +71,5 @@ def _ask(args: argparse.Namespace) -> Any:
     if weights and Path(weights).expanduser().exists():
         weights = str(Path(weights).expanduser().absolute())
     return ExperimentAsk(
-        data, args.model, weights, args.quick, args.trials, args.seed, speedups, args.max_images, args.device
+        data, args.model, weights, args.quick, args.trials, args.seed, speedups, args.max_images, train, args.device
     )
-
-
-def _speedups(text: str | None, faults: list[Fault]) -> tuple[float, ...]:
-    from engine.cli._image_options import numbers_of
-
-    return numbers_of("--speedup", text, faults) if text else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import combinations
 
 import numpy as np
@@ -35,7 +36,7 @@ def one_vs_one(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarra
     return _in_shape(weights, len(labels), lambda w: _mean_of_pairs(probabilities, labels, w))
 
 
-def _in_shape(weights: np.ndarray | None, n: int, area_of) -> np.ndarray:
+def _in_shape(weights: np.ndarray | None, n: int, area_of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     if weights is not None and weights.ndim == 2:
         return area_of(weights)
     return area_of(np.ones((n, 1)) if weights is None else np.asarray(weights)[:, None])[0]

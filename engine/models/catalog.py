@@ -13,6 +13,12 @@ ASSETS = Path(__file__).resolve().parents[2] / "assets"
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
 """Judges that the detoxify package downloads by name."""
 
+ARCHITECTURES = (
+    "resnet18", "resnet34", "vgg16", "efficientnet_v2_s", "efficientnet_v2_m", "resnet20", "resnet32", "resnet44",
+    "resnet56", "resnet10", "resnet10-w16", "mobilenet_v2",
+)  # fmt: skip
+"""Image classifiers that can be built by name. A test holds this against what engine.models.vision finds."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _KEPT = 12

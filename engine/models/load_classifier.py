@@ -86,13 +86,17 @@ class Classifier:
     def prepared(self, pixels: np.ndarray) -> Tensor:
         """uint8 [n, height, width, 3] -> normalised float32 [n, 3, height, width] on the device.
 
-        In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on CPU.
+        In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on CPU. Not for cut
+        models on CPU: oneDNN writes past its buffers when it trains odd numbers of channels in that order
+        (torch 2.13; docs/LOG.md).
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[-1] != 3:
             raise ValueError(f"images must be uint8 [n, height, width, 3], not {pixels.dtype} {pixels.shape}")
         mean, std = (torch.tensor(three, device=self.device) for three in (self.mean, self.std))
         images = torch.tensor(pixels, device=self.device).float()  # a copy: pixels may be read-only
-        return images.div_(255).sub_(mean).div_(std).permute(0, 3, 1, 2)
+        images = images.div_(255).sub_(mean).div_(std).permute(0, 3, 1, 2)
+        is_odd = self.cut is not None and self.device.type == "cpu"
+        return images.contiguous() if is_odd else images
 
 
 def inspect_classifier(

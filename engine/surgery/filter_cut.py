@@ -65,7 +65,8 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
 
 
 def _settled(model: Any) -> Any:
-    """In eval mode, without gradients, and with parameters that share no memory with the old ones."""
+    """In eval mode, without gradients; parameters share no memory with the old ones and are contiguous (see
+    Classifier.prepared)."""
     model.eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.data = parameter.data.clone().contiguous()

@@ -76,7 +76,8 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
         raise RequestError([*faults, *error.faults]) from error
     if faults:
         raise RequestError(faults)
-    catalog.remember(chosen["model"], chosen.get("revision"))
+    if chosen.get("track", "heads") == "heads":
+        catalog.remember(chosen["model"], chosen.get("revision"))
     return job_id
 
 

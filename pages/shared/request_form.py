@@ -15,7 +15,7 @@ from engine.scores.base import estimators, method_for
 from engine.selection.base import selection_methods
 from engine.types import ABLATIONS, AXES, READINGS, SPANS, Setting
 from pages.shared import state, uploads
-from pages.shared.controls import axis_label, capital, method_label
+from pages.shared.controls import axis_label, capital, method_label, segmented
 from pages.shared.safe import plain
 
 EMBEDDED = "Embedded"
@@ -23,8 +23,18 @@ UPLOAD = "Upload"
 PATH = "Path on this machine"
 
 
+WHAT = {"heads": "Attention heads of a language model", "filters": "Filters of an image classifier"}
+
+
 def ask() -> tuple[dict[str, Any], list[Fault]]:
-    """Draw the form; return the fields of an AuditRequest as JSON-able values, and what could not be read."""
+    """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
+    from pages.shared import image_form
+
+    what = segmented("What shall be cut?", list(WHAT), state.form_key("track"), WHAT.get, bind=None)
+    return image_form.ask() if what == "filters" else _heads()
+
+
+def _heads() -> tuple[dict[str, Any], list[Fault]]:
     faults: list[Fault] = []
     left, right = st.columns(2, gap="large")
     with left:
@@ -181,7 +191,7 @@ def _scoring() -> dict[str, Any]:
                 st.caption(words.ESTIMATORS[chosen[field]].definition)
     with left:
         declared = method_for("z_bias", chosen["estimator"]).settings
-        chosen["estimator_settings"] = {setting.name: _widget(setting, chosen["estimator"]) for setting in declared}
+        chosen["estimator_settings"] = {setting.name: widget(setting, chosen["estimator"]) for setting in declared}
     with right:
         key = state.form_key("ablation")
         chosen["ablation"] = st.selectbox("A head that is off is set", ABLATIONS, format_func=_ablation, key=key)
@@ -189,7 +199,7 @@ def _scoring() -> dict[str, Any]:
     return chosen
 
 
-def _widget(setting: Setting, method: str) -> Any:
+def widget(setting: Setting, method: str) -> Any:
     """The widget a declared setting asks for."""
     about = {"key": state.form_key(f"{method}_{setting.name}"), "help": setting.help}
     label = setting.label or capital(setting.name.replace("_", " "))

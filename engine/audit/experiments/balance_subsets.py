@@ -15,7 +15,7 @@ class BalanceSubsets(Experiment):
     figure = "Fig. 5"
     question = "Is the harm of pruning explained by how many training images a group or class has?"
     dataset = "celeba"
-    stand_in = "avatars"
+    stand_in = "avatars:50000"  # the balanced subset has four times as many images as the rarest cell
     paper_model = "resnet18"
     retrains = True
     quick_speedups = (8.0, 32.0)
@@ -25,6 +25,6 @@ class BalanceSubsets(Experiment):
     def parts(self) -> list[dict[str, Any]]:
         kinds = ("balanced", "more-of-group", "more-of-class")
         return [
-            {"changes": ({"name": "balance", "kind": kind},), "title": f"balance-subsets: {kind.replace('-', ' ')}"}
+            {"changes": ({"name": "balance", "subset": kind},), "title": f"balance-subsets: {kind.replace('-', ' ')}"}
             for kind in kinds
         ]

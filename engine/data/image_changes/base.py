@@ -64,8 +64,9 @@ def named_classes(
 
     Raises RequestError for classes the data does not have.
     """
-    names = given.split(",") if isinstance(given, str) and given not in images.classes else given
-    names = (names,) if isinstance(names, str) else tuple(name.strip() for name in names if name.strip())
+    given = given if isinstance(given, str | list | tuple) else str(given)
+    names = (given if given in images.classes else given.split(",")) if isinstance(given, str) else given
+    names = (names,) if isinstance(names, str) else tuple(str(name).strip() for name in names if str(name).strip())
     if not names:
         names = tuple(images.classes[min(place, len(images.classes) - 1)] for place in places)
     faults = [unknown(f"change {change}, class", name, images.classes) for name in names if name not in images.classes]

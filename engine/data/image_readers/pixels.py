@@ -192,8 +192,10 @@ def fitted(image: Image.Image, size: int) -> np.ndarray:
     """The middle square of an RGB image at the wanted size."""
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
-    if image.size != (size, size):
-        image = image.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
+    if image.size != (side, side):
+        image = image.crop((left, top, left + side, top + side))
+    if side != size:
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
     return np.asarray(image, dtype=np.uint8)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,15 +41,16 @@ def text_of(path: Path, head: bool = False) -> str:
 def csv_table(path: Path, head: bool = False) -> pd.DataFrame:
     """A CSV as text columns, names and cells stripped; head: some first rows. Raises RequestError."""
     text = text_of(path, head)
+    names = [name.strip() for name in next(csv.reader(io.StringIO(text)), [])]
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        what = f"Columns named twice: {', '.join(repeated)}."
+        raise RequestError(Fault(path.name, what, "Name every column once."))
     try:
         raw = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, index_col=False, engine="c")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         what = f"Not a CSV table ({str(error).strip()[:200]})."
         raise RequestError(Fault(path.name, what, "Check its quotation.")) from error
     raw.columns = [str(name).strip() for name in raw.columns]
-    if repeated := sorted(set(raw.columns[raw.columns.duplicated()])):
-        what = f"Columns named twice: {', '.join(repeated)}."
-        raise RequestError(Fault(path.name, what, "Name every column once."))
     if not len(raw):
         raise RequestError(Fault(path.name, "The table has no rows.", "Give one row per image."))
     return raw.apply(lambda column: column.fillna("").str.strip())

@@ -74,3 +74,10 @@ def test_a_spoilt_list_of_recent_models_is_no_error(assets, tmp_path, monkeypatc
     monkeypatch.setenv("PRUNEAUDIT_STORE", "/proc/nowhere")
     catalog.remember("a/b")
     assert len(catalog.list_models()) == 1
+
+
+def test_the_catalog_names_every_architecture_and_embedded_classifier():
+    from engine.models.vision import architectures
+
+    assert set(catalog.ARCHITECTURES) == set(architectures())
+    assert [entry.name for entry in catalog.list_classifiers()] == ["demo-resnet"]

@@ -1,0 +1,1 @@
+"""Summaries of finished runs: one file per track, found by its name."""
