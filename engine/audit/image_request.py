@@ -121,6 +121,7 @@ class ImagePlan:
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
         request["mirror"] = self.request.mirrors
         model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
+        model += [list(self.model.mean), list(self.model.std), self.request.weights if self.is_fresh else None]
         return digest_of([CODE, request, model, self.images.digest])[:16]
 
 
@@ -254,7 +255,7 @@ def _arm_faults(request: ImageRequest) -> list[Fault]:
             faults.append(unknown("loss", loss, known_losses()))
     if not request.methods:
         faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(filter_methods()))}."))
-    if len(set(request.methods)) < len(request.methods):
+    if len(set(request.arms)) < len(request.arms):
         faults.append(Fault("method", "one is named twice.", "Name each once."))
     for name, given in request.method_settings.items():
         if name not in filter_methods():
@@ -267,6 +268,8 @@ def _arm_faults(request: ImageRequest) -> list[Fault]:
 def _pw_faults(pw: Mapping[str, Mapping[str, float]]) -> list[Fault]:
     faults = []
     for name, values in pw.items():
+        if name not in filter_methods():
+            faults.append(unknown("PW loss", name, filter_methods()))
         faults += [unknown(f"PW loss of {name}", key, ("theta", "gamma")) for key in values if key not in _PW]
         for key, (least, most) in _PW.items():
             value = values.get(key, least)
@@ -281,25 +284,29 @@ _PW = {"theta": (0.0, 1.0), "gamma": (0.0, 1000.0)}
 
 def _number_faults(request: ImageRequest) -> list[Fault]:
     faults = []
+    numbers = [value for value in request.speedups if _is_number(value)]
     for value in request.speedups:
-        if not isinstance(value, int | float) or not 1.0 < value < math.inf:
+        if not (_is_number(value) and 1.0 < value < math.inf):
             faults.append(Fault("speedup", f"{value!r} is not above 1.", "Give ratios of FLOPs such as 2,4,16."))
-    names = [f"{value:g}" for value in request.speedups]
-    if len(set(names)) < len(names):
+    if len({f"{value:g}" for value in numbers}) < len(numbers):
         faults.append(Fault("speedup", "two of them are one to six digits.", "Leave one out."))
     if not request.speedups:
         faults.append(Fault("speedup", "none is named.", "Give ratios of FLOPs such as 2,4,16."))
     if not request.axes:
         faults.append(Fault("axis", "none is named.", 'Name a group column, or "class".'))
-    for name, least in (("trials", 1), ("first_seed", 0), ("loss_share", 0)):
-        if getattr(request, name) < least:
-            faults.append(Fault(name, f"{getattr(request, name)} is too small.", f"Give at least {least}."))
-    for name, least in (("max_images", 20), ("size", 8)):
-        if getattr(request, name) is not None and getattr(request, name) < least:
-            faults.append(Fault(name, f"{getattr(request, name)} is too small.", f"Give at least {least}."))
+    for name, least in (("trials", 1), ("first_seed", 0), ("loss_share", 0), ("max_images", 20), ("size", 8)):
+        value = getattr(request, name)
+        if value is None and name in ("max_images", "size"):
+            continue
+        if type(value) is not int or value < least:
+            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give a whole number from {least}."))
     if request.keep_weights not in KEPT:
         faults.append(unknown("keep_weights", request.keep_weights, KEPT))
     return faults
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _recipe_faults(request: ImageRequest) -> list[Fault]:

@@ -37,9 +37,9 @@ def image_tables(
     measure = GroupMeasure(images, bench.start.classes, request.axes, dense.astype(np.float64))
     measured = _measured(bench, arms, measure, check)
     results, groups, differences = _numbers(arms, measure, measured, check)
-    thumbs = thumbnails(bench, arms, dense)
+    thumbs, variants = thumbnails(bench, arms, dense), _variants(bench, arms)
     tables = {
-        "variants": _variants(bench, arms),
+        "variants": variants,
         "results": results,
         "groups": groups,
         "arm_differences": differences,
@@ -48,7 +48,7 @@ def image_tables(
         "thumbs": thumbs,
         "scores": _scores(bench, arms),
         "layers": _layers(bench, arms),
-        "costs": _costs(bench, arms),
+        "costs": _costs(bench, arms, variants),
         "curves": _curves(bench, request, arms),
     }
     if request.loss_share:
@@ -143,7 +143,7 @@ def _variant_row(name: str, method: str, base: str, loss: str, speedup: float, *
 
 
 def _trial_row(bench: ImageBench, arm: Arm, shard: ImageShard) -> dict[str, Any]:
-    arrays, plain = bench.fetch_arrays(shard)
+    arrays, plain = bench.without_weights(shard)
     mask = bench.graph.mask(arrays["keep"])
     return _variant_row(
         arm.id_of(shard), arm.name, arm.method, arm.loss, shard.speedup,
@@ -189,7 +189,7 @@ def _scores(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
     parts = []
     for arm in arms:
         for shard in arm.trials():
-            arrays, _ = bench.fetch_arrays(chosen_shard(shard))
+            arrays, _ = bench.without_weights(chosen_shard(shard))
             parts.append(pd.DataFrame({
                 "unit": units, "layer": layer, "group": names[layer], "filter": units - starts[layer],
                 "method": arm.name, "speedup": shard.speedup, "seed": shard.trial,
@@ -202,7 +202,7 @@ def _layers(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
     rows = []
     for arm in arms:
         for shard in arm.trials():
-            mask = bench.graph.mask(bench.fetch_arrays(shard)[0]["keep"])
+            mask = bench.graph.mask(bench.without_weights(shard)[0]["keep"])
             rows += [
                 (arm.id_of(shard), place, group, width, kept)
                 for place, (group, width, kept) in enumerate(widths_after(mask))
@@ -210,14 +210,14 @@ def _layers(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
 
 
-def _costs(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
+def _costs(bench: ImageBench, arms: Sequence[Arm], variants: pd.DataFrame) -> pd.DataFrame:
     """The dense model, and the first trial of every pooled variant."""
     shards = [(DENSE, ImageShard("cost")), *((arm.pooled(one), arm.cost(one)) for arm in arms for one in arm.speedups)]
     tables = bench.fetch([shard for _, shard in shards])
     found = pd.concat(
         [table.assign(variant=name) for (name, _), table in zip(shards, tables, strict=True)], ignore_index=True
     )
-    worst = _variants(bench, arms).set_index("variant")["max_logit_difference"]
+    worst = variants.set_index("variant")["max_logit_difference"]
     return found.assign(max_logit_difference=found["variant"].map(worst), agrees=True)
 
 
@@ -225,12 +225,12 @@ def _curves(bench: ImageBench, request: ImageRequest, arms: Sequence[Arm]) -> pd
     """Loss while choosing filters and while retraining, and of fitting the dense model."""
     parts = []
     if request.train is not None:
-        parts.append(_curve(bench.fetch_arrays(ImageShard("dense_weights"))[0], DENSE, "train"))
+        parts.append(_curve(bench.without_weights(ImageShard("dense_weights"))[0], DENSE, "train"))
     for arm in arms:
         for shard in arm.trials():
             name = arm.id_of(shard)
-            parts.append(_curve(bench.fetch_arrays(chosen_shard(shard))[0], name, "prune"))
-            parts.append(_curve(bench.fetch_arrays(shard)[0], name, "retrain"))
+            parts.append(_curve(bench.without_weights(chosen_shard(shard))[0], name, "prune"))
+            parts.append(_curve(bench.without_weights(shard)[0], name, "retrain"))
     found = [part for part in parts if len(part)]
     columns = ["variant", "phase", "step", "loss", "flops"]
     return pd.concat(found, ignore_index=True).reindex(columns=columns) if found else pd.DataFrame(columns=columns)
@@ -246,6 +246,7 @@ def _loss_shares(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
     for arm in arms:
         shards = arm.loss_shares()
         for shard, table in zip(shards, bench.fetch(shards), strict=True):
+            table = table.rename(columns={"loss": "nats"})
             parts.append(table.assign(method=arm.name, base=arm.method, loss=arm.loss, trial=shard.trial))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 

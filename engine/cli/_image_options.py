@@ -14,7 +14,7 @@ from engine.errors import Fault, RequestError
 HEADS_ONLY = (
     "prompts", "corpus", "estimator", "perplexity_estimator", "gamma", "sparsity", "seeds", "max_prompts",
     "max_corpus_tokens", "judge", "judge_sha256", "revision", "dtype", "span", "plain_case", "ablation", "reading",
-    "published_perplexity", "new_tokens", "prompt_tokens", "temperature", "top_k", "top_p",
+    "published_perplexity", "ray", "new_tokens", "prompt_tokens", "temperature", "top_k", "top_p",
 )  # fmt: skip
 """Options that mean nothing for an image classifier."""
 FILTERS_ONLY = (

@@ -38,8 +38,14 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
     if args.name == "list":
         return _listed()
     requests = experiment_named(args.name).requests(_ask(args))
+    faults: list[Fault] = []
     for request in requests:
-        check(request, store_of(args))
+        try:
+            check(request, store_of(args))
+        except RequestError as error:
+            faults += error.faults
+    if faults:
+        raise RequestError(list(dict.fromkeys(faults)))
     runs = [run_job(store_of(args), request, Ticker()) for request in requests]
     stand_in = "" if args.data else "The paper's data set was not given: embedded images stand in for it.\n\n"
     value = {"experiment": args.name, "runs": [summary_of(run) for run in runs]}

@@ -73,6 +73,7 @@ class ImageBench(Workbench):
     partial: Callable[[str], Keep] = lambda key: Nowhere()
     """Where the state of an unfinished fit is kept, by key."""
     mirror: bool = True
+    _light: dict[ImageShard, tuple[dict[str, np.ndarray], dict[str, Any]]] = field(default_factory=dict, repr=False)
     loss_share: int = 0
     """Batches over which the shares of the pruning loss are recorded."""
 
@@ -82,7 +83,8 @@ class ImageBench(Workbench):
     def key(self, shard: ImageShard) -> str:
         kind = self.kind(shard.kind)
         model = [self.start.weight_hash, self.start.arch, self.start.size, list(self.start.mean), list(self.start.std)]
-        train = None if self.settings.train is None else self.settings.train.to_dict()
+        train = self.settings.train
+        train = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
         where = str(self.start.device).split(":")[0]
         own = [shard.method, shard.loss, shard.speedup, shard.trial]
         return digest_of([kind.name, kind.version, model, train, self.settings.first_seed, self.images.digest, where,
@@ -127,6 +129,14 @@ class ImageBench(Workbench):
         """A packed measurement, unpacked."""
         return unpack(self.fetch([shard])[0])
 
+    def without_weights(self, shard: ImageShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """As `fetch_arrays`, but for the weights; read once and kept, for the tables ask for every trial many times."""
+        if shard not in self._light:
+            arrays, plain = self.fetch_arrays(shard)
+            slim = {name: array for name, array in arrays.items() if not name.startswith("weights/")}
+            self._light[shard] = slim, plain
+        return self._light[shard]
+
     def original(self) -> np.ndarray:
         """The dense model's probabilities of the training images, [n, classes] float32: what the PW loss rests on."""
         return self.fetch_arrays(ImageShard("original"))[0]["probabilities"]
@@ -135,7 +145,7 @@ class ImageBench(Workbench):
         """Probabilities of the test images, [n, classes] float32, of a trial or of the dense model (method "")."""
         kind = "trial" if shard.method else "dense_answers"
         found = ImageShard(kind, shard.method, shard.loss, shard.speedup, shard.trial)
-        return self.fetch_arrays(found)[0]["probabilities"]
+        return self.without_weights(found)[0]["probabilities"]
 
 
 def trials_of(method: str, loss: str, speedups: Sequence[float], trials: int) -> list[ImageShard]:

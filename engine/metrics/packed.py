@@ -15,7 +15,7 @@ PLAIN = "__plain__"
 
 def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = None) -> pd.DataFrame:
     """One row per array: name, dtype, shape (JSON), data (bytes, C order); `plain` is JSON in a row of its own."""
-    rows = [_row(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
+    rows = [_row(name, np.asarray(array, order="C")) for name, array in arrays.items()]
     if plain is not None:
         text = json.dumps(plain, sort_keys=True, allow_nan=False).encode()
         rows.append((PLAIN, "json", json.dumps([len(text)]), text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,6 +168,7 @@ def fresh_classifier(
     return _ready(_info(Source(arch, arch), names, size, state_hash(model.state_dict()), (note,)), model, place)
 
 
+@lru_cache(maxsize=8)
 def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int = 0) -> ClassifierInfo:
     """What a new classifier will be; its hash is that of its random weights."""
     new = fresh_classifier(arch, classes, size, seed, device="cpu")

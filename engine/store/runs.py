@@ -117,8 +117,9 @@ class Store:
         return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
 
     def list(self) -> list[RunSummary]:
-        """Finished runs, newest first; damaged ones are left out."""
-        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=True)
+        """Finished runs, newest first (of the embedded ones the oldest, so that the app opens on the same one); damaged
+        ones are left out."""
+        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
 
     def damaged(self) -> list[str]:
         """Ids of runs whose run.json cannot be used."""

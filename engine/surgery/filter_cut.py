@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.errors import Fault, RequestError
+from engine.errors import Fault, MaskError, RequestError
 from engine.models.load_classifier import Classifier
 from engine.surgery.filter_gates import masked_filters
-from engine.surgery.filter_graph import FilterGraph, dependency_graph
+from engine.surgery.filter_graph import FilterGraph, dependency_graph, filter_graph
 from engine.types import FilterMask
 
 TOLERANCE = 1e-4
@@ -37,6 +37,8 @@ def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, H
     """A smaller classifier of its own, and the history that replays the cut. The given one stays as it is."""
     import torch_pruning as tp
 
+    if mask.cut and (wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]):
+        raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
     model = copy.deepcopy(classifier.model)
     if mask.cut:
         graph = dependency_graph(model, classifier)
@@ -57,11 +59,33 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
     if history:
         graph = dependency_graph(model, classifier)
         try:
+            _must_be_there(model, history)
             graph.load_pruning_history(copy.deepcopy(history))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError, KeyError) as error:
-            what = f"does not fit {classifier.name} ({type(error).__name__}: {error})."
-            raise RequestError(Fault("pruning history", what, "Give the mask as exported.")) from error
+            raise _misfit(classifier, f"{type(error).__name__}: {error}") from error
+    for group, _, kept in widths_after(mask):
+        if _width(model, group) != kept:
+            raise _misfit(classifier, f"it leaves {_width(model, group)} filters of {group}, its groups say {kept}")
+    if mask.widths != filter_graph(classifier).widths:
+        raise _misfit(classifier, "its groups are not those of the model")
     return replace(classifier, model=_settled(model), cut=mask)
+
+
+def _must_be_there(model: Any, history: History) -> None:
+    """IndexError for a step that names filters its layer does not have, or all it has."""
+    for name, _, indices in history:
+        width = _width(model, name)
+        if not all(0 <= index < width for index in indices) or len(set(indices)) >= width:
+            raise IndexError(f"{name} has {width} filters")
+
+
+def _width(model: Any, name: str) -> int:
+    return int(getattr(model.get_submodule(name), "out_channels", -1))
+
+
+def _misfit(classifier: Classifier, why: str) -> RequestError:
+    what = f"does not fit {classifier.name} ({why})."
+    return RequestError(Fault("pruning history", what, "Give the mask as exported."))
 
 
 def _settled(model: Any) -> Any:

@@ -70,6 +70,8 @@ def prove_filter_mask_works(classifier: Classifier, graph: FilterGraph) -> None:
     images = classifier.prepared(pixels)
     with torch.no_grad():
         dense = classifier.model(images)
+        if not dense.isfinite().all():
+            raise MaskError(f"{classifier.name} answers with numbers that are not finite: there is nothing to mask.")
         for group in graph.groups:
             keep = torch.ones(graph.total, device=classifier.device)
             keep[group.start : group.start + group.width] = 0.0

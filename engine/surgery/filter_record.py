@@ -145,7 +145,7 @@ def _whole(value: Any) -> bool:
 def _history_faults(history: list[Any]) -> list[Fault]:
     good = all(
         isinstance(item, list) and len(item) == 3 and isinstance(item[0], str) and isinstance(item[1], bool)
-        and isinstance(item[2], list) and all(type(one) is int for one in item[2])
+        and isinstance(item[2], list) and all(type(one) is int and one >= 0 for one in item[2])
         for item in history
     )  # fmt: skip
     return [] if good else [Fault("mask history", "is no list of [module, flag, indices].", "Export the mask again.")]

@@ -78,6 +78,9 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
         first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
         what = f"does not hold the model that {MASK} describes: {first}"
         raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again.")) from error
+    if state_hash(shaped.model.state_dict()) != card["weights_sha256"]:
+        what = f"does not have the hash that {CARD} names: it was damaged or exchanged."
+        raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again."))
     shaped.model.eval().requires_grad_(False)
     return replace(
         shaped, name=str(folder), mean=tuple(card["mean"]), std=tuple(card["std"]), target=str(card["target"]),
@@ -88,7 +91,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
 def _read_card(path: Path) -> dict[str, Any]:
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
-        good = all(_three_numbers(card[name]) for name in ("mean", "std"))
+        good = all(_three_numbers(card[name]) for name in ("mean", "std")) and isinstance(card["weights_sha256"], str)
     except (OSError, ValueError, KeyError, TypeError):
         good, card = False, {}
     if not good:

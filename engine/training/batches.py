@@ -56,6 +56,8 @@ class Batches:
 
     def forever(self) -> Iterator[Batch]:
         """Epoch after epoch."""
+        if not len(self.positions):
+            raise ValueError("there are no training images")
         number = 0
         while True:
             yield from self.epoch(number)

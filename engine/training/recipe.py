@@ -8,13 +8,16 @@ from typing import Any, Protocol
 
 from engine.errors import Fault
 
+SCHEDULES = ("constant", "cosine", "steps")
+
 
 @dataclass(frozen=True)
 class Recipe:
     """How a model is fitted. Published retraining: AdamW with cosine annealing over all epochs (Table 4).
 
-    rate is the learning rate of the last layer; all others use rate * body_share, and stay as they are for the first
-    frozen_epochs. steps: epochs at which the rate falls to a tenth (schedule "steps").
+    rate is the learning rate of the last layer; all others use rate * body_share, and their weights stay as they are
+    for the first frozen_epochs (batch norm's statistics move on). steps: epochs at which the rate falls to a tenth
+    (schedule "steps").
     """
 
     epochs: int = 5
@@ -38,16 +41,24 @@ class Recipe:
     def faults(self, where: str) -> list[Fault]:
         """Values that cannot be."""
         wrong = []
-        if not isinstance(self.epochs, int) or self.epochs < 0:
+        if type(self.epochs) is not int or self.epochs < 0:
             wrong.append(("epochs", "Give a whole number, 0 for none."))
-        if not isinstance(self.batch, int) or self.batch < 2:
+        if type(self.batch) is not int or self.batch < 2:
             wrong.append(("batch", "Give at least 2 images: batch norm cannot train on one."))
-        if not 0 < self.rate < math.inf:
+        if not (_is_number(self.rate) and 0 < self.rate < math.inf):
             wrong.append(("rate", "Give a learning rate above 0."))
-        if self.schedule not in ("cosine", "steps", "constant"):
-            wrong.append(("schedule", "Known: constant, cosine, steps."))
-        if not 0 <= self.body_share <= 1:
+        if self.schedule not in SCHEDULES:
+            wrong.append(("schedule", f"Known: {', '.join(SCHEDULES)}."))
+        if not (_is_number(self.body_share) and 0 <= self.body_share <= 1):
             wrong.append(("body_share", "Give a share in [0, 1]."))
+        if type(self.frozen_epochs) is not int or self.frozen_epochs < 0:
+            wrong.append(("frozen_epochs", "Give a whole number, 0 for none."))
+        if not (isinstance(self.steps, list | tuple) and all(type(one) is int and one >= 0 for one in self.steps)):
+            wrong.append(("steps", "Give a list of epochs, such as [100, 150]."))
+        if not (_is_number(self.weight_decay) and 0 <= self.weight_decay < math.inf):
+            wrong.append(("weight_decay", "Give 0 or more."))
+        if not isinstance(self.mirror, bool):
+            wrong.append(("mirror", "Give true or false."))
         return [Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix) for name, fix in wrong]
 
 
@@ -70,3 +81,7 @@ class Nowhere:
 
     def clear(self) -> None:
         return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -87,8 +87,9 @@ class TaylorPruning:
             for _ in range(self.every):
                 self._train(optimizer, next(stream))
             self._settle_importance()
-            left = self._without(self._least())
-            if self.graph.flops(left) <= goal:
+            least = self._least()
+            left = self._without(least)
+            if not len(least) or self.graph.flops(left) <= goal:
                 return meet_target(self.graph, self.importance, goal, self.alive)
             self.alive = left
             gone, total = self.graph.flops() - self.graph.flops(left), self.graph.flops() - goal

@@ -15,7 +15,7 @@ class BalanceSubsets(Experiment):
     figure = "Fig. 5"
     question = "Is the harm of pruning explained by how many training images a group or class has?"
     dataset = "celeba"
-    stand_in = "avatars:50000"  # the balanced subset has four times as many images as the rarest cell
+    stand_in = "avatars:30000"  # the balanced subset has four times as many images as the rarest cell
     paper_model = "resnet18"
     retrains = True
     quick_speedups = (8.0, 32.0)

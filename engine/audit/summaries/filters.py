@@ -28,7 +28,7 @@ class Filters(Summary):
             gaps = test[(test["metric"] == "auc_gap") & (test["axis"] == axis)].set_index("variant")
             mine = groups[(groups["metric"] == "auc") & (groups["axis"] == axis) & (groups["verdict"] == "")]
             found.append(
-                f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC; who paid most)"
+                f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC; lowest change)"
             )
             for item in variants[variants["chosen"]].itertuples():
                 paid = _paid(mine[mine["variant"] == item.variant])

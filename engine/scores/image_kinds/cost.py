@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import torch
 
@@ -27,6 +28,7 @@ class ImageCost(Kind):
     """One row: flops, theoretical (dense over cut), parameters, bytes, latency as latency.latency_row has it."""
 
     name = "cost"
+    version = 2
 
     def parts(self, bench: ImageBench, shard: ImageShard) -> dict[str, Any]:
         own = {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
@@ -43,10 +45,10 @@ class ImageCost(Kind):
 
     def _one(self, bench: ImageBench, shard: ImageShard) -> pd.DataFrame:
         small = trial_model(bench, shard) if shard.method else bench.dense
-        images = torch.zeros(BATCH, 3, small.size, small.size, device=small.device)
-        images = images.to(memory_format=torch.channels_last)
+        pixels = np.zeros((BATCH, small.size, small.size, 3), dtype=np.uint8)
+        mine, theirs = small.prepared(pixels), bench.dense.prepared(pixels)  # each in the order it runs best in
         own, dense = paired_latency(
-            lambda: small.model(images), lambda: bench.dense.model(images), REPEATS, small.device, bench.hooks.check
+            lambda: small.model(mine), lambda: bench.dense.model(theirs), REPEATS, small.device, bench.hooks.check
         )
         flops = filter_graph(small).flops()
         sizes = [value.numel() * value.element_size() for value in small.model.state_dict().values()]

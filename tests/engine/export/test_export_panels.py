@@ -15,6 +15,7 @@ from engine.export import contents, say
 from engine.export.panels import along_sparsity, compare, correlations, cost, heads, lookup, pareto, who_pays
 from engine.export.panels.base import Choice, apart
 from engine.export.panels.headline import headline
+from engine.export.tracks import track_of
 from engine.store.runs import Run, Store
 from tests.synthetic_run import HOSTILE, make_run
 
@@ -207,7 +208,7 @@ def test_cost_says_measured_time_and_agreement(run, tmp_path):
 def test_compare_warns_only_about_what_differs(store):
     runs = [store.open("plain"), store.open("other")]
     table, warnings = compare.comparability(runs)
-    assert set(table["setting"]) == {"judge"} and warnings == [compare.BINDING["judge"]]
+    assert set(table["setting"]) == {"judge"} and warnings == [track_of(runs[0]).binding["judge"]]
     panel = compare.compare_runs(runs, CHOICE)
     assert "Careful: Another judge" in panel.answer and len(panel.table) == 4
     assert compare.comparability(runs[:1] * 2)[1] == []
