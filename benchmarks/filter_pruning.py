@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import subprocess
 import sys
@@ -166,6 +167,9 @@ def _peak(mode: str) -> float:
         _steps_of(mode, *MODELS[-1])()
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 1e6
+    status = Path("/proc/self/status")
+    if status.exists():  # a child's ru_maxrss starts at its parent's on Linux, this does not
+        return float(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 
 

@@ -7,13 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 PRODUCT = "PruneAudit"
-CLAIM = "Cut attention heads, see who pays, and how sure we are."
+CLAIM = "Cut parts of a model, see who pays, and how sure we are."
 
 COUNTING = "Layers and heads are counted from 0, as in mask.json."
 INTERVALS = "Intervals are 95 %, from a bootstrap clustered by descriptor and template."
 INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
 MADE_ON = "Scores and γ come from validation prompts only; what is reported comes from test prompts only."
 JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
+INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are paired, image by image."
+NULL_BAND = "The null band is what the gap would be if group labels were exchanged between images of one class."
+MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,34 @@ METHODS: dict[str, Word] = {
     ),
 }
 
+FILTER_METHODS: dict[str, Word] = {
+    "dense": METHODS["dense"],
+    "autobot": Word("AutoBot", "Learns one gate per filter that holds information back until the FLOPs target is met."),
+    "taylor": Word("Taylor", "Cuts, a few at a time, the filters whose removal should change the loss least."),
+    "random": Word("random", "Cuts filters drawn at random, with a stated seed. The reference."),
+    "magnitude": Word("magnitude", "Cuts the filters with the smallest weights; ignores data."),
+    "fpgm": Word("FPGM", "Cuts the filters nearest to the geometric median of their layer: the most replaceable ones."),
+}
+"""Methods that cut filters. An arm of an audit is one of them with a loss: "autobot+pw"."""
+
+LOSSES: dict[str, Word] = {
+    "plain": Word("plain loss", "Cross-entropy as it is."),
+    "pw": Word(
+        "PW",
+        "Performance-weighted loss: images the original model was unsure about weigh more, and its own outputs are the "
+        "labels wherever it was right. It never sees the groups.",
+    ),
+    "weights": Word("PW weights", "Only the weights of the PW loss; the labels stay as they are."),
+    "labels": Word("PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."),
+}
+PLACES: dict[str, str] = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}
+"""Where a part of the PW loss is switched on."""
+
 _BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
 _FLOOR = (
     "Above zero even when groups do not differ, and grows with the number of subgroups: read it with its null band."
 )
+_GAP = "Above zero even when groups do not differ: read it with its null band."
 
 METRICS: dict[str, Word] = {
     "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
@@ -69,6 +96,28 @@ METRICS: dict[str, Word] = {
     "bias_floor": Word(
         "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
     ),
+    "auc": Word(
+        "AUC",
+        "ROC-AUC: how surely an image of one class is ranked above one of the other. 1 is perfect, 0.5 a coin toss.",
+        "AUC",
+        "higher",
+    ),
+    "accuracy": Word("accuracy", "Share of images put into their class.", "share", "higher"),
+    "cross_entropy": Word("cross-entropy", "How surprised the model is by the true classes.", "nats", "lower"),
+    "tpr": Word("true positive rate", "Of the images of the class, the share that is found.", "share", "higher"),
+    "fpr": Word("false positive rate", "Of the other images, the share wrongly put into the class.", "share", "lower"),
+    "auc_gap": Word("AUC gap", "AUC of the best-off subgroup minus that of the worst-off.", "AUC", "lower", _GAP),
+    "accuracy_gap": Word(
+        "accuracy gap", "Accuracy of the best-off subgroup minus that of the worst-off.", "share", "lower", _GAP
+    ),
+    "tpr_gap": Word("gap of true positive rates", "Highest minus lowest true positive rate.", "share", "lower", _GAP),
+    "fpr_gap": Word("gap of false positive rates", "Highest minus lowest false positive rate.", "share", "lower", _GAP),
+    "worst_auc": Word("worst-off subgroup", "AUC of the dense model's worst-off subgroup.", "AUC", "higher"),
+    "best_auc": Word("best-off subgroup", "AUC of the dense model's best-off subgroup.", "AUC", "higher"),
+    "worst_accuracy": Word(
+        "worst-off subgroup", "Accuracy of the dense model's worst-off subgroup.", "share", "higher"
+    ),
+    "best_accuracy": Word("best-off subgroup", "Accuracy of the dense model's best-off subgroup.", "share", "higher"),
 }
 
 READINGS: dict[str, Word] = {
@@ -116,6 +165,7 @@ ESTIMATORS: dict[str, Word] = {
 PAGES: dict[str, str] = {
     "overview": "If we cut these heads, who pays, and how sure are we?",
     "head_scores": "Which heads add to the bias, and which does the model need?",
+    "filters": "Which subgroup pays, and does the PW loss help it?",
     "correlations": "Do the same heads matter for every axis?",
     "reliability": "Would the head scores come out again?",
     "pareto": "What does less bias cost in perplexity?",
@@ -132,7 +182,18 @@ def axis_name(axis: str) -> str:
 
 
 def method_name(method: str) -> str:
-    return METHODS[method].name if method in METHODS else method.replace("_", " ")
+    """A method in words; an arm with its loss: "AutoBot + PW"."""
+    base, _, loss = method.partition("+")
+    known = METHODS.get(base) or FILTER_METHODS.get(base)
+    name = known.name if known else base.replace("_", " ")
+    return f"{name} + {loss_name(loss)}" if loss else name
+
+
+def loss_name(loss: str) -> str:
+    """A loss in words; a part of one with its place: "PW labels in retraining"."""
+    part, _, place = loss.partition("@")
+    name = LOSSES[part].name if part in LOSSES else part.replace("_", " ")
+    return f"{name} {PLACES.get(place, place)}" if place else name
 
 
 def metric_name(metric: str) -> str:

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine import words
 from engine.export.panels import compare
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
 from pages.shared import cache, frame, panels, safe, state
-from pages.shared.controls import choose
+from pages.shared.controls import choose, choose_reading
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 
 def page() -> None:
-    heading(words.PAGES["compare"])
+    heading("compare")
     run = need_run()
-    summaries = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
+    others = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
+    summaries = {name: one for name, one in others.items() if cache.track_name_of(name) == track_of(run).name}
     if not summaries:
+        only = f"only one finished audit of {track_of(run).about}" if others else "only one finished audit"
         with st.container(border=True):
-            st.markdown("There is only one finished audit, so there is nothing to compare it with.")
+            st.markdown(f"There is {only}, so there is nothing to compare it with.")
             frame.link("library", "Start another one in the library")
         return
-    choice = choose(run)
+    choice = choose_reading(run, choose(run))
     names = {
         run_id: f"{frame.title_of(summary.title, summary.axes)} ({summary.created[:10]})"
         for run_id, summary in summaries.items()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine import words
 from engine.export.panels import correlations
 from engine.export.panels.base import Choice
 from engine.types import AXES
@@ -17,7 +16,7 @@ KINDS = ("pearson", "spearman")
 
 
 def page() -> None:
-    heading(words.PAGES["correlations"])
+    heading("correlations")
     with st.container(horizontal=True, gap="large"):
         source = published.source()
         kind = segmented("Correlation", KINDS, state.KIND, capital)
@@ -28,7 +27,7 @@ def page() -> None:
 
 
 def _of_run(kind: str) -> None:
-    run = need_run()
+    run = need_run("correlations")
     choice = choose(run)
     left, right = st.columns(2, gap="large")
     with left:
@@ -40,7 +39,7 @@ def _of_run(kind: str) -> None:
 
 def _of_files(kind: str) -> None:
     scores = published.scores()
-    choice = Choice(method="fasp", axis=AXES[0], sparsity=0.2, dark=is_dark())
+    choice = Choice(method="fasp", axis=AXES[0], level=0.2, dark=is_dark())
     for panel in correlations.published(scores, choice, kind=kind) if scores else ():
         panels.draw(panel)
 

@@ -28,8 +28,8 @@ ORDERS = {
 
 
 def page() -> None:
-    heading(words.PAGES["examples"])
-    run = need_run()
+    heading("examples")
+    run = need_run("examples")
     choice = choose(run)
     if not (run.has("generations") and run.has("texts")):
         st.info("This audit kept no texts.")

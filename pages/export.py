@@ -12,12 +12,13 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine import words
 from engine.errors import PruneAuditError
+from engine.export.masks import file_name
 from engine.export.panels import lookup
+from engine.export.tracks import track_of
 from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
-from pages.shared.controls import choose
+from pages.shared.controls import capital, choose, select
 from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.safe import plain
 
@@ -29,34 +30,43 @@ PARTS = {
 
 
 def page() -> None:
-    heading(words.PAGES["export"])
+    heading("export")
     run = need_run()
     choice = choose(run)
     variant = lookup.variant_of(run, choice)
-    with_texts = st.toggle(
+    with_texts = run.has("texts") and st.toggle(
         "Include generated texts in the clear",
         key=state.EXPORT_TEXTS,
         help="Off: the report and the tables hold no text a model wrote.",
     )
     left, right = st.columns(2, gap="large")
     with left:
-        st.subheader(plain(f"This variant: {lookup.variant_label(variant)}"), anchor=False)
+        st.subheader(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
         st.caption(plain(lookup.amount(run, variant)))
-        _mask(run, variant)
-        _checkpoint(run, variant)
+        taken = _one_of(track_of(run).takable(run, variant))
+        _mask(run, taken)
+        _checkpoint(run, taken)
     with right:
         st.subheader("The whole audit", anchor=False)
         for what in PARTS:
             _part(run, what, with_texts)
 
 
-def _mask(run: KeptRun, variant: dict) -> None:
+def _one_of(takable: dict[str, str]) -> str:
+    """The id whose mask and weights are taken: of several trials, one."""
+    if len(takable) == 1:
+        return next(iter(takable))
+    return select("Mask and weights of", list(takable), state.TAKEN, lambda name: capital(takable[name]))
+
+
+def _mask(run: KeptRun, variant: str) -> None:
+    handout = track_of(run).handout
     with st.container(border=True):
-        st.markdown("**Mask**  \nWhich heads to cut, of which model (by hash), chosen how. `apply` replays it.")
-        name = f"{run.meta['model']['name'].replace('/', '_')}-{variant['variant']}.mask.json"
+        st.markdown(f"**Mask**  \n{handout.mask}")
+        name = f"{file_name(run.meta['model']['name'])}-{file_name(variant)}.mask.json"
         st.download_button(
             "Download mask",
-            lambda: _made(run, "masks", False, variant["variant"]),
+            lambda: _made(run, "masks", False, variant),
             name,
             "application/json",
             type="primary",
@@ -64,7 +74,7 @@ def _mask(run: KeptRun, variant: dict) -> None:
             on_click="ignore",
             key=state.MASK,
         )
-        st.code(f"python -m engine apply {name} --model BASE --to DIR", language=None, wrap_lines=True)
+        st.code(handout.apply.format(name=name), language=None, wrap_lines=True)
 
 
 def _part(run: KeptRun, what: str, with_texts: bool) -> None:
@@ -103,22 +113,19 @@ def _packed(paths: Sequence[Path], folder: Path) -> bytes:
     return memory.getvalue()
 
 
-def _checkpoint(run: KeptRun, variant: dict) -> None:
+def _checkpoint(run: KeptRun, variant: str) -> None:
     """Weights are written by a process of their own, into a folder the user names: they can be gigabytes."""
     with st.container(border=True):
-        st.markdown(
-            "**Checkpoint**  \nThe pruned model twice: cut for real, and as a dense checkpoint with zeros that "
-            "`from_pretrained` loads anywhere. Every use is checked against the masked model."
-        )
+        st.markdown(f"**Checkpoint**  \n{track_of(run).handout.checkpoint}")
         folder = st.text_input("Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model")
         if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
-            _write_checkpoint(run, variant["variant"], folder.strip())
+            _write_checkpoint(run, variant, folder.strip())
 
 
 def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
     command = [sys.executable, "-m", "engine", "export", run.id, "--to", folder, "--what", "checkpoint"]
     command += ["--variant", variant, "--store", str(run.path.parent.parent)]
-    with st.spinner("Loading the model, cutting it, comparing it with the masked one …"):
+    with st.spinner(track_of(run).handout.checkpoint_wait):
         ended = subprocess.run(command, capture_output=True, text=True, cwd=frame.ROOT, check=False)
     if ended.returncode:
         last = ended.stderr.strip().splitlines()[-1:] or ["It could not be written."]

@@ -18,8 +18,8 @@ PICTURE, BIAS, PERPLEXITY = (state.key_of("map", name) for name in ("picture", "
 
 
 def page() -> None:
-    heading(words.PAGES["head_scores"])
-    run = need_run()
+    heading("head_scores")
+    run = need_run("head_scores")
     choice = choose(run)
     clicked = panels.draw(made(run, heads.fasp_picture, choice), PICTURE, selectable=True)
     _follow(PICTURE, clicked, run)

@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from engine import words
+from engine.export.tracks import tracks
 from engine.models import catalog
 from engine.store.runs import default_root
 from pages.shared import cache, jobs, panels, request_form, state
@@ -17,7 +18,7 @@ from pages.shared.safe import plain
 
 
 def page() -> None:
-    heading(words.PAGES["library"], notes=False)
+    heading("library", notes=False)
     new, running, audits, models = st.tabs(["New audit", "Jobs", "Audits", "Models and judges"])
     with new, boundary():
         _new()
@@ -53,12 +54,14 @@ def _audits() -> None:
         return
     for summary in summaries:
         with st.container(border=True, horizontal=True, vertical_alignment="center"):
+            about = tracks()[track].about if (track := cache.track_name_of(summary.id)) in tracks() else track
             axes = ", ".join(words.axis_name(axis) for axis in summary.axes)
             methods = ", ".join(words.method_name(method) for method in summary.methods)
             with st.container(gap="xxsmall"):
                 st.text(title_of(summary.title, summary.axes))
                 origin = "embedded demo" if summary.embedded else "your store"
-                st.caption(plain(f"{summary.created[:16].replace('T', ' ')} · {origin} · {axes} · {methods}"))
+                when = summary.created[:16].replace("T", " ")
+                st.caption(plain(f"{capital(about)} · {when} · {origin} · {axes} · {methods}"))
             if st.button("Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content"):
                 state.choose_run(summary.id)
                 turn_to("overview")
@@ -66,22 +69,14 @@ def _audits() -> None:
 
 
 def _models() -> None:
-    st.subheader("Language models", anchor=False)
-    panels.table(_entries(catalog.list_models()))
-    st.caption(
-        "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: "
-        "type its hub name or folder under “New audit”."
-    )
-    st.subheader("Toxicity judges", anchor=False)
-    panels.table(_entries(catalog.list_judges()))
+    for track in tracks().values():
+        for shelf in track.shelves():
+            st.subheader(shelf.title, anchor=False)
+            panels.table(shelf.table)
+            if shelf.note:
+                st.caption(shelf.note)
     st.subheader("Prompts and texts", anchor=False)
     panels.table(_files())
-
-
-def _entries(entries: list[catalog.Entry]) -> pd.DataFrame:
-    origin = {"embedded": "embedded", "recent": "used lately", "hub": "by name, from the hub"}
-    rows = [{"Name": entry.name, "From": origin[entry.kind], "Note": capital(entry.note)} for entry in entries]
-    return pd.DataFrame(rows, columns=["Name", "From", "Note"])
 
 
 def _files() -> pd.DataFrame:

@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine import words
-from engine.export.panels import along_sparsity, cost, who_pays
 from engine.export.panels.headline import headline
+from engine.export.tracks import track_of
 from pages.shared import panels
 from pages.shared.cache import made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
-SHOWN = (who_pays.who_pays, along_sparsity.bias_along_sparsity, along_sparsity.perplexity_along_sparsity)
-FOLDED = (who_pays.levelling_down, who_pays.perplexity_by_group, cost.cost)
-
 
 def page() -> None:
-    heading(words.PAGES["overview"])
+    heading("overview")
     run = need_run()
-    choice = choose(run)
+    choice, shown = choose(run), track_of(run).overview
     panels.headline(made(run, headline, choice))
-    pays, bias, perplexity = SHOWN
-    for column, make in zip(st.columns(2, gap="large"), (pays, bias), strict=True):
+    for column, make in zip(st.columns(2, gap="large"), shown.beside, strict=True):
         with column:
             panels.draw(made(run, make, choice), make.__name__)
     left, right = st.columns(2, gap="large")
     with left:
-        for make in FOLDED:
+        for make in shown.folded:
             panels.draw_folded(made(run, make, choice), make.__name__)
         offer_missing(run, choice)
     with right:
-        panels.draw(made(run, perplexity, choice), perplexity.__name__)
-    panels.look_ahead(run, (headline, *SHOWN, *FOLDED), choice)
+        panels.draw(made(run, shown.right, choice), shown.right.__name__)
+    panels.look_ahead(run, (headline, *shown.beside, shown.right, *shown.folded), choice)
 
 
 begin_app()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine import words
 from engine.export.panels import additivity, published_reliability, reliability
 from engine.export.panels.base import Choice
 from engine.types import AXES
@@ -15,7 +14,7 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 
 
 def page() -> None:
-    heading(words.PAGES["reliability"])
+    heading("reliability")
     if published.source() == "run":
         _of_run()
     else:
@@ -23,7 +22,7 @@ def page() -> None:
 
 
 def _of_run() -> None:
-    run = need_run()
+    run = need_run("reliability")
     choice = choose(run)
     panels.draw(made(run, reliability.run_repeats, choice))
     left, right = st.columns(2, gap="large")
@@ -36,7 +35,7 @@ def _of_run() -> None:
 
 def _of_files() -> None:
     scores = published.scores()
-    choice = Choice(method="fasp", axis=AXES[0], sparsity=0.2, dark=is_dark())
+    choice = Choice(method="fasp", axis=AXES[0], level=0.2, dark=is_dark())
     for panel in published_reliability.published(scores, choice) if scores else ():
         panels.draw(panel)
 

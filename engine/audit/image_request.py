@@ -152,8 +152,9 @@ def validate_images(request: ImageRequest) -> ImagePlan:
             return None
 
     attempt(lambda: _device(request))
-    images = attempt(lambda: images_of(request))
-    model = attempt(lambda: _model(request, images))
+    sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
+    images = attempt(lambda: images_of(request)) if sound else None
+    model = attempt(lambda: _model(request, images)) if sound else None
     if model is not None and images is not None:
         faults += _fit_faults(request, model, images)
     if model is not None and not faults:

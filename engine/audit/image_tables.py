@@ -22,7 +22,7 @@ from engine.scores.image_kinds.trial import chosen_shard
 from engine.surgery.filter_cut import widths_after
 from engine.types import POOLED
 
-DIFFERENCES = ("auc", "accuracy", "auc_gap")
+DIFFERENCES = ("auc", "accuracy", "auc_gap", "accuracy_gap")
 """What is compared between an arm with the PW loss and the same method without."""
 
 Check = Callable[[], None]

@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.errors import Fault, RequestError, unknown
 from engine.export.contents import all_panels, default_choice, variant_row
 from engine.export.panels import lookup
+from engine.export.tracks import track_of
 from engine.files import explained
 from engine.store.runs import Run
 
@@ -89,9 +90,7 @@ def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> No
 
 
 def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None) -> None:
-    from engine.export.checkpoint import write_checkpoint
-
-    write_checkpoint(run, _variant(run, variant), to / _checkpoint_folder(run, variant), base)
+    track_of(run).write_checkpoint(run, _takable(run, variant), to / _checkpoint_folder(run, variant), base)
 
 
 def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
@@ -104,10 +103,15 @@ def _variant(run: Run, variant: str | None) -> dict:
     return variant_row(run, variant) if variant else lookup.variant_of(run, default_choice(run))
 
 
+def _takable(run: Run, variant: str | None) -> dict:
+    """The variant itself, or the first of the trials behind it."""
+    return variant_row(run, next(iter(track_of(run).takable(run, _variant(run, variant)))))
+
+
 def _checkpoint_folder(run: Run, variant: str | None) -> Path:
     from engine.export.masks import file_name
 
-    return Path("checkpoint") / file_name(_variant(run, variant)["variant"])
+    return Path("checkpoint") / file_name(_takable(run, variant)["variant"])
 
 
 def _free_for_checkpoint(run: Run, to: Path, what: Sequence[str], variant: str | None) -> None:

@@ -6,71 +6,52 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from engine.errors import RequestError, unknown
-from engine.export.panels import (
-    additivity,
-    along_sparsity,
-    correlations,
-    cost,
-    heads,
-    lookup,
-    pareto,
-    reliability,
-    who_pays,
-)
+from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel
+from engine.export.tracks import track_of
 from engine.store.runs import Run
-
-LARGEST_USUAL = 0.2
-"""The paper's largest share of heads; the default report goes no further. Not picked by result."""
 
 
 def default_choice(run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False) -> Choice:
-    """The named variant, else the first method (FASP where it ran) at the largest asked share up to 20 %.
+    """The named variant, else the track's first method at the level where its readers start. Not picked by result.
 
-    RequestError for a variant that is not reported; the known ones are named.
+    RequestError for a variant that cannot be named; the known ones are.
     """
-    axis = axis or run.meta["request"]["axes"][0]
-    reading = run.meta["request"].get("reading", "group_means")
+    axis, level = axis or run.meta["request"]["axes"][0], track_of(run).level
+    reading = default_reading(run)
     if variant is not None:
         row = variant_row(run, variant)
-        return Choice(row["method"], row["target_axis"] or axis, float(row["sparsity"]), axis, reading, dark)
+        return Choice(row["method"], row["target_axis"] or axis, float(row[level.column]), axis, reading, dark)
     found = lookup.methods(run, axis)
     if not found:
-        return Choice("dense", axis, 0.0, None, reading, dark)
-    shares = [share for share in lookup.sparsities(run, found[0], axis) if share > 0]
-    usual = [share for share in shares if share <= LARGEST_USUAL + 1e-9] or shares[:1]
-    return Choice(found[0], axis, usual[-1] if usual else 0.0, None, reading, dark)
+        return Choice("dense", axis, level.none, None, reading, dark)
+    cut = [value for value in lookup.levels(run, found[0], axis) if value > level.none]
+    return Choice(found[0], axis, level.first(cut) if cut else level.none, None, reading, dark)
+
+
+def default_reading(run: Run) -> str:
+    """The reading of harm the run was asked for, else the track's usual one."""
+    asked, known = run.meta["request"].get("reading"), track_of(run).readings
+    return asked if asked in known else known[0]
 
 
 def variant_row(run: Run, variant: str) -> dict:
-    """A reported variant by its id, as `runs show` prints it."""
-    table = lookup.reported(run)
+    """A variant that may be asked for, by its id, as `runs show` prints it."""
+    table = track_of(run).named(run)
     rows = table[table["variant"] == variant]
     if rows.empty:
-        raise RequestError(unknown("variant", variant, table["variant"]))
+        raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
     return rows.iloc[0].to_dict()
 
 
 def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to one axis, in reading order."""
-    yield who_pays.who_pays(run, choice)
-    yield who_pays.levelling_down(run, choice)
-    yield who_pays.perplexity_by_group(run, choice)
-    yield along_sparsity.bias_along_sparsity(run, choice)
-    yield pareto.pareto(run, choice)
-    yield heads.fasp_picture(run, choice)
-    yield additivity.additivity(run, choice)
+    yield from track_of(run).axis_panels(run, choice)
 
 
 def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
     """What belongs to the whole run."""
-    yield along_sparsity.perplexity_along_sparsity(run, choice)
-    yield heads.head_map(run, choice, "z_ppl")
-    yield correlations.axis_correlation(run, choice)
-    yield correlations.top_heads(run, choice)
-    yield correlations.method_agreement(run, choice)
-    yield reliability.run_repeats(run, choice)
-    yield cost.cost(run, choice)
+    yield from track_of(run).shared_panels(run, choice)
 
 
 def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
@@ -83,7 +64,7 @@ def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
 
 
 def for_axis(run: Run, choice: Choice, axis: str) -> Choice:
-    """The same method and share aimed at another axis; where that was not run, the same variant measured there."""
+    """The same method and level aimed at another axis; where that was not run, the same variant measured there."""
     aimed = replace(choice, axis=axis, measured_axis=None)
     try:
         lookup.variant_of(run, aimed)

@@ -35,22 +35,21 @@ def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -
     plotlyjs=True puts the library inside (4.7 MB); "directory" expects plotly.min.js in the same folder.
     """
     look = theme(dark)
-    chart = ""
-    if panel.figure is not None:
-        height = panel.figure.layout.height
-        chart = panel.figure.to_html(
-            full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height
-        )
+    chart, figure = "", panel.whole()
+    if figure is not None:
+        height = figure.layout.height
+        chart = figure.to_html(full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height)
     text = {name: html.escape(getattr(panel, name)) for name in ("question", "answer", "caveat")}
     return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
 
 
 def figure_image(panel: Panel, kind: str = "svg", width: int = WIDTH, dark: bool = False) -> bytes:
     """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none, or no figure."""
-    if panel.figure is None:
+    figure = panel.whole()
+    if figure is None:
         raise PruneAuditError(f"{panel.question} has no chart: {panel.answer}")
     need_browser()
-    painted = type(panel.figure)(panel.figure).update_layout(paper_bgcolor=theme(dark).paper)
+    painted = type(figure)(figure).update_layout(paper_bgcolor=theme(dark).paper)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # kaleido tells about options it does not use
@@ -78,7 +77,7 @@ def write_figures(panels: Sequence[tuple[str, Panel]], folder: Path) -> list[Pat
     written = [folder / PLOTLY]
     written[0].write_text(get_plotlyjs(), encoding="utf-8")
     named = [(f"{axis}-{panel.key}" if axis else panel.key, panel) for axis, panel in panels]
-    drawn = [(name, panel) for name, panel in named if panel.figure is not None]
+    drawn = [(name, panel) for name, panel in named if panel.has_chart]
     for name, panel in drawn:
         written.append(folder / f"{_safe(name)}.html")
         written[-1].write_bytes(figure_html(panel, plotlyjs="directory"))

@@ -6,6 +6,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Style:
+    """How a method looks: never told by colour alone."""
+
+    colour: str
+    symbol: str
+    dash: str = "solid"
+
+
+@dataclass(frozen=True)
 class Theme:
     """What a figure takes from its surroundings. Figures themselves are transparent."""
 
@@ -15,6 +24,7 @@ class Theme:
     band: str
     paper: str
     critical: str
+    alarm: str
     diverging: tuple[tuple[float, str], ...]
     unsupported: tuple[tuple[float, str], ...]
     sequential: tuple[tuple[float, str], ...]
@@ -27,6 +37,7 @@ LIGHT = Theme(
     band="rgba(92,102,112,0.14)",
     paper="#ffffff",
     critical="#000000",
+    alarm="#c8102e",
     diverging=((0.0, "#0a5a96"), (0.25, "#7fb2d9"), (0.5, "#f4f4f2"), (0.75, "#f0a868"), (1.0, "#b34700")),
     unsupported=((0.0, "#b9bfc5"), (0.5, "#f2f3f4"), (1.0, "#b9bfc5")),
     sequential=((0.0, "#f1f4f6"), (0.5, "#7fb2d9"), (1.0, "#0a4f86")),
@@ -38,6 +49,7 @@ DARK = Theme(
     band="rgba(169,180,191,0.20)",
     paper="#0e1117",
     critical="#ffffff",
+    alarm="#ff7a70",
     diverging=((0.0, "#4db0f5"), (0.25, "#2b6796"), (0.5, "#252b33"), (0.75, "#a35a1f"), (1.0, "#ff9a3d")),
     unsupported=((0.0, "#59626c"), (0.5, "#252b33"), (1.0, "#59626c")),
     sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
@@ -51,6 +63,9 @@ _METHODS = {
     "gradient": ("#CC79A7", "#E59BC3", "triangle-up"),
     "random": ("#7a7a7a", "#b0b0b0", "x-thin"),
     "random_noncritical": ("#B07A00", "#E6B400", "cross"),
+    "autobot": ("#0072B2", "#56B4E9", "square"),
+    "taylor": ("#D55E00", "#F0803C", "triangle-up"),
+    "fpgm": ("#CC79A7", "#E59BC3", "pentagon"),
 }
 _SPARE = (("#8C6BB1", "#B79BDC", "hexagon"), ("#A6761D", "#D6A64B", "star"), ("#4B6A88", "#8FB0D0", "pentagon"))
 
@@ -69,6 +84,30 @@ def method_colour(method: str, dark: bool = False) -> str:
 def method_symbol(method: str) -> str:
     """Plotly marker symbol, so that colour is never the only difference."""
     return "circle-open" if method == "dense" else _style(method)[2].replace("x-thin", "x")
+
+
+def method_style(method: str, dark: bool = False) -> Style:
+    """Colour and symbol of a method that stands alone."""
+    return Style(method_colour(method, dark), method_symbol(method))
+
+
+def arm_style(arm: str, dark: bool = False) -> Style:
+    """A method with a loss: the method's colour; filled and solid with the whole PW loss, open and dotted without."""
+    base, _, loss = arm.partition("+")
+    if base == "dense":
+        return method_style(base, dark)
+    symbol = method_symbol(base)
+    endings = {"": ("-open", "dot"), "pw": ("", "solid")}
+    ending, dash = endings.get(loss, ("-open-dot", "dashdot"))
+    return Style(method_colour(base, dark), symbol + ending, dash)
+
+
+def series_styles(dark: bool = False) -> tuple[Style, ...]:
+    """For groups and other things without a method: colour and symbol, in order, told apart by colour-blind eyes."""
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#7a7a7a")
+    bright = ("#56B4E9", "#F0803C", "#2CC79B", "#E59BC3", "#E6B400", "#b0b0b0")
+    symbols = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon")
+    return tuple(Style(*pair) for pair in zip(bright if dark else colours, symbols, strict=True))
 
 
 def series_colours(dark: bool = False) -> tuple[str, ...]:

@@ -22,11 +22,11 @@ from plotly.offline import get_plotlyjs
 from engine import words
 from engine.export import say
 from engine.export.contents import axis_panels, default_choice, for_axis, shared_panels
-from engine.export.examples import examples
-from engine.export.model_card import LIMITS
 from engine.export.panels import lookup
 from engine.export.panels.base import CONFIG, Choice, Panel
 from engine.export.panels.headline import Headline, Number, headline
+from engine.export.tracks import track_of
+from engine.export.tracks.base import Extra
 from engine.store.runs import Run
 
 _HERE = Path(__file__).parent
@@ -43,7 +43,7 @@ def report_html(run: Run, show_offensive: bool = False, variant: str | None = No
         body.append(f"<h2>{escape(words.axis_name(axis)).capitalize()}</h2>")
         body.append(_headline(headline(run, mine)))
         body += _panels(zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True), axis, figures)
-        body.append(_examples(run, mine, show_offensive))
+        body += [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
     body.append("<h2>The whole model</h2>")
     body += _panels(zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True), "all", figures)
     body += [_settings(run), _limits(run), _provenance(run)]
@@ -90,16 +90,14 @@ def _sha(script: str) -> str:
 
 def _top(run: Run, choice: Choice) -> str:
     variant = lookup.variant_of(run, choice)
-    about = f"{lookup.variant_label(variant)}: {lookup.amount(run, variant)}"
-    meta = run.meta
-    warnings = "".join(
-        f'<p class="warning">{escape(text)}</p>' for text in [*meta["warnings"], *meta["prompts"]["notes"]]
-    )
+    about = f"{lookup.variant_label(run, variant)}: {lookup.amount(run, variant)}"
+    meta, track = run.meta, track_of(run)
+    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in track.notes(run))
     model, day = escape(meta["model"]["name"]), escape(str(meta["created"])[:10])
     return (
         f"<header><p class=kicker>{words.PRODUCT}: {escape(meta['title'])}</p>"
-        f"<h1>{escape(words.PAGES['overview'])}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
-        f"Charts along sparsity show every method.</p>{warnings}</header>"
+        f"<h1>{escape(track.question('overview'))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
+        f"Charts along {track.level.noun} show every method.</p>{warnings}</header>"
     )
 
 
@@ -111,8 +109,7 @@ def _headline(head: Headline) -> str:
 
 
 def _card(number: Number) -> str:
-    is_ppl = number.label == words.METRICS["perplexity"].name
-    lines = [escape(say.span(number.low, number.high, is_ppl))]
+    lines = [escape(number.span_text)]
     if number.verdict:
         lines.append(f"{escape(number.verdict)}: {escape(number.change_text)}")
     small = "".join(f"<div class=small>{line}</div>" for line in lines)
@@ -126,9 +123,10 @@ def _panels(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str
     for light, dark in pairs:
         key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
         chart = ""
-        if light.figure is not None and dark.figure is not None:
+        if light.has_chart and dark.has_chart:
             figures[key] = {"light": _plain(light), "dark": _plain(dark)}
-            chart = f'<div class="chart" id="{key}" style="min-height:{light.figure.layout.height}px"></div>'
+            height = figures[key]["light"]["layout"]["height"]
+            chart = f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
         caveat = f'<p class="caveat">{escape(light.caveat)}</p>' if light.caveat else ""
         head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.answer)}</p>"
         out.append(f"{head}{chart}{caveat}{_details('Table', light.table)}</section>")
@@ -136,7 +134,7 @@ def _panels(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str
 
 
 def _plain(panel: Panel) -> dict[str, Any]:
-    figure = json.loads(panel.figure.to_json())  # plotly turns NaN into null
+    figure = json.loads(panel.whole().to_json())  # plotly turns NaN into null
     figure["layout"].pop("template", None)
     return figure
 
@@ -165,22 +163,18 @@ def _cell(value: Any) -> str:
     return f"<td>{escape(str(value))}</td>"
 
 
-def _examples(run: Run, choice: Choice, show_offensive: bool) -> str:
-    table = examples(run, choice, show_offensive)
-    if table.empty:
+def _extra(extra: Extra) -> str:
+    if extra.table.empty:
         return ""
-    note = "The first prompt of each subgroup by id, first seed; nothing was picked. One example proves nothing."
-    if not show_offensive:
-        note += " Texts the model wrote are hidden: they can be offensive. Export with texts to see them."
     return (
-        "<section><h3>What does the model write, before and after?</h3>"
-        f'<div class="scroll">{_table(table)}</div><p class="caveat">{escape(note)} {escape(words.JUDGE)}</p></section>'
+        f"<section><h3>{escape(extra.question)}</h3>"
+        f'<div class="scroll">{_table(extra.table)}</div><p class="caveat">{escape(extra.note)}</p></section>'
     )
 
 
 def _settings(run: Run) -> str:
     rows = [(key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())]
-    rows += [("chosen \u03b3", _words(run.meta.get("gamma")))]
+    rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
     table = _table(pd.DataFrame(rows, columns=["setting", "value"]))
     return f"<section><h2>Settings</h2><div class=scroll>{table}</div></section>"
 
@@ -190,20 +184,20 @@ def _words(value: Any) -> str:
         return "not set"
     if isinstance(value, dict):
         return ", ".join(f"{key} {_words(one)}" for key, one in value.items())
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(" ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value)
+    return str(value)
 
 
 def _limits(run: Run) -> str:
-    texts = [words.JUDGE, words.MADE_ON, words.METRICS["bias:group_means"].caveat, words.INTERVALS, *LIMITS]
-    note = run.meta["judge"].get("note")
-    items = "".join(f"<li>{escape(text)}</li>" for text in [*texts, *([f"Judge: {note}"] if note else [])])
+    items = "".join(f"<li>{escape(text)}</li>" for text in track_of(run).limits(run))
     return f"<section><h2>What this cannot say</h2><ul>{items}</ul></section>"
 
 
 def _provenance(run: Run) -> str:
     meta = run.meta
     rows = [("run", run.id), ("created", meta["created"])]
-    for part in ("model", "prompts", "corpus", "judge", "provenance", "spent"):
+    for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
         rows += [(f"{part}: {key.replace('_', ' ')}", _words(value)) for key, value in meta.get(part, {}).items()]
     rows += [
         (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}") for name, item in meta["tables"].items()

@@ -10,6 +10,11 @@ MINUS = "\u2212"
 NO_INTERVAL = "no interval: too few prompts"
 
 
+def no_interval(few: str = "prompts") -> str:
+    """Why there is none; `few` is what there are too few of."""
+    return NO_INTERVAL.replace("prompts", few)
+
+
 def number(value: float | None, perplexity: bool = False) -> str:
     """Three significant digits; perplexity two decimals; thousands as k, millions as M; "not measured" for NaN."""
     if value is None or not math.isfinite(value):
@@ -49,22 +54,27 @@ def signed(value: float, perplexity: bool = False) -> str:
     return ("+" if value > 0 else "") + number(value, perplexity)
 
 
-def span(low: float, high: float, perplexity: bool = False) -> str:
+def span(low: float, high: float, perplexity: bool = False, few: str = "prompts") -> str:
     """An interval in words, or that there is none."""
     if not (_finite(low) and _finite(high)):
-        return NO_INTERVAL
+        return no_interval(few)
     return f"{number(low, perplexity)} to {number(high, perplexity)}"
 
 
-def with_interval(value: float, low: float, high: float, perplexity: bool = False) -> str:
+def with_interval(value: float, low: float, high: float, perplexity: bool = False, few: str = "prompts") -> str:
     """E.g. "0.411 (0.294 to 0.581)"."""
-    return f"{number(value, perplexity)} ({span(low, high, perplexity)})"
+    return f"{number(value, perplexity)} ({span(low, high, perplexity, few)})"
 
 
 def percent(share: float) -> str:
     """A share of heads, e.g. "20 %" or "3.1 %"."""
     text = f"{100 * share:.1f}".rstrip("0").rstrip(".")
     return f"{text.replace('-', MINUS)} %"
+
+
+def factor(ratio: float) -> str:
+    """How many times, e.g. "16×" or "1.33×"."""
+    return f"{ratio:.3g}×" if ratio < 1000 else f"{ratio:.0f}×"
 
 
 def count(number_of: int, one: str, many: str = "") -> str:
@@ -89,14 +99,14 @@ def direction(row: Mapping[str, Any]) -> str:
     return "rose" if low > 0 else "unclear"
 
 
-def change(row: Mapping[str, Any], perplexity: bool = False) -> str:
+def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts") -> str:
     """The change with its interval, and plainly when that includes zero."""
     delta = row.get("delta", math.nan)
     if not _finite(delta):
         return "change not measured"
     kind = direction(row)
     if kind == "unknown":
-        return f"{signed(delta, perplexity)}, {NO_INTERVAL}"
+        return f"{signed(delta, perplexity)}, {no_interval(few)}"
     text = f"{signed(delta, perplexity)}, 95 % interval {span(row['delta_low'], row['delta_high'], perplexity)}"
     return f"{text}, which includes zero" if kind == "unclear" else text
 

@@ -16,7 +16,8 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[Path]:
     """Each table three ways plus run.json. Generated texts are left out unless asked for.
 
-    In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe.
+    In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe. Bytes (pictures,
+    weights) are in the parquet file; CSV and JSON say how many there are.
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "run.json"]
@@ -24,9 +25,10 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
     for name in sorted(run.meta["tables"]):
         table = shown(run.table(name), name, show_offensive)
         paths = [folder / f"{name}.{kind}" for kind in ("csv", "parquet", "json")]
-        for_spreadsheets(table).to_csv(paths[0], index=False)
         table.to_parquet(paths[1], compression="zstd", index=False)
-        table.to_json(paths[2], orient="records", force_ascii=False, double_precision=10)
+        readable = without_bytes(table)
+        for_spreadsheets(readable).to_csv(paths[0], index=False)
+        readable.to_json(paths[2], orient="records", force_ascii=False, double_precision=10)
         written += paths
     return written
 
@@ -34,6 +36,12 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
 def shown(table: pd.DataFrame, name: str, show_offensive: bool) -> pd.DataFrame:
     """The table as exported: generated texts only when asked for."""
     return table if name != "texts" or show_offensive else table.assign(text=HIDDEN)
+
+
+def without_bytes(table: pd.DataFrame) -> pd.DataFrame:
+    """Columns of bytes as their number."""
+    binary = [name for name in table if len(table) and isinstance(table[name].iat[0], bytes)]
+    return table.assign(**{name: table[name].map(len) for name in binary})
 
 
 def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:

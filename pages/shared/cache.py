@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from engine.export.tracks import track_name
 from engine.store.runs import Run, RunSummary, default_stores, find_run
 from engine.types import digest_of
 
@@ -63,6 +64,17 @@ def open_run(run_id: str) -> KeptRun:
     """The run with its tables kept in memory; read again when its files change."""
     path = find_run(run_id, default_stores()).path
     return _opened(str(path), (path / "run.json").stat().st_mtime_ns)
+
+
+def track_name_of(run_id: str) -> str:
+    """Which kind of audit a run is, without keeping its tables."""
+    path = find_run(run_id, default_stores()).path
+    return _track_name(str(path), (path / "run.json").stat().st_mtime_ns)
+
+
+@st.cache_data(max_entries=500, show_spinner=False)
+def _track_name(path: str, changed: int) -> str:
+    return track_name(Run(Path(path)).meta)
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)

@@ -9,11 +9,11 @@ from typing import Any
 import streamlit as st
 
 from engine import words
-from engine.export import say
+from engine.export.contents import default_reading
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
 from engine.store.runs import Run
-from engine.types import READINGS
 from pages.shared import frame, state
 
 
@@ -62,49 +62,54 @@ def choose(run: Run) -> Choice:
             method = select("Method", offered, state.METHOD, method_label) if offered else "dense"
             missing = [method_label(name) for name in lookup.methods(run) if name not in offered]
             if missing:
-                st.caption(f"Not built for this axis, whose heads were not ranked: {', '.join(missing)}.")
+                st.caption(f"{track_of(run).not_built}: {', '.join(missing)}.")
         with right:
-            sparsity = _slider(run, method, axis)
-    reading = run.meta["request"].get("reading", READINGS[0])
-    return Choice(method=method, axis=axis, sparsity=sparsity, reading=reading, dark=is_dark())
+            level = _slider(run, method, axis)
+    return Choice(method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark())
 
 
 def _slider(run: Run, method: str, axis: str) -> float:
-    """The sparsity slider over finished variants."""
-    options = lookup.sparsities(run, method, axis)
+    """The slider over finished variants: how much is cut."""
+    options, level = lookup.levels(run, method, axis), track_of(run).level
     if len(options) < 2:
         st.caption("No pruned variant of this method is finished for this axis.")
-        return 0.0
-    state.restore(state.SPARSITY, options)
+        return level.none
+    key = state.level_key(level.key)
+    state.restore(key, options)
     value = st.select_slider(
-        "Sparsity (share of heads cut)",
+        level.title,
         options,
-        value=_first_look(options),
-        format_func=say.percent,
-        key=state.SPARSITY,
+        value=level.first(options),
+        format_func=level.say,
+        key=key,
         bind=state.BOUND,
-        help="Every step is a finished variant; 0 % is the model as it is. The Library starts a new one.",
+        help=level.help,
     )
-    return state.keep(state.SPARSITY, value)
+    return state.keep(key, value)
 
 
-def _first_look(options: list[float]) -> float:
-    """Where the slider starts: the largest finished sparsity up to 20 %."""
-    return max((share for share in options if share <= 0.2 + 1e-9), default=options[-1])
+def choose_reading(run: Run, choice: Choice) -> Choice:
+    """A switch between readings of harm and quality where the track offers several."""
+    track = track_of(run)
+    if len(track.offered) < 2:
+        return choice
+    picked = segmented("Read by", track.offered, state.READING, lambda name: capital(track.reading(name).quality.name))
+    return replace(choice, reading=picked)
 
 
 def neighbours(run: Run, choice: Choice) -> list[Choice]:
-    """The same choice at every other finished sparsity, the nearest first: where the slider may go next."""
-    others = [share for share in lookup.sparsities(run, choice.method, choice.axis) if share != choice.sparsity]
-    others.sort(key=lambda share: abs(share - choice.sparsity))
-    return [replace(choice, sparsity=share) for share in others]
+    """The same choice at every other finished level, the nearest first: where the slider may go next."""
+    others = [level for level in lookup.levels(run, choice.method, choice.axis) if level != choice.level]
+    others.sort(key=lambda level: abs(level - choice.level))
+    return [replace(choice, level=level) for level in others]
 
 
 def offer_missing(run: Run, choice: Choice) -> None:
-    """Say which sparsities of the request are not finished for this method, and where to ask for more."""
-    finished = lookup.sparsities(run, choice.method, choice.axis)
-    asked = [float(share) for share in run.meta["request"]["sparsities"]]
-    missing = [say.percent(share) for share in asked if not any(abs(share - have) < 1e-9 for have in finished)]
+    """Say which levels of the request are not finished for this method, and where to ask for more."""
+    level = track_of(run).level
+    finished = lookup.levels(run, choice.method, choice.axis)
+    asked = [float(value) for value in run.meta["request"][level.asked]]
+    missing = [level.say(value) for value in asked if not any(abs(value - have) < 1e-9 for have in finished)]
     if missing:
         st.caption(f"Not finished for this method: {', '.join(missing)}.")
-    frame.link("library", "Ask for another sparsity, axis or method")
+    frame.link("library", f"Ask for another {level.noun}, axis or method")

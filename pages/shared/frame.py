@@ -14,15 +14,20 @@ from streamlit.runtime.pages_manager import PagesManager
 from engine import words
 from engine.errors import PruneAuditError, RequestError
 from engine.export import say
+from engine.export.tracks import track_of, tracks
 from engine.types import AXES
 from pages.shared import cache, state
 from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDER = ("overview", "head_scores", "correlations", "reliability", "pareto", "examples", "compare", "export", "library")
+ORDER = (
+    "overview", "head_scores", "filters", "correlations", "reliability", "pareto", "examples", "compare", "export",
+    "library",
+)  # fmt: skip
 ICONS = {
     "overview": "dashboard",
     "head_scores": "grid_on",
+    "filters": "layers",
     "correlations": "join_inner",
     "reliability": "repeat",
     "pareto": "scatter_plot",
@@ -134,10 +139,11 @@ def current_run() -> cache.KeptRun | None:
     return cache.open_run(run_id) if run_id in known else None
 
 
-def heading(question: str, notes: bool = True) -> None:
+def heading(page: str, notes: bool = True) -> None:
     """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
-    run = current_run() if notes else None
-    warnings = (run.meta.get("warnings") or []) if run else []
+    run = current_run()
+    question = track_of(run).question(page) if run else words.PAGES[page]
+    warnings = (run.meta.get("warnings") or []) if run and notes else []
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(question, anchor=False, width="stretch")
         if warnings:
@@ -154,8 +160,11 @@ def title_of(title: str, axes: Sequence[str] = AXES) -> str:
     return title
 
 
-def need_run() -> cache.KeptRun:
-    """The chosen run; a page without one ends here, saying what to do."""
+def need_run(page: str = "") -> cache.KeptRun:
+    """The chosen run; a page without one ends here, saying what to do.
+
+    `page`: who asks, where only some kinds of audit have what it shows; with another kind it ends here too.
+    """
     run = current_run()
     if run is None:
         with st.container(border=True):
@@ -163,7 +172,22 @@ def need_run() -> cache.KeptRun:
             st.markdown("This page reads a finished audit and there is none. Start one in the library.")
             link("library", "Open the library")
         st.stop()
+    if page and page not in track_of(run).pages:
+        _elsewhere(run, page)
     return run
+
+
+def _elsewhere(run: cache.KeptRun, page: str) -> None:
+    """The page belongs to another kind of audit: say so, and where this one is shown instead."""
+    mine, owner = track_of(run), next(track for track in tracks().values() if page in track.pages)
+    with st.container(border=True):
+        st.subheader(f"This page is about {owner.about}", anchor=False)
+        st.markdown(
+            f"The audit chosen in the sidebar is about {mine.about}. Choose another one there, or go on with it:"
+        )
+        link(mine.pages[0], f"See its {mine.many}")
+        link("overview", "Back to its overview")
+    st.stop()
 
 
 def link(page: str, label: str, **parameters: str) -> None:

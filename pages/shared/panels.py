@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
-from engine import words
 from engine.export import say
 from engine.export.panels import base
 from engine.export.panels.base import Choice, Panel
@@ -38,7 +38,7 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
         _say(panel)
         _take_away(panel, key, "Table and files")
         with chart:
-            return _chart(panel, key, selectable) if panel.figure is not None else None
+            return _chart(panel, key, selectable) if panel.has_chart else None
 
 
 def draw_folded(panel: Panel, key: str) -> None:
@@ -56,9 +56,21 @@ def _say(panel: Panel) -> None:
         st.html(told)
 
 
+def _parts(panel: Panel, key: str) -> None:
+    """The columns of a figure as charts of their own: a narrow screen puts them below each other."""
+    beside = len(panel.parts) if len(panel.parts) < 4 else 2 if len(panel.parts) == 4 else 3
+    for start in range(0, len(panel.parts), beside):
+        row = panel.parts[start : start + beside]
+        for place, (column, part) in enumerate(zip(st.columns(beside, gap="small"), row, strict=False), start):
+            with column:
+                _chart(replace(panel, figure=part, parts=()), state.key_of(key, place), False)
+
+
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     """The description for screen readers is the question, not the answer: the browser draws a chart anew whenever its
     description changes, and a chart that is the same at every step of the slider shall stay."""
+    if panel.parts:
+        return _parts(panel, key)
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
         panel.figure, width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
@@ -89,7 +101,7 @@ def _take_away(panel: Panel, key: str, label: str, with_chart: bool = False) -> 
     with st.expander(label, icon=":material/table_rows:", key=state.key_of("files", key), on_change="rerun") as box:
         if not box.open:
             return
-        if with_chart and panel.figure is not None:
+        if with_chart and panel.has_chart:
             _chart(panel, key, False)
         table(panel.table)
         with st.container(horizontal=True):
@@ -99,7 +111,7 @@ def _take_away(panel: Panel, key: str, label: str, with_chart: bool = False) -> 
 def _files(panel: Panel, key: str) -> None:
     content, name = panel.table.to_csv(index=False).encode(), f"{panel.key}.csv"
     st.download_button("Table (CSV)", content, name, "text/csv", key=state.key_of("csv", key), on_click="ignore")
-    if panel.figure is not None:
+    if panel.has_chart:
         name, key = f"{panel.key}.html", state.key_of("html", key)
         st.download_button("Chart (HTML)", lambda: _html(panel), name, "text/html", key=key, on_click="ignore")
 
@@ -144,16 +156,13 @@ _TONE = {"better": "pa-good", "worse": "pa-bad"}
 
 def _card(number: Number) -> str:
     """Name, value, interval, change against the dense model with its verdict in words, not only in colour."""
-    perplexity = number.label == words.METRICS["perplexity"].name
-    interval = say.span(number.low, number.high, perplexity)
+    interval = number.span_text
     prefix = "95 % interval " if interval[0].isdigit() or interval[0] == say.MINUS else ""
     lines = [f'<div class="pa-line">{prefix}{escaped(interval)}</div>']
     if number.verdict:
-        change = say.signed(number.delta, perplexity)
-        tone = _TONE.get(number.verdict, "")
-        lines.append(f'<div class="pa-line pa-change {tone}">{escaped(change)}: {escaped(number.verdict)}</div>')
-        span = say.span(number.delta_low, number.delta_high, perplexity)
-        lines.append(f'<div class="pa-line">change {escaped(span)}</div>')
+        tone, change = _TONE.get(number.verdict, ""), escaped(number.delta_text)
+        lines.append(f'<div class="pa-line pa-change {tone}">{change}: {escaped(number.verdict)}</div>')
+        lines.append(f'<div class="pa-line">change {escaped(number.delta_span_text)}</div>')
     label = escaped(capital(number.label))
     return (
         f'<div class="pa-card" title="{escaped(number.help)}"><div class="pa-label">{label}</div>'
@@ -161,6 +170,13 @@ def _card(number: Number) -> str:
     )
 
 
-def look_ahead(run: KeptRun, makes: Sequence[Callable[..., Any]], choice: Choice) -> None:
-    """Prepare what the page will need when the slider moves."""
-    memory().prepare([Call(run, make, (near,)) for near in neighbours(run, choice) for make in makes])
+def look_ahead(
+    run: KeptRun,
+    makes: Sequence[Callable[..., Any]],
+    choice: Choice,
+    options: Mapping[Callable[..., Any], Mapping[str, Any]] | None = None,
+) -> None:
+    """Prepare what the page will need when the slider moves; `options`: those with which it calls some of them."""
+    more = {make: tuple(sorted(given.items())) for make, given in (options or {}).items()}
+    near = neighbours(run, choice)
+    memory().prepare([Call(run, make, (one,), more.get(make, ())) for one in near for make in makes])

@@ -6,8 +6,11 @@ asked for it: until then its place holds crosses of the same length, blurred.
 
 from __future__ import annotations
 
+import base64
 import html
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import streamlit as st
 
@@ -40,6 +43,37 @@ def generated(text: str, label: str, note: str, shown: bool) -> None:
             f'<span class="pa-veil" aria-hidden="true">{escaped(veil(text))}</span></div>'
         )
     st.html(f'<div class="pa-passage">{head}{body}</div>')
+
+
+PNG = b"\x89PNG\r\n\x1a\n"
+LARGEST_PICTURE = 200_000
+"""Bytes of a picture that is still shown in a gallery."""
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture of a gallery, with text in our words and the user's; `tone`: "good", "bad" or ""."""
+
+    png: bytes | None
+    title: str
+    lines: tuple[str, ...]
+    tone: str = ""
+
+
+def gallery(shots: Sequence[Shot]) -> None:
+    """Small pictures with captions, loaded as they come into view. What is no PNG is not shown as one."""
+    st.html(f'<div class="pa-gallery">{"".join(map(_shot, shots))}</div>')
+
+
+def _shot(shot: Shot) -> str:
+    body = '<div class="pa-nothing">no picture kept</div>'
+    if isinstance(shot.png, bytes) and shot.png.startswith(PNG) and len(shot.png) <= LARGEST_PICTURE:
+        data = base64.b64encode(shot.png).decode()
+        body = f'<img src="data:image/png;base64,{data}" alt="Test image" loading="lazy">'
+    tone = {"good": "pa-good", "bad": "pa-bad"}.get(shot.tone, "")
+    lines = "".join(f"<div>{escaped(line)}</div>" for line in shot.lines)
+    title = f'<div class="pa-shot-title {tone}">{escaped(shot.title)}</div>'
+    return f'<figure class="pa-shot">{body}<figcaption>{title}{lines}</figcaption></figure>'
 
 
 def _tag(label: str) -> str:

@@ -12,9 +12,7 @@ import pandas  # noqa: F401
 import plotly.graph_objects  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
-import engine.export.panels.along_sparsity
-import engine.export.panels.headline
-import engine.export.panels.who_pays  # noqa: F401
+from engine.export.tracks import tracks
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 
@@ -23,6 +21,7 @@ def main() -> None:
     """Hand over to streamlit's own command line, in this process."""
     from streamlit.web import cli
 
+    tracks()  # with them the panels they are made of
     sys.argv = ["streamlit", "run", str(APP), *sys.argv[1:]]
     cli.main()
 

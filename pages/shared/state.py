@@ -15,12 +15,16 @@ RUN = "run"
 RUN_PICKER = "run_picker"
 METHOD = "method"
 AXIS = "axis"
-SPARSITY = "sparsity"
 READING = "reading"
 VARIANT = "variant"
 HEAD = "head"
 CHOICE_STRIP = "choice"
 KIND = "kind"
+SHOW = "show"
+TRIAL = "trial"
+CHANGED_GROUP = "changed_group"
+CHANGED_KIND = "changed"
+GALLERY_PAGE = "gallery_page"
 SOURCE = "source"
 SPLIT = "split"
 PARETO_CHART = "pareto_chart"
@@ -34,6 +38,7 @@ PUBLISHED_FOLDER = "published_folder"
 EXPORT_TEXTS = "export_texts"
 EXPORT_FOLDER = "export_folder"
 MASK = "mask"
+TAKEN = "taken"
 STARTED = "started"
 
 BOUND = "query-params"
@@ -98,6 +103,11 @@ def choose_run(run_id: str) -> None:
     """Choose a run from anywhere; the next script run shows it."""
     keep(RUN, run_id)
     st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
+
+
+def level_key(level: str) -> str:
+    """Key of the slider of a track: how much is cut, by its name there ("sparsity", "speedup")."""
+    return level
 
 
 def form_key(field: str) -> str:

@@ -27,7 +27,7 @@ def additivity(run: Run, choice: Choice) -> Panel:
     mine = scores[(scores["score"] == "z_bias") & (scores["axis"] == choice.measured) & (scores["seed"] == POOLED)]
     single = mine.set_index("unit")["value"]
     rows = []
-    for sparsity in lookup.sparsities(run, choice.method, choice.axis):
+    for sparsity in lookup.levels(run, choice.method, choice.axis):
         variant = lookup.variant_of(
             run, Choice(choice.method, choice.axis, sparsity, choice.measured_axis, choice.reading)
         )

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -21,11 +22,15 @@ FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI"
 
 @dataclass(frozen=True)
 class Choice:
-    """What the reader looks at. `axis` is the target of the pruning; `measured_axis` the one to read (None: same)."""
+    """What the reader looks at. `axis` is the target of the pruning; `measured_axis` the one to read (None: same).
+
+    `level` is how much is cut, in the track's own measure: a share of heads, a speedup. `reading` says by which
+    measures of harm and quality.
+    """
 
     method: str
     axis: str
-    sparsity: float
+    level: float
     measured_axis: str | None = None
     reading: str = "group_means"
     dark: bool = False
@@ -35,13 +40,21 @@ class Choice:
         return self.measured_axis or self.axis
 
     @property
+    def sparsity(self) -> float:
+        """The level, where it is the share of heads cut."""
+        return self.level
+
+    @property
     def theme(self) -> Theme:
         return theme(self.dark)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A question, the answer computed from the data, the chart, the table behind it and what it cannot show."""
+    """A question, the answer computed from the data, the chart, the table behind it and what it cannot show.
+
+    A chart of several columns has `parts` instead of a `figure`: a screen puts them where it has room.
+    """
 
     key: str
     question: str
@@ -49,6 +62,15 @@ class Panel:
     figure: go.Figure | None
     table: pd.DataFrame
     caveat: str
+    parts: tuple[go.Figure, ...] = ()
+
+    @property
+    def has_chart(self) -> bool:
+        return self.figure is not None or bool(self.parts)
+
+    def whole(self) -> go.Figure | None:
+        """The chart as one figure; columns beside each other, put together now."""
+        return beside(self.parts) if self.parts else self.figure
 
 
 def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
@@ -73,6 +95,51 @@ def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
     figure.update_xaxes(**axis, title_text=x, showgrid=False)
     figure.update_yaxes(**axis, title_text=y)
     return figure
+
+
+def beside(parts: Sequence[go.Figure]) -> go.Figure:
+    """Figures as columns of one, with one y axis and one legend, those of the first. Their y ranges must be equal."""
+    if len(parts) == 1:
+        return parts[0]
+    gap, plain_parts = 0.035, [part.to_plotly_json() for part in parts]
+    width = (1 - gap * (len(parts) - 1)) / len(parts)
+    data: list[dict[str, Any]] = []
+    layout = {**plain_parts[0]["layout"], "shapes": [], "annotations": []}
+    for place, part in enumerate(plain_parts):
+        start, number = place * (width + gap), "" if place == 0 else str(place + 1)
+        own = part["layout"]
+        layout[f"xaxis{number}"] = {**own["xaxis"], "domain": [start, start + width], "anchor": f"y{number}"}
+        layout[f"yaxis{number}"] = {**own["yaxis"], "anchor": f"x{number}"}
+        if place:
+            layout[f"yaxis{number}"] |= {"matches": "y", "showticklabels": False, "title": {"text": ""}}
+        traces = [trace for trace in part["data"] if not place or list(trace.get("x", ())) != [None]]
+        more = {"xaxis": f"x{number}", "yaxis": f"y{number}", **({"showlegend": False} if place else {})}
+        data += [{**trace, **more} for trace in traces]
+        for kind in ("shapes", "annotations"):
+            layout[kind] += [_moved(one, number, start, width) for one in own.get(kind, ())]
+    return go.Figure({"data": data, "layout": layout})
+
+
+def _moved(one: dict[str, Any], number: str, start: float, width: float) -> dict[str, Any]:
+    """A shape or annotation of a figure that has become a column."""
+    found = dict(one)
+    for axis in ("x", "y"):
+        if str(one.get(f"{axis}ref", "")).startswith(axis):
+            found[f"{axis}ref"] = one[f"{axis}ref"].replace(axis, f"{axis}{number}", 1)
+    if one.get("xref") == "paper":
+        found |= {name: start + width * one[name] for name in ("x", "x0", "x1") if name in one}
+    return found
+
+
+def ratio_axis(figure: go.Figure, places: Sequence[float], asked: Sequence[float]) -> None:
+    """A logarithmic x axis of speedups, ticks where they were asked for."""
+    levels = sorted({float(value) for value in asked if value > 0})
+    least, most = (pick([*places, *levels], default=1.0) for pick in (min, max))
+    room = 0.08 * max(math.log10(most / least), 0.1)
+    figure.update_xaxes(
+        type="log", tickvals=levels, ticktext=[f"{value:g}×" for value in levels], tickangle=0,
+        range=[math.log10(least) - room, math.log10(most) + room],
+    )  # fmt: skip
 
 
 def plain(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -13,30 +14,13 @@ import plotly.graph_objects as go
 from engine import words
 from engine.errors import RequestError
 from engine.export import say
-from engine.export.palette import method_colour, method_symbol
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, wrapped
+from engine.export.tracks import track_name, track_of
+from engine.export.tracks.base import Measure
 from engine.store.runs import Run
 
-_DECODING = "Other decoding: the models write under different rules."
-_TEXT = "Another text: perplexities are on different scales."
-BINDING = {
-    "axes": "Another set of axes: only shared axes can be read side by side.",
-    "prompts": "Other prompts: bias grows with subgroups, its null band with fewer prompts.",
-    "prompts used": "Another number of prompts: the null bands differ, so equal bias does not mean equal evidence.",
-    "judge": "Another judge: toxicity scores are on different scales.",
-    "span": "Another scored span: the judge reads different text.",
-    "plain case": "Another spelling of the judged text: toxicity scores are on different scales.",
-    **dict.fromkeys(("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING),
-    "ablation": "Silenced heads hand over something else: effects of heads and of cuts mean something else.",
-    "reading": "Another reading of bias is the default here.",
-    **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
-    "model": "Another model: perplexity per token is only comparable between equal tokenizers.",
-    "seeds": "Another number of seeds: intervals differ in width.",
-}
-"""Settings that decide whether numbers may be compared, and why."""
-
-_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title"}
+_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title", "data"}
 """Request fields shown with the hash of what they led to instead."""
 
 
@@ -51,28 +35,40 @@ def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
         if len(set(values)) > 1:
             differing.append(key)
             rows.append(dict(zip(["setting", *names], [key, *values], strict=True)))
-    warnings = list(dict.fromkeys(text for key, text in BINDING.items() if key in differing))
+    binding = {key: text for run in runs for key, text in track_of(run).binding.items()}
+    warnings = list(dict.fromkeys(text for key, text in binding.items() if key in differing))
     return pd.DataFrame(rows, columns=["setting", *names]), warnings
 
 
 def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
-    """Bias of the same method, axis and sparsity in each run, each above its own null band, with warnings first."""
-    question = f"Does the same cut do the same to the bias of {words.axis_name(choice.measured)} in each audit?"
+    """Harm of the same method, axis and level in each run, each above its own null band, with warnings first.
+
+    The first run decides the kind of audit; runs of another kind are left out.
+    """
+    runs = alike(runs)
+    harm, axis = lookup.reading(runs[0], choice).harm, words.axis_name(choice.measured)
+    question = f"Does the same cut do the same to the {harm.name} of {axis} in each audit?"
     rows = [row for run, name in zip(runs, _titles(runs), strict=True) for row in _rows(run, name, choice)]
     if not rows:
-        return nothing("compare_runs", question, "No run has this axis, method and sparsity.")
+        return nothing("compare_runs", question, f"No run has this axis, method and {track_of(runs[0]).level.noun}.")
     table, warnings = pd.DataFrame(rows), comparability(runs)[1]
-    answer = " ".join([_answer(rows), f"Careful: {' '.join(warnings)}" if warnings else ""]).strip()
-    note = f"Each bar of chance is the run's own null band. {words.INTERVALS} Different runs share no random draws."
-    return Panel("compare_runs", question, answer, _figure(choice, table), _readable(table), note)
+    answer = " ".join([_answer(harm, rows), f"Careful: {' '.join(warnings)}" if warnings else ""]).strip()
+    kind = track_of(runs[0]).intervals
+    note = f"Each bar of chance is the run's own null band. {kind} Different runs share no random draws."
+    figure = _figure(runs[0], choice, harm, table)
+    return Panel("compare_runs", question, answer, figure, _readable(runs[0], harm, table), note)
+
+
+def alike(runs: Sequence[Run]) -> list[Run]:
+    """The runs that are of the same kind as the first."""
+    return [run for run in runs if track_name(run.meta) == track_name(runs[0].meta)]
 
 
 def _settings(run: Run) -> dict[str, Any]:
     """What was asked and what it led to, by name in words."""
-    meta = run.meta
-    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in
-             (("model", "weight_hash"), ("prompts", "digest"), ("corpus", "digest"), ("judge", "hash"))}  # fmt: skip
-    found["prompts used"] = meta["prompts"].get("counts")
+    meta, track = run.meta, track_of(run)
+    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in track.parts}
+    found[track.counted[0]] = meta[track.counted[1]].get("counts")
     found |= {key.replace("_", " "): value for key, value in meta["request"].items() if key not in _ELSEWHERE}
     return found | {f"ran with {key}": meta["provenance"].get(key) for key in ("device", "dtype", "code")}
 
@@ -97,33 +93,33 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
     """The dense model and the chosen variant of one run, where it has them."""
     found = []
     for method in ("dense", choice.method) if choice.method != "dense" else ("dense",):
-        mine = Choice(method, choice.axis, choice.sparsity, choice.measured_axis, choice.reading, choice.dark)
+        mine = replace(choice, method=method)
         try:
             variant = lookup.variant_of(run, mine)
         except RequestError:
             continue
-        row = lookup.bias(run, variant["variant"], mine)
+        row = lookup.harm(run, variant["variant"], mine)
         if row is not None and variant["method"] == method:
-            found.append({**row, "run": name, "method": method, "label": lookup.variant_label(variant)})
+            found.append({**row, "run": name, "method": method, "label": lookup.variant_label(run, variant)})
     return found
 
 
-def _answer(rows: Sequence[dict[str, Any]]) -> str:
+def _answer(harm: Measure, rows: Sequence[dict[str, Any]]) -> str:
     cut = [row for row in rows if row["method"] != "dense"]
     if not cut:
-        return "; ".join(f"{row['run']}: uncut bias {_level(row)}" for row in rows) + "."
-    return "; ".join(f"{row['run']}: bias {_level(row)}, change {say.change(row)}" for row in cut) + "."
+        return "; ".join(f"{row['run']}: uncut {harm.name} {_level(harm, row)}" for row in rows) + "."
+    return "; ".join(f"{row['run']}: {harm.name} {_level(harm, row)}, change {harm.change(row)}" for row in cut) + "."
 
 
-def _level(row: dict[str, Any]) -> str:
-    text = say.with_interval(row["value"], row["low"], row["high"])
+def _level(harm: Measure, row: dict[str, Any]) -> str:
+    text = harm.with_interval(row)
     return f"{text}, inside its null band" if say.inside_null(row) else text
 
 
-def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
+def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame) -> go.Figure:
     runs = list(dict.fromkeys(table["run"]))[::-1]
     lines = max(wrapped(name, 18).count("<br>") + 1 for name in runs)
-    figure = blank(choice, 120 + max(70, 20 * lines) * len(runs), "bias (lower is better)")
+    figure = blank(choice, 120 + max(70, 20 * lines) * len(runs), harm.title)
     look, shown = choice.theme, set()
     for place, name in enumerate(runs):
         for row in table[table["run"] == name].to_dict("records"):
@@ -131,7 +127,8 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
             if is_dense and math.isfinite(row["null_low"]):
                 figure.add_shape(type="rect", x0=row["null_low"], x1=row["null_high"], y0=place - 0.38,
                                  y1=place + 0.38, fillcolor=look.band, line_width=0, layer="below")  # fmt: skip
-            figure.add_trace(_point(choice, row, place + (0.14 if is_dense else -0.14), row["label"] not in shown))
+            shift = 0.14 if is_dense else -0.14
+            figure.add_trace(_point(run, choice, harm, row, place + shift, row["label"] not in shown))
             shown.add(row["label"])
     figure.update_yaxes(tickvals=list(range(len(runs))), ticktext=[wrapped(name, 18) for name in runs], showgrid=False)
     figure.update_yaxes(range=[-0.6, len(runs) - 0.4])
@@ -139,15 +136,17 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _point(choice: Choice, row: dict[str, Any], y: float, show: bool) -> go.Scatter:
-    colour = method_colour(row["method"], choice.dark)
-    text = f"<b>{row['label']}</b><br>bias {_level(row)}<br>null band {say.span(row['null_low'], row['null_high'])}"
+def _point(run: Run, choice: Choice, harm: Measure, row: dict[str, Any], y: float, show: bool) -> go.Scatter:
+    style = track_of(run).style(row["method"], choice.dark)
+    colour = style.colour
+    text = f"<b>{row['label']}</b><br>{harm.name} {_level(harm, row)}"
+    text += f"<br>null band {harm.span(row['null_low'], row['null_high'])}"
     bars = {"type": "data", "symmetric": False, "array": [row["high"] - row["value"]], "width": 0,
             "arrayminus": [row["value"] - row["low"]], "color": colour, "thickness": 1.6}  # fmt: skip
     marker = {
         "size": 11,
         "color": colour,
-        "symbol": method_symbol(row["method"]),
+        "symbol": style.symbol,
         "line": {"width": 2, "color": colour},
     }
     return go.Scatter(x=[row["value"]], y=[y], mode="markers", marker=marker, error_x=bars, text=[text],
@@ -155,8 +154,8 @@ def _point(choice: Choice, row: dict[str, Any], y: float, show: bool) -> go.Scat
                       legendgroup=row["label"])  # fmt: skip
 
 
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"run": "run", "label": "variant", "value": "bias", "low": "low", "high": "high", "null_low": "null low",
+def _readable(run: Run, harm: Measure, table: pd.DataFrame) -> pd.DataFrame:
+    names = {"run": "run", "label": "variant", "value": harm.name, "low": "low", "high": "high", "null_low": "null low",
              "null_high": "null high", "delta": "change", "delta_low": "change low", "delta_high": "change high",
-             "n": "prompts"}  # fmt: skip
+             "n": track_of(run).items}  # fmt: skip
     return table[list(names)].rename(columns=names)

@@ -55,7 +55,7 @@ def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, c
 def method_agreement(run: Run, choice: Choice) -> Panel:
     """How many heads two methods share at the chosen sparsity, against what chance would give."""
     question = "Do the methods cut the same heads?"
-    at = choice.sparsity or max(lookup.sparsities(run, choice.method, choice.axis))
+    at = choice.sparsity or max(lookup.levels(run, choice.method, choice.axis))
     cuts = {name: _cut_by(run, choice, name, at) for name in lookup.methods(run, choice.axis)}
     cuts = {name: units for name, units in cuts.items() if units}
     if len(cuts) < 2:
@@ -214,7 +214,7 @@ def _for_axis(choice: Choice, axis: str) -> Choice:
 
 
 def _cut_by(run: Run, choice: Choice, method: str, sparsity: float) -> set[int]:
-    if not any(abs(sparsity - known) < 1e-9 for known in lookup.sparsities(run, method, choice.axis)):
+    if not any(abs(sparsity - known) < 1e-9 for known in lookup.levels(run, method, choice.axis)):
         return set()
     mine = Choice(method, choice.axis, sparsity, None, choice.reading, choice.dark)
     return set(lookup.cut_units(lookup.variant_of(run, mine)))

@@ -9,13 +9,16 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.export import say
-from engine.export.palette import method_colour
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
+from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 QUESTION = "What does the cut save: parameters, bytes, time?"
-WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters"))
+WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters"), ("flops", "FLOPs"))
+"""Columns of the costs table with their names; those a run has no numbers for are left out."""
+NARROW = 14
+"""Percent below which a bar has no room for its own number."""
 
 
 def cost(run: Run, choice: Choice) -> Panel:
@@ -31,13 +34,15 @@ def cost(run: Run, choice: Choice) -> Panel:
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
     table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
+    answer += "" if is_dense else _in_theory(mine)
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
         f"Time: median of {n} on {device}, cut and dense in turn; ranges hold the middle half of the paired ratios. "
         "Other machines differ. Bytes: the weights as stored."
     )
-    figure = None if is_dense else _figure(choice, variant, dense, mine)
+    colour = track_of(run).style(variant["method"], choice.dark).colour
+    figure = None if is_dense else _figure(choice, colour, dense, mine)
     return Panel("cost", QUESTION, answer, figure, table, note)
 
 
@@ -46,8 +51,9 @@ def agreement(row: dict[str, Any]) -> str:
     agrees, difference = row.get("agrees"), row.get("max_logit_difference", math.nan)
     if agrees is None or pd.isna(agrees):
         return "Masked and cut model were not compared."
-    greedy = "same greedy text" if bool(row.get("greedy_equal")) else "different greedy text"
-    size = f"largest difference of a logit {say.number(difference)}, {greedy}"
+    size = f"largest difference of a logit {say.number(difference)}"
+    if "greedy_equal" in row:
+        size += f", {'same' if bool(row['greedy_equal']) else 'different'} greedy text"
     return f"Masked and cut model agree: {size}." if bool(agrees) else f"Masked and cut model do NOT agree: {size}."
 
 
@@ -57,9 +63,14 @@ def _row(run: Run, variant: str) -> dict[str, Any] | None:
     return None if rows.empty else rows.iloc[0].to_dict()
 
 
+def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, str]]:
+    """Columns and names of what both models have."""
+    return [(key, name) for key, name in WIDTHS if all(math.isfinite(row.get(key, math.nan)) for row in (dense, mine))]
+
+
 def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
     rows = [{"what": name, "before": dense[key], "after": mine[key], "after as share": mine[key] / dense[key]}
-            for key, name in reversed(WIDTHS)]  # fmt: skip
+            for key, name in reversed(_measured(dense, mine))]  # fmt: skip
     table = pd.DataFrame(rows)
     table.loc[table["what"] == "time", "what"] = "time (ms)"
     return table
@@ -83,21 +94,31 @@ def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
     return f"Cutting {amount} removes {say.percent(saved)} of the parameters. {time}. {agreement(mine)}"
 
 
-def _figure(choice: Choice, variant: dict[str, Any], dense: dict[str, Any], mine: dict[str, Any]) -> go.Figure:
-    colour = method_colour(variant["method"], choice.dark)
-    figure = blank(choice, 210, "percent of the dense model")
-    shares = [100 * mine[key] / dense[key] for key, _ in WIDTHS]
-    high = [max(100 / mine["speedup_low"] - shares[0], 0), 0, 0]
-    low = [max(shares[0] - 100 / mine["speedup_high"], 0), 0, 0]
-    units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters"}
-    hover = [f"{say.number(mine[key])}{units[key]}, before {say.number(dense[key])}{units[key]}" for key, _ in WIDTHS]
+def _in_theory(mine: dict[str, Any]) -> str:
+    """What the FLOPs alone would promise."""
+    ratio = mine.get("theoretical", math.nan)
+    return f" By FLOPs alone it would be {say.factor(ratio)} as fast." if math.isfinite(ratio) else ""
+
+
+def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any]) -> go.Figure:
+    drawn = _measured(dense, mine)
+    figure = blank(choice, 120 + 30 * len(drawn), "percent of the dense model")
+    shares = [100 * mine[key] / dense[key] for key, _ in drawn]
+    high = [max(100 / mine["speedup_low"] - shares[0], 0), *[0] * (len(drawn) - 1)]
+    low = [max(shares[0] - 100 / mine["speedup_high"], 0), *[0] * (len(drawn) - 1)]
+    units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters", "flops": " FLOPs"}
+    hover = [f"{say.number(mine[key])}{units[key]}, before {say.number(dense[key])}{units[key]}" for key, _ in drawn]
+    places: str | list[str] = "inside"
+    if min(shares) < NARROW:
+        places = ["outside" if share < NARROW else "inside" for share in shares]
+    beside = {} if places == "inside" else {"outsidetextfont": {"color": choice.theme.ink}}
     figure.add_trace(go.Bar(
-        x=shares, y=[name for _, name in WIDTHS], orientation="h", marker={"color": colour}, width=0.5,
+        x=shares, y=[name for _, name in drawn], orientation="h", marker={"color": colour}, width=0.5,
         error_x={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": choice.theme.ink,
                  "thickness": 1.5, "width": 0},
-        text=[f"{share:.1f}%" for share in shares], textposition="inside", insidetextanchor="start",
+        text=[f"{share:.1f}%" for share in shares], textposition=places, insidetextanchor="start",
         textfont={"color": "#0b0f14" if choice.dark else "#ffffff"}, textangle=0, customdata=hover,
-        hovertemplate="%{customdata}<extra></extra>", showlegend=False,
+        hovertemplate="%{customdata}<extra></extra>", showlegend=False, **beside,
     ))  # fmt: skip
     figure.add_vline(x=100, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     figure.update_xaxes(

@@ -94,9 +94,9 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
 def cut_in(run: Run, unit: int) -> list[str]:
     """The reported variants that cut this head, in words."""
     rows = lookup.reported(run).to_dict("records")
-    names = [lookup.variant_label(row) + (f" ({words.axis_name(row['target_axis'])})" if row["target_axis"] else "")
-             for row in rows if unit in lookup.cut_units(row)]  # fmt: skip
-    return sorted(set(names))
+    found = [row for row in rows if unit in lookup.cut_units(row)]
+    axes = [f" ({words.axis_name(row['target_axis'])})" if row["target_axis"] else "" for row in found]
+    return sorted({lookup.variant_label(run, row) + axis for row, axis in zip(found, axes, strict=True)})
 
 
 def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,9 @@ import pandas as pd
 from engine import words
 from engine.audit import variants
 from engine.errors import RequestError, unknown
-from engine.export import say
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
+from engine.export.tracks.base import Measure, Reading
 from engine.store.runs import Run
 
 REPORTED = "test"
@@ -42,37 +42,35 @@ def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
     return variants.of_axis(table, axis, run.meta.get("gamma") or {})
 
 
-def sparsities(run: Run, method: str, axis: str) -> list[float]:
-    """Asked sparsities for which this method has a reported variant; 0 is the dense model."""
-    table = _of_method(run, method, axis)
-    return sorted({0.0, *(float(value) for value in table["sparsity"])})
+def levels(run: Run, method: str, axis: str) -> list[float]:
+    """Asked levels for which this method has a reported variant, that of the dense model first."""
+    level = track_of(run).level
+    return sorted({level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])})
 
 
 def methods(run: Run, axis: str | None = None) -> list[str]:
-    """Methods with reported variants (without "dense"), FASP first, in the order of words.METHODS."""
+    """Methods with reported variants (without "dense"), in the order of the track."""
     table = reported(run)
     if axis is not None:
         table = of_axis(run, table, axis)
-    found = [name for name in table["method"].unique() if name != "dense"]
-    known = list(words.METHODS)
-    return sorted(found, key=lambda name: (known.index(name) if name in known else len(known), name))
+    return track_of(run).order(name for name in table["method"].unique() if name != "dense")
 
 
 def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     """The reported variant a choice means; the lowest selection seed where there are several.
 
-    Sparsity 0 or method "dense" is the dense model. RequestError names the known methods or sparsities.
+    The level of the dense model or method "dense" is the dense model. RequestError names the known methods or levels.
     """
-    table = frame(run, "variants")
-    if choice.method == "dense" or choice.sparsity == 0:
+    table, level = frame(run, "variants"), track_of(run).level
+    if choice.method == "dense" or choice.level == level.none:
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
         raise RequestError(unknown("method", choice.method, methods(run)))
     mine = _of_method(run, choice.method, choice.axis)
-    rows = mine[(mine["sparsity"] - choice.sparsity).abs() < 1e-9]
+    rows = mine[(mine[level.column] - choice.level).abs() < 1e-9]
     if rows.empty:
-        known = [say.percent(value) for value in sparsities(run, choice.method, choice.axis)]
-        raise RequestError(unknown("sparsity", say.percent(choice.sparsity), known))
+        known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
+        raise RequestError(unknown(level.noun, level.say(choice.level), known))
     return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
 
 
@@ -89,8 +87,30 @@ def result(run: Run, variant: str, metric: str, axis: str = "", split: str = REP
     return None if rows.empty else rows.iloc[0].to_dict()
 
 
+def reading(run: Run, choice: Choice) -> Reading:
+    """The measures of harm and quality the choice reads by."""
+    return track_of(run).reading(choice.reading)
+
+
+def measured(run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+    """The row of a measure, on the axis the choice reads where it has one."""
+    return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
+
+
+def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+    """The row of the harm the choice reads by: bias, or a gap between groups."""
+    return measured(run, variant, reading(run, choice).harm, choice, split)
+
+
 def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
     return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
+
+
+def groups_of(run: Run, variant: str, metric: str, axis: str, split: str = REPORTED) -> pd.DataFrame:
+    """Rows of the groups table, one per subgroup."""
+    table = frame(run, "groups")
+    rows = table[(table["variant"] == variant) & (table["metric"] == metric) & (table["axis"] == axis)]
+    return rows[rows["split"] == split]
 
 
 def cut_units(variant: dict[str, Any]) -> list[int]:
@@ -101,26 +121,23 @@ def total_heads(run: Run) -> int:
     return int(run.meta["model"]["n_layers"]) * int(run.meta["model"]["n_heads"])
 
 
-def variant_label(variant: dict[str, Any]) -> str:
+def variant_label(run: Run, variant: dict[str, Any]) -> str:
     """A variant in words, e.g. "FASP, 20 % cut"."""
     if variant["variant"] == "dense":
         return words.METHODS["dense"].name
-    return f"{words.method_name(variant['method'])}, {say.percent(variant['sparsity'])} cut"
+    return track_of(run).label(variant)
 
 
 def amount(run: Run, variant: dict[str, Any]) -> str:
-    """How much was cut, asked and realised, e.g. "20 % of the heads asked, 6 of 32 (18.8 %) cut"."""
-    n_cut, total = int(variant["n_cut"]), total_heads(run)
-    return f"{n_cut} of {total} heads ({say.percent(variant['realised'])}; asked {say.percent(variant['sparsity'])})"
+    """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
+    return track_of(run).amount(run, variant)
 
 
 def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
-    """How a prompt-based number was measured: prompts, seeds, judge."""
-    request = run.meta["request"]
-    n = "" if row is None or not math.isfinite(row["n"]) else f"{say.count(int(row['n']), split + ' prompt')}, "
-    return f"{n}{say.count(int(request['seeds']), 'seed')} per prompt, judge {run.meta['judge']['name']}"
+    """How a number was measured: on how many prompts or images, how often, judged by whom."""
+    return track_of(run).measured_on(run, row, split)
 
 
 def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
-    """The line under a chart made from judged texts."""
-    return f"Measured on {measured_on(run, row, split)}. {words.INTERVALS} {more}".strip()
+    """The line under a chart made from such numbers."""
+    return f"Measured on {measured_on(run, row, split)}. {track_of(run).intervals} {more}".strip()

@@ -1,4 +1,4 @@
-"""A pruned variant as weights: cut for real, and dense with zeros. Both are compared with the masked model first."""
+"""Heads cut as weights: cut for real, and dense with zeros. Both are compared with the masked model first."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import Fault, MaskError, RequestError
-from engine.export.masks import mask_record
+from engine.export.head_masks import mask_record
 from engine.export.model_card import model_card
 from engine.store.runs import Run
 
 PROMPTS = 8
 
 
-def write_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
+def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
     """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads set to their means
     where the architecture has no bias to hold these), agreement.json, README.md.
 

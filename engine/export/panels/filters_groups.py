@@ -1,0 +1,45 @@
+"""Who pays when filters are cut: AUC and accuracy of the images of every subgroup, before and after."""
+
+from __future__ import annotations
+
+from engine.export.panels import lookup
+from engine.export.panels.base import Choice, Panel
+from engine.export.panels.by_group import ByGroup, by_group
+from engine.export.panels.filters_lookup import axis_note
+from engine.export.tracks.base import Measure
+from engine.store.runs import Run
+
+_QUESTIONS = {
+    "auc": "Who pays? How well are the classes told apart in each subgroup, before and after the cut?",
+    "accuracy": "How often is the model right about the images of each subgroup?",
+}
+
+
+def paid_by_group(run: Run, choice: Choice) -> Panel:
+    """The measure the reader chose, per subgroup."""
+    return _panel(run, choice, lookup.reading(run, choice).group)
+
+
+def accuracy_by_group(run: Run, choice: Choice) -> Panel:
+    """Accuracy per subgroup: it needs no two classes, but a threshold."""
+    return _panel(run, choice, Measure("accuracy", few="images"))
+
+
+def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
+    what = measure.name
+    about = ByGroup(
+        key=f"{measure.metric}_by_group",
+        question=_QUESTIONS[measure.metric],
+        metric=measure.metric,
+        measure=measure,
+        x_title=measure.title,
+        absent=f"This run has no {what} per subgroup for this choice.",
+        uncut=lambda low, top: f"Uncut, the {what} is lowest for {low} and highest for {top}.",
+        fell=lambda names, several: f"{names} {'lose' if several else 'loses'} {what}",
+        rose=lambda names, several: f"{names} {'gain' if several else 'gains'} {what}",
+        smallest_first=True,
+        focused=True,
+    )
+    return by_group(
+        run, choice, about, lookup.caveat(run, None, more=f"n = test images. {axis_note(run, choice)}".strip())
+    )

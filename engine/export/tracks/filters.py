@@ -1,0 +1,315 @@
+"""The track of filters in image classifiers: AutoBot, Taylor and references, with and without the PW loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine import words
+from engine.errors import Fault, RequestError
+from engine.export import say
+from engine.export.filter_masks import write_trial_mask
+from engine.export.palette import Style, arm_style
+from engine.export.panels import (
+    cost,
+    filters_ablation,
+    filters_along,
+    filters_changed,
+    filters_groups,
+    filters_headline,
+    filters_layers,
+    filters_loss_share,
+    filters_pw,
+    filters_scores,
+    filters_speed,
+    filters_speedup,
+    levelling,
+    lookup,
+    pareto,
+)
+from engine.export.panels.base import Choice, Panel
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_of, trials_said
+from engine.export.tracks.base import Handout, Level, Measure, Overview, Reading, Shelf, Track, View
+from engine.models import catalog
+from engine.store.runs import Run
+
+_TRAINING = "Other training: what a cut costs depends on how the model was retrained."
+BINDING = {
+    "axes": "Another set of axes: only shared axes can be read side by side.",
+    "data": "Other images: levels are not on one scale, and the null bands differ.",
+    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
+    "target": "Another target: the models tell other classes apart.",
+    "changes": "The images were changed in another way, so the harm has another cause.",
+    "size": "Another image size: FLOPs and what can be seen differ.",
+    "model": "Another model: compare changes, not levels.",
+    **dict.fromkeys(("retrain", "train", "mirror"), _TRAINING),
+    **dict.fromkeys(("method settings", "pw"), "Methods with other settings: the same name, another procedure."),
+    "trials": "Another number of trials: intervals differ in width.",
+}
+LIMITS = (
+    "Only the harms, subgroups and images named here were assessed; others were not.",
+    "A smaller gap between subgroups is not proof of no harm, and can mean that all fare equally badly.",
+    "An interval that includes zero shows no change, but does not show that there is none.",
+)
+AUC_LIMIT = "AUC needs images of both classes: a subgroup with one class only has none, and is left out of gaps."
+
+
+def middle(levels: Sequence[float]) -> float:
+    """The middle one of the speedups above 1, the smaller of two; 1 where there is none."""
+    cut = sorted(level for level in levels if level > 1)
+    return cut[(len(cut) - 1) // 2] if cut else 1.0
+
+
+class Filters(Track):
+    """Convolution filters of an image classifier; an arm is a method with a loss, run in several trials."""
+
+    name = "filters"
+    about = "filters of an image classifier"
+    one, many = "filter", "filters"
+    item, items = "image", "images"
+    level = Level(
+        key="speedup",
+        noun="speedup",
+        many="speedups",
+        column="speedup",
+        realised="achieved",
+        asked="speedups",
+        none=1.0,
+        title="Target speedup (FLOPs, dense over cut)",
+        axis="speedup (FLOPs, dense over cut)",
+        help="Every step is a finished variant, retrained; 1× is the model as it is. The Library starts a new one.",
+        say=say.factor,
+        first=middle,
+        is_ratio=True,
+    )
+    pages = ("filters",)
+    questions = {
+        "overview": "If we cut these filters, who pays, and how sure are we?",
+        "pareto": "What does a smaller gap between subgroups cost?",
+        "library": "Which models, images and runs are here?",
+    }
+    readings = ("auc", "accuracy")
+    offered = ("auc", "accuracy")
+    fronts_at_level = True
+    views = {
+        "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
+        "trials": View("Every trial", "test", True, "every trial beside the means"),
+    }
+    binding = BINDING
+    parts = (("model", "weight_hash"), ("data", "digest"))
+    counted = ("images used", "data")
+    columns = {
+        "method": "method",
+        "speedup": "target speedup",
+        "achieved": "achieved speedup",
+        "realised": "share of filters cut",
+        "n_cut": "filters cut",
+        "degenerate": "degenerate trials",
+    }
+    marks = {"method": "method", "speedup": "target speedup", "achieved": "achieved speedup",
+             "degenerate": "degenerate trials"}  # fmt: skip
+    null_means = ""
+    not_built = "Not finished for this axis"
+    too_few = {
+        "too few images": "too few images for a verdict",
+        "one class only": "images of one class only, so no verdict",
+    }
+    handout = Handout(
+        mask="Which filters to cut, of which model (by hash), chosen how, with the history that replays the cut. "
+        "`apply` replays it; a mask holds no retrained weights.",
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint="The cut and retrained model: `cut.safetensors` with its mask and card, read back and asked about "
+        "test images before it is kept.",
+        checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
+    )
+
+    @property
+    def overview(self) -> Overview:
+        return Overview(
+            (filters_groups.paid_by_group, filters_along.gap_along_speedup),
+            filters_along.quality_along_speedup,
+            (levelling.levelling_down, filters_groups.accuracy_by_group, cost.cost),
+        )
+
+    def reading(self, name: str) -> Reading:
+        gap = Measure(f"{name}_gap", few="images")
+        return Reading(
+            name,
+            harm=gap,
+            gap=gap,
+            worst=Measure(f"worst_{name}", few="images", names_group=True),
+            best=Measure(f"best_{name}", few="images", names_group=True),
+            quality=Measure(name, per_axis=False, few="images"),
+            group=Measure(name, few="images"),
+        )
+
+    def details(self, reading: str) -> tuple[Measure, ...]:
+        first, *others = (self.reading(name) for name in (reading, *(one for one in self.readings if one != reading)))
+        more = [Measure(metric, few="images") for metric in ("tpr_gap", "fpr_gap")]
+        rest = [part for one in others for part in (one.quality, one.harm)]
+        entropy = Measure("cross_entropy", per_axis=False, few="images")
+        return first.harm, first.quality, first.worst, first.best, *rest, *more, entropy
+
+    def style(self, method: str, dark: bool = False) -> Style:
+        return arm_style(method, dark)
+
+    def definition(self, method: str) -> str:
+        base, loss = arm_of(method)
+        known = words.FILTER_METHODS.get(base)
+        text = known.definition if known else ""
+        part = words.LOSSES.get(loss.partition("@")[0])
+        return text if loss == PLAIN or part is None else f"{text} {words.loss_name(loss)}: {part.definition}".strip()
+
+    def order(self, methods: Iterable[str]) -> list[str]:
+        known, losses = list(words.FILTER_METHODS), [PLAIN, PW]
+
+        def place(method: str) -> tuple[int, int, str]:
+            base, loss = arm_of(method)
+            return (
+                known.index(base) if base in known else len(known),
+                losses.index(loss) if loss in losses else len(losses),
+                method,
+            )
+
+        return sorted(methods, key=place)
+
+    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
+        """Whole arms; one with a switch of the PW loss only where it was chosen."""
+        return [method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen]
+
+    def total(self, run: Run) -> int:
+        return int(run.meta["model"]["n_filters"])
+
+    def label(self, variant: Mapping[str, Any]) -> str:
+        return f"{words.method_name(variant['method'])}, {say.factor(variant['speedup'])}"
+
+    def mark(self, variant: Mapping[str, Any]) -> str:
+        return f", trial {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
+
+    def flag(self, variant: Mapping[str, Any]) -> str:
+        wrong = int(variant.get("degenerate", 0))
+        return f"{say.count(wrong, 'trial')} predict{'s' * (wrong == 1)} one class only" if wrong else ""
+
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        reached = f"{say.factor(variant['achieved'])} fewer FLOPs, asked {say.factor(variant['speedup'])}"
+        cut = f"{variant['n_cut']:.0f} of {self.total(run)} filters ({say.percent(variant['realised'])}; {reached})"
+        return cut if variant["variant"] != "dense" else "nothing"
+
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        asked, got = say.factor(variant["speedup"]), say.factor(variant["achieved"])
+        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} filters cut"
+
+    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+        n = f"{split} images" if row is None or pd.isna(row["n"]) else say.count(int(row["n"]), f"{split} image")
+        return f"{n}, {trials_said(run)} per arm"
+
+    @property
+    def intervals(self) -> str:
+        return words.INTERVALS_IMAGES
+
+    def pareto_question(self, run: Run, choice: Choice) -> str:
+        reading = self.reading(choice.reading)
+        axis = words.axis_name(choice.measured)
+        return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
+
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        return filters_headline.sentence(run, choice, variant)
+
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        return filters_headline.warnings(run, choice, variant)
+
+    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+        return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
+
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield filters_groups.paid_by_group(run, choice)
+        yield levelling.levelling_down(run, choice)
+        yield filters_groups.accuracy_by_group(run, choice)
+        yield filters_speedup.groups_along_speedup(run, choice)
+        yield filters_pw.pw_difference(run, choice)
+        yield filters_along.gap_along_speedup(run, choice)
+        yield pareto.pareto(run, choice)
+        yield filters_changed.changed_by_group(run, choice)
+        if len(filters_ablation.switches(run)):
+            yield filters_ablation.ablation(run, choice)
+        if filters_loss_share.has_loss_share(run, choice):
+            yield filters_loss_share.loss_share(run, choice)
+
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield filters_along.quality_along_speedup(run, choice)
+        yield filters_layers.layer_survival(run, choice)
+        yield filters_layers.layers_by_speedup(run, choice)
+        yield filters_scores.score_map(run, choice)
+        yield filters_speed.speed(run, choice)
+        yield cost.cost(run, choice)
+
+    def notes(self, run: Run) -> list[str]:
+        data = run.meta["data"]
+        found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
+        return list(dict.fromkeys(filter(None, found)))
+
+    def limits(self, run: Run) -> list[str]:
+        made = [words.MADE_ON_IMAGES, words.NULL_BAND, words.INTERVALS_IMAGES, AUC_LIMIT]
+        return [*filter(None, [run.meta["data"].get("stand_in")]), *made, *LIMITS]
+
+    def card_limits(self, run: Run) -> list[str]:
+        return [*filter(None, [run.meta["data"].get("stand_in")]), AUC_LIMIT, *LIMITS]
+
+    def loading(self, run: Run) -> list[str]:
+        model = run.meta["model"]
+        return [
+            "This folder loads with `engine.surgery.filter_replay.load_cut_classifier(folder)`: it builds "
+            f"{model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
+            "",
+            f"Base weights {model['weight_hash']}; audit {run.id}, {run.meta['created']}, images "
+            f"{run.meta['data']['digest']}.",
+        ]
+
+    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
+        """The trials behind a mean: masks and weights are theirs."""
+        table = lookup.frame(run, "variants")
+        trials = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
+        rows = trials.to_dict("records") if len(trials) else [dict(variant)]
+        return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
+
+    def named(self, run: Run) -> pd.DataFrame:
+        return run.table("variants")
+
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        return write_trial_mask(run, variant, path)
+
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        from engine.export.filter_checkpoint import write_filter_checkpoint  # late: it loads torch
+        from engine.export.model_card import model_card
+
+        if not variant["n_cut"]:
+            what = f"{variant['variant']!r} cuts nothing."
+            raise RequestError(Fault("variant", what, "Choose one that cuts filters."))
+        paths, card = write_filter_checkpoint(run, variant, folder, base), folder / "README.md"
+        card.write_text(model_card(run, variant), encoding="utf-8")
+        return [*paths, card]
+
+    def shelves(self) -> Iterator[Shelf]:
+        yield Shelf(
+            "Image classifiers",
+            embedded_classifiers(),
+            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too: name the architecture "
+            "or a folder under “New audit”.",
+        )
+
+
+def embedded_classifiers() -> pd.DataFrame:
+    """Model folders in assets/: those with a model.json."""
+    rows = []
+    for card in sorted(catalog.ASSETS.glob("*/model.json")):
+        try:
+            found = json.loads(card.read_text(encoding="utf-8"))
+            note = f"{found['architecture']}, {len(found['classes'])} classes, {found['size']} pixels"
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})
+    return pd.DataFrame(rows, columns=["Name", "From", "Note"])
