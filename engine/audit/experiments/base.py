@@ -19,10 +19,10 @@ from engine.errors import Fault, RequestError
 
 QUICK = {
     "method_settings": {
-        "autobot": {"iterations": 80, "batch": 64, "rate": 0.85, "beta": 2.7},
-        "taylor": {"rate": 0.01, "batch": 64, "every": 5, "count": 4},
+        "autobot": {"iterations": 60, "batch": 64, "rate": 0.85, "beta": 2.7},
+        "taylor": {"rate": 0.01, "batch": 64, "every": 5, "count": 8},
     },
-    "retrain": {"rate": 2e-3, "batch": 128, "epochs": 4},
+    "retrain": {"rate": 2e-3, "batch": 128, "epochs": 3},
 }
 """Sizes for two CPU cores, small model."""
 FULL_SMALL = {
@@ -78,7 +78,7 @@ class Experiment(ABC):
     axes: tuple[str, ...] = ()
     """Group columns; () for the data's usual ones."""
     quick_speedups: tuple[float, ...] = (4.0, 16.0)
-    quick_images: int | None = 6000
+    quick_images: int | None = 4000
 
     @abstractmethod
     def parts(self) -> list[dict[str, Any]]:
