@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.errors import Fault, RequestError, unknown
 from engine.files import write_json
+from engine.surgery.mask_file import read_object
 from engine.types import FilterMask
 
 SCHEMA = 1
@@ -71,18 +72,7 @@ def is_filter_mask(path: str | Path) -> bool:
 
 def read_filter_mask(path: str | Path) -> FilterRecord:
     """Read mask.json of filters. RequestError with every fault."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError("far too large")
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(plain, dict):
-            raise ValueError("not an object")
-    except OSError as error:
-        raise RequestError(Fault(str(path), f"cannot be read ({error.strerror}).", "Give a mask.json.")) from error
-    except (ValueError, RecursionError) as error:
-        what = f"is no JSON object ({error})."
-        raise RequestError(Fault(str(path), what, "Give a mask.json as exported.")) from error
+    plain = read_object(path, _LARGEST)
     faults = _field_faults(plain) or _group_faults(plain["groups"]) + _history_faults(plain["history"])
     if faults:
         raise RequestError(faults[:20])

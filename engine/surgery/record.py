@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import Fault, RequestError
+from engine.surgery.mask_file import read_object
 from engine.types import HeadMask
 
 if TYPE_CHECKING:
@@ -92,19 +93,7 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
 
 def read_mask(path: str | Path) -> MaskRecord:
     """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad or double units."""
-    path = Path(path)
-    try:
-        if path.stat().st_size > _LARGEST:
-            raise ValueError("far too large")
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(plain, dict):
-            raise ValueError("not an object")
-    except OSError as error:
-        raise RequestError(Fault(str(path), f"cannot be read ({error.strerror}).", "Give a mask.json.")) from error
-    except (ValueError, RecursionError) as error:
-        raise RequestError(
-            Fault(str(path), f"is no JSON object ({error}).", "Give a mask.json as exported.")
-        ) from error
+    plain = read_object(path, _LARGEST)
     faults = _field_faults(plain) or _unit_faults(plain)
     if faults:
         raise RequestError(faults)
