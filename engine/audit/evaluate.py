@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from engine.audit.image_request import CLASS_AXIS, in_order_of
 from engine.data.images import SPLITS, ImageAsk, load_images, look
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.classifier_groups import GroupMeasure
 
 GROUPS = ("auc", "accuracy", "tpr", "fpr")
-CLASS_AXIS = "class"
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,8 @@ def evaluate(
     axes = axes or look(data).default_groups
     is_cut = is_cut_folder(model)
     classifier = load_cut_classifier(model, device) if is_cut else load_classifier(model, weights, device=device)
-    groups = tuple(axis for axis in axes if axis != CLASS_AXIS)
-    images = load_images(data, ImageAsk(target, groups, classifier.size, max_images))
+    groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
+    images = in_order_of(load_images(data, ImageAsk(target, groups, classifier.size, max_images)), classifier.classes)
     if len(images.classes) != len(classifier.classes):
         what = f"{model} tells {len(classifier.classes)} classes apart, {images.name} has {len(images.classes)}."
         raise RequestError(Fault("data", what, "Choose another target."))

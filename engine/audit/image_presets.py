@@ -17,6 +17,8 @@ class Preset:
     retrain: dict[str, Any]
     train: dict[str, Any]
     speedups: tuple[float, ...]
+    start: str | None = "imagenet"
+    """Weights that training starts from (appendix A); None: from scratch."""
 
     def request(self) -> dict[str, Any]:
         """The fields of an ImageRequest that it sets."""
@@ -66,7 +68,7 @@ PAPER: dict[tuple[str, str], Preset] = {
         _autobot(0.7, 128, 200, 5.3), _taylor(0.01, 128, 5, 1), _pw((0.5, 1.0), (0.5, 1.0)),
         {"rate": 1e-3, "batch": 256, "epochs": 200},
         {"rate": 0.1, "batch": 256, "epochs": 200, "body_share": 0.1, "schedule": "steps", "steps": [100, 150, 175]},
-        CIFAR,
+        CIFAR, start=None,
     ),
     ("cifar10", "efficientnet_v2_s"): Preset(
         _autobot(1.88, 64, 200, 2.0), _taylor(0.01, 64, 5, 8), _pw((0.7, 0.5), (0.7, 0.5)),

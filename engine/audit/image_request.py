@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
+
+import numpy as np
 
 from engine.audit.setting_faults import setting_faults
 from engine.data.image_changes.base import image_changes
@@ -30,6 +32,7 @@ class ImageRequest:
     model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
     axes: group columns; "class" gives one-vs-rest numbers per class. methods: arms such as "autobot" or "taylor+pw".
     speedups: target ratios of FLOPs, dense over cut. train: fit the dense model first, {} for the usual way.
+    classes: names of the model's outputs in their order, where its weights do not say; () as the images have them.
     mirror: flip training images left to right at random; None: unless they are digits.
     pw: theta and gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.
     """
@@ -51,6 +54,7 @@ class ImageRequest:
     retrain: dict[str, Any] = field(default_factory=dict)
     train: dict[str, Any] | None = None
     mirror: bool | None = None
+    classes: tuple[str, ...] = ()
     keep_weights: str = "first"
     loss_share: int = 0
     device: str = "auto"
@@ -120,11 +124,14 @@ class ImagePlan:
         """Digest of the request, the weights and the images: equal requests are one run."""
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
         request["mirror"] = self.request.mirrors
+        request = {name: value for name, value in request.items() if name not in _LATER or _LATER[name] != value}
         model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
         model += [list(self.model.mean), list(self.model.std), self.request.weights if self.is_fresh else None]
         return digest_of([CODE, request, model, self.images.digest])[:16]
 
 
+_LATER = {"classes": []}
+"""Settings that came later: at these values they are not in the key, so that runs from before are found."""
 _NOT_IN_KEY = ("model", "weights", "data", "title", "experiment")  # their contents are in the key instead
 
 
@@ -184,13 +191,36 @@ def images_of(request: ImageRequest) -> ImageSet:
         raise RequestError(faults)
     known = look(request.data).groups
     brought = bool(request.changes)
-    groups = tuple(axis for axis in group_columns(request) if not brought or set(axis.split("+")) <= set(known))
+    parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
+    groups = tuple(part for part in parts if not brought or part in known)
     ask = ImageAsk(request.target, groups, request.size or _model_size(request), request.max_images, seed=0)
     images = load_images(request.data, ask)
     for change in request.changes:
         settings = {name: value for name, value in change.items() if name != "name"}
         images = image_changes()[change["name"]].apply(images, seed=0, **settings)
-    return images
+    return in_order_of(images, _output_names(request))
+
+
+def _output_names(request: ImageRequest) -> tuple[str, ...]:
+    """The model's classes in the order of its outputs, as far as it or the request names them."""
+    if request.classes:
+        return request.classes
+    from engine.models.load_classifier import inspect_classifier
+
+    try:
+        return () if is_fresh(request) else inspect_classifier(request.model, request.weights).classes
+    except RequestError:  # said elsewhere
+        return ()
+
+
+def in_order_of(images: ImageSet, classes: tuple[str, ...]) -> ImageSet:
+    """The images with labels in the order of `classes`, where these are the same names in another order."""
+    if set(classes) != set(images.classes) or tuple(classes) == tuple(images.classes):
+        return images
+    place = np.array([classes.index(name) for name in images.classes])
+    table = images.table.assign(label=place[images.table["label"].to_numpy()].astype(np.int64))
+    digest = digest_of([images.digest, "classes in another order", list(classes)])
+    return replace(images, table=table, classes=tuple(classes), digest=digest)
 
 
 def _model_size(request: ImageRequest) -> int | None:
@@ -206,6 +236,8 @@ def _model(request: ImageRequest, images: ImageSet | None) -> Any:
     from engine.models.load_classifier import fresh_info, inspect_classifier
 
     classes = None if images is None else images.classes
+    if request.weights == "imagenet":
+        return inspect_classifier(request.model, "imagenet", classes=classes or 2, size=request.size)
     if is_fresh(request):
         return fresh_info(request.model, classes or 2, request.size, request.first_seed)
     return inspect_classifier(request.model, request.weights, classes=classes, size=request.size)
@@ -217,8 +249,12 @@ def _fit_faults(request: ImageRequest, model: Any, images: ImageSet) -> list[Fau
     if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
         what = f"{model.name} has its classes in another order than {images.name}."
         faults.append(Fault("data", what, f"The model's order: {', '.join(model.classes)}."))
-    known = (*images.groups, CLASS_AXIS)
-    faults += [unknown("axis", axis, known) for axis in request.axes if axis not in known]
+    known = tuple(dict.fromkeys((*images.groups, CLASS_AXIS)))
+    for axis in request.axes:
+        faults += [unknown("axis", part, known, "Join two with +.") for part in axis.split("+") if part not in known]
+    if request.classes and set(request.classes) != set(images.classes):
+        what = f"{', '.join(request.classes)} are not the classes of {images.name}."
+        faults.append(Fault("classes", what, f"They are: {', '.join(images.classes)}."))
     for split in (TRAIN, TEST):
         labels = images.table.loc[images.table["split"] == split, "label"]
         if labels.nunique() < 2:

@@ -16,7 +16,14 @@ def image_warnings(
     """Sentences, most general first."""
     images = plan.images
     found = [images.stand_in] if images.stand_in else []
-    found += [*images.notes, *_model(plan), *notes, *_groups(tables["groups"]), *_trials(tables["variants"])]
+    found += [
+        *images.notes,
+        *_model(plan),
+        *_brought(plan, tables["results"]),
+        *notes,
+        *_groups(tables["groups"]),
+        *_trials(tables["variants"]),
+    ]
     if plan.request.trials < 3:
         found.append(f"Only {plan.request.trials} trial(s): intervals say little about the luck of a training.")
     if bench.graph.whole:
@@ -34,6 +41,29 @@ def _model(plan: ImagePlan) -> list[str]:
     return [f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training images."]
 
 
+def _brought(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
+    """What nobody can know of weights that were brought: the order of outputs, normalisation, images they have seen."""
+    request, found = plan.request, []
+    if request.weights not in (None, "imagenet"):
+        order = ", ".join(f"{place} = {name}" for place, name in enumerate(plan.images.classes))
+        mean = ", ".join(f"{value:g}" for value in plan.model.mean)
+        found.append(f"The weights do not name their outputs; they are taken as {order}.")
+        found.append(
+            f"The weights do not say how images are normalised; the architecture's usual mean ({mean}) is used."
+        )
+    dealt = any(note.startswith("No split is given") for note in plan.images.notes)
+    if dealt and not plan.is_fresh:
+        found.append(
+            "The split was dealt here: if the model has seen these test images in training, every change looks worse."
+        )
+    auc = results[(results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")]["value"]
+    if len(auc) and float(auc.iloc[0]) < 0.5:
+        found.append(
+            f"The dense model's AUC of {float(auc.iloc[0]):.3f} is below one half: are its outputs in another order?"
+        )
+    return found
+
+
 def _groups(groups: pd.DataFrame) -> list[str]:
     """Groups that get no verdict, by axis."""
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
@@ -49,6 +79,6 @@ def _trials(variants: pd.DataFrame) -> list[str]:
         found.append(f"{n} of {len(trials)} trials ended with a model that predicts one class only; they are marked.")
     if n := int((~trials["met"].astype(bool)).sum()):
         found.append(
-            f"{n} of {len(trials)} trials miss their target speedup by more than 0.1 %: filters are too coarse."
+            f"{n} of {len(trials)} trials miss their target by more than 0.1 %: no exchange of filters was found."
         )
     return found

@@ -18,8 +18,8 @@ HEADS_ONLY = (
 )  # fmt: skip
 """Options that mean nothing for an image classifier."""
 FILTERS_ONLY = (
-    "data", "target", "weights", "size", "max_images", "change", "speedup", "trials", "pw", "retrain", "train",
-    "no_mirror", "keep_weights", "loss_share",
+    "data", "target", "weights", "classes", "size", "max_images", "change", "speedup", "trials", "pw", "retrain",
+    "train", "no_mirror", "keep_weights", "loss_share",
 )  # fmt: skip
 
 
@@ -30,6 +30,7 @@ def image_options(parser: argparse.ArgumentParser) -> None:
     add("--data", metavar="NAME_OR_PATH", help="avatars, digits, or a folder or CSV of images")
     add("--target", metavar="COLUMN", help="what is predicted (default: the data's usual one)")
     add("--weights", metavar="FILE", help="state dict for an architecture, or imagenet")
+    add("--classes", metavar="LIST", help="names of the model's outputs in order, where its weights do not say")
     add("--size", type=int, metavar="PIXELS", help="side of the images (default: the model's)")
     add("--max-images", type=int, metavar="N", help="at most so many images per split")
     add("--change", action="append", metavar="NAME[:KEY=VALUE,…]",
@@ -87,6 +88,8 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     }
     if faults:
         raise RequestError(faults)
+    if args.classes:
+        values["classes"] = tuple(name.strip() for name in args.classes.split(",") if name.strip())
     if args.method:
         values["methods"] = tuple(dict.fromkeys(args.method))
     return ImageRequest(

@@ -122,7 +122,7 @@ def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int) -> 
     for place, (name, members) in enumerate(strata.items()):
         count = np.bincount(labels[members], minlength=k)
         present = count[count > 0]
-        few = len(members) < MIN_IMAGES or (k == 2 and present.min(initial=len(members)) < MIN_PER_CLASS)
+        few = len(members) < MIN_IMAGES or present.min(initial=len(members)) < MIN_PER_CLASS
         verdict = ONE_CLASS if len(present) < 2 else TOO_FEW if few else ""
         positive = float(count[1]) if k == 2 else np.nan
         # One class takes part in 2 of the k shares of a mean over pairs.

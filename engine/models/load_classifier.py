@@ -219,6 +219,7 @@ def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[s
 
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
+    torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: masked = cut, and evaluation, rest on it
     model = model.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
     return Classifier(
         info.name, info.arch, architecture_for(info.arch), model, info.classes, info.size, info.mean, info.std,

@@ -36,7 +36,7 @@ def fit(
     """Train `model` in place; one row per epoch: epoch, loss (mean over its batches, nats), rate, images.
 
     Leaves it in eval mode without parameter gradients. Raises PruneAuditError where the loss is no number, naming the
-    step; what was kept before is still there. Resumed from `keep`, it ends with the same weights.
+    epoch; what was kept before is still there. Resumed from `keep`, it ends with the same weights.
     """
     keep = keep or Nowhere()
     optimizer = _optimizer(model, recipe, last_layer)

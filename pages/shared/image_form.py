@@ -63,7 +63,14 @@ def _what() -> tuple[dict[str, Any], ImageInfo | None]:
         "CSV with path, label and group columns.",
     )
     info = _look(str(data or "").strip())
-    chosen = {"model": (model or "").strip(), "weights": weights, "data": str(data or "").strip()}
+    classes: list[str] = []
+    if weights and weights != "imagenet":
+        names = st.text_input(
+            "Classes in the order of the model's outputs", key=_key("classes"), placeholder="as the images have them",
+            help="A bare state dict does not say what its outputs mean.",
+        )  # fmt: skip
+        classes = [name.strip() for name in names.split(",") if name.strip()]
+    chosen = {"model": (model or "").strip(), "weights": weights, "data": str(data or "").strip(), "classes": classes}
     return {**chosen, **_columns(info)}, info
 
 

@@ -16,7 +16,7 @@ class Artefact(Experiment):
     dataset = "cifar10"
     stand_in = "digits"
     paper_model = "resnet56"
-    axes = ("class", "artefact")
+    axes = ("class", "artefact", "class+artefact")
     retrains = True
     quick_speedups = (2.0, 4.0)
 

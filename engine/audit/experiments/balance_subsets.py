@@ -18,6 +18,7 @@ class BalanceSubsets(Experiment):
     stand_in = "avatars:30000"  # the balanced subset has four times as many images as the rarest cell
     paper_model = "resnet18"
     retrains = True
+    full_speedups = (8.0, 32.0, 128.0)
     quick_speedups = (8.0, 32.0)
     quick_images = None
     methods = ("autobot", "taylor")

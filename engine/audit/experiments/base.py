@@ -77,6 +77,8 @@ class Experiment(ABC):
     methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
     axes: tuple[str, ...] = ()
     """Group columns; () for the data's usual ones."""
+    full_speedups: tuple[float, ...] = ()
+    """Targets on the paper's data; () for those of the preset."""
     quick_speedups: tuple[float, ...] = (4.0, 16.0)
     quick_images: int | None = 4000
 
@@ -99,11 +101,14 @@ class Experiment(ABC):
             fields |= {**sizes, "speedups": self.quick_speedups}
         elif ask.quick:
             fields |= {**QUICK_LARGE, "speedups": self.quick_speedups}
+        elif self.full_speedups:
+            fields["speedups"] = self.full_speedups
         fields |= {"speedups": ask.speedups} if ask.speedups else {}
         fields |= {"max_images": ask.max_images} if ask.max_images else {}
         train = self._train(ask, model, preset)
         return ImageRequest(
-            model=model, data=data, axes=self.axes or look(data).default_groups, weights=ask.weights,
+            model=model, data=data, axes=self.axes or look(data).default_groups,
+            weights=self._weights(ask, model, preset),
             methods=self.methods, trials=ask.trials, first_seed=ask.first_seed, device=ask.device, train=train,
             experiment=self.name, **fields,
         )  # fmt: skip
@@ -120,6 +125,14 @@ class Experiment(ABC):
         name = Path(model).name
         return PAPER.get((self.dataset, name)) or PAPER[self.dataset, self.paper_model]
 
+    def _weights(self, ask: ExperimentAsk, model: str, preset: Preset) -> str | None:
+        """As asked; else what the paper's training starts from, on its own data."""
+        from engine.models.load_classifier import is_architecture
+
+        if ask.weights is not None or ask.data is None or not is_architecture(model):
+            return ask.weights
+        return preset.start
+
     def _train(self, ask: ExperimentAsk, model: str, preset: Preset) -> dict[str, Any] | None:
         """How the dense model is fitted first; None where it comes trained for these data."""
         from engine.models.load_classifier import is_architecture
@@ -133,7 +146,10 @@ class Experiment(ABC):
             return {"rate": 3e-3, "batch": 128, "epochs": 12 if ask.quick else 30}
         if not ask.quick:
             return preset.train
-        return {"rate": 1e-3, "batch": 128, "epochs": 2} if comes_trained else {**preset.train, "epochs": 3}
+        if comes_trained:
+            return {"rate": 1e-3, "batch": 128, "epochs": 2}
+        start = {"rate": 1e-3, "batch": 64, "epochs": 3}
+        return {**start, "body_share": 0.1} if preset.start else {**start, "epochs": 10}
 
     def _title(self, base: ImageRequest, part: Mapping[str, Any]) -> str:
         return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"

@@ -16,6 +16,7 @@ class LossShare(Experiment):
     dataset = "celeba"
     stand_in = "avatars"
     paper_model = "resnet18"
+    full_speedups = (16.0,)
     quick_speedups = (16.0,)
     methods = ("autobot", "autobot+pw", "taylor", "taylor+pw")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import pickle
+import pickletools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from engine.errors import Fault, RequestError
 
 MAX_FILE = 512 * 2**20
 """Bytes in one batch; CIFAR-10's have 31 MB."""
+MOST_TUPLES = 500
+"""Tuples in one batch; CIFAR-10's have a dozen."""
 DTYPES = ("u1", "i1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8")
 
 
@@ -28,6 +31,7 @@ def load(path: Path) -> dict[str, Any]:
     if path.stat().st_size > MAX_FILE:
         raise RequestError(Fault(where, "The file is too large for a batch.", "Fetch it again from CIFAR-10's page."))
     try:
+        _must_be_flat(path)
         found = _Reader(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     except _Refused as error:
         fix = "Such a pickle could run code, so nothing of it was used. Fetch the file again from CIFAR-10's page."
@@ -40,6 +44,14 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise RequestError(Fault(where, "It holds no dictionary.", "CIFAR-10's batches hold data and labels."))
     return {_text(name): value.array if isinstance(value, _Array) else value for name, value in found.items()}
+
+
+def _must_be_flat(path: Path) -> None:
+    """Refuse thousands of nested tuples: hashing them overruns the interpreter's stack."""
+    with path.open("rb") as file:
+        nested = sum(code.name.startswith(("TUPLE", "FROZENSET")) for code, _, _ in pickletools.genops(file))
+    if nested > MOST_TUPLES:
+        raise _Refused(f"{nested} tuples")
 
 
 class _Refused(Exception):

@@ -40,7 +40,9 @@ class ChosenFilters(Kind):
 
     def compute(self, bench: ImageBench, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
         first, method = shards[0], filter_method(shards[0].method)
-        job = self._job(bench, method, first, tuple(sorted({shard.speedup for shard in shards})))
+        # a descent depends on all its targets, also where only some are missing
+        wanted = bench.settings.speedups if method.one_descent else {shard.speedup for shard in shards}
+        job = self._job(bench, method, first, tuple(sorted(wanted)))
         found = {one.speedup: one for one in method.choose(job)}
         return [_packed(found[shard.speedup]) for shard in shards]
 

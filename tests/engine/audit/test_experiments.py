@@ -68,7 +68,8 @@ def test_on_the_papers_data_the_papers_model_and_numbers_are_used(tmp_path):
     (other,) = experiments()["cifar10"].requests(ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s"))
     assert other.method_settings["autobot"]["rate"] == 1.88 and other.retrain["epochs"] == 10
     (quick,) = experiments()["cifar10"].requests(ExperimentAsk(data=str(tmp_path), quick=True))
-    assert quick.train["epochs"] == 3 and quick.max_images == 2500
+    assert quick.train["epochs"] == 10 and quick.max_images == 2500
+    assert request.weights is None and other.weights == "imagenet"  # as appendix A starts them
 
 
 @pytest.mark.parametrize("key", PAPER, ids=" ".join)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.audit.image_request import ImageRequest, arm_of, validate_images
+from engine.audit.image_request import ImageRequest, arm_of, images_of, in_order_of, validate_images
 from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
 from engine.errors import RequestError
@@ -169,8 +169,28 @@ def test_the_same_weights_with_other_normalisation_are_another_run(tmp_path):
 
 def test_a_model_from_imagenet_weights_is_another_run_than_one_from_random_weights():
     request = image_request(model="resnet18", size=32)
-    plain, trained = (validate_images(replace(request, weights=weights)).run_id for weights in (None, "imagenet"))
-    assert plain != trained
+    plain = validate_images(request).run_id
+    try:
+        trained = validate_images(replace(request, weights="imagenet")).run_id
+    except RequestError as error:  # no network: said before anything runs, with what to do
+        assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(error)
+    else:
+        assert trained != plain
+
+
+def test_labels_follow_the_order_of_the_models_outputs():
+    images = images_of(image_request())
+    turned = in_order_of(images, tuple(reversed(images.classes)))
+    assert turned.classes == tuple(reversed(images.classes)) and turned.digest != images.digest
+    assert [turned.classes[label] for label in turned.table["label"]] == [
+        images.classes[label] for label in images.table["label"]
+    ]
+    assert in_order_of(images, ("some", "other")) is images
+
+
+def test_intersections_with_the_class_are_axes():
+    plan = validate_images(image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact")))
+    assert "artefact" in plan.images.groups
 
 
 def test_arms_by_their_names():
