@@ -17,6 +17,17 @@ JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike id
 INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are paired, image by image."
 NULL_BAND = "The null band is what the gap would be if group labels were exchanged between images of one class."
 MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
+INTERVALS_TEXTS = (
+    "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its own full model."
+)
+NULL_BAND_TEXTS = "The null band is what the gap would be if group labels were exchanged between texts of one class."
+MADE_ON_TEXTS = "Heads are scored and models fine-tuned on training texts; results come from test texts only."
+WINNING = (
+    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over seeds reaches the full "
+    "model's mean. It is winning where it was trained from the pre-trained weights, else only matching."
+)
+"""Chen et al. 2020, as the thesis uses it."""
+FEW_SEEDS = "With fewer than three seeds a standard deviation says little, so nothing here is called a ticket."
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,60 @@ LOSSES: dict[str, Word] = {
     "weights": Word("PW weights", "Only the weights of the PW loss; the labels stay as they are."),
     "labels": Word("PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."),
 }
+PROCEDURES: dict[str, Word] = {
+    "isp": Word(
+        "ISP",
+        "Iterative structured pruning (Algorithm 6.2): every iteration cuts a share of the heads that are left from "
+        "the pre-trained weights and fine-tunes the rest.",
+    ),
+    "one-shot-isp": Word(
+        "one-shot ISP", "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest once."
+    ),
+    "igspf": Word(
+        "IGSPF", "Finds the heads as Algorithm 6.1 does, cuts them from the pre-trained weights, and fine-tunes once."
+    ),
+    "igspp": Word(
+        "IGSPP",
+        "As Algorithm 6.1, but in every iteration the heads are cut from the pre-trained weights, which are fine-tuned "
+        "before heads are scored again.",
+    ),
+    "alg61": Word(
+        "Algorithm 6.1",
+        "Scores, cuts a share of the initial heads, scores what is left again, and so on; trains nothing again.",
+    ),
+    "once": Word(
+        "single scoring", "Scores the heads of the fine-tuned model once, cuts the lowest, and trains nothing again."
+    ),
+}
+"""Ways to cut heads of a text classifier. An arm of an audit is one of them with a score: "isp:conductance"."""
+
+IMPORTANCE: dict[str, Word] = {
+    "conductance": Word(
+        "conductance",
+        "Rank correlation, per text, between a head's attention and the attribution of the prediction to it "
+        "(conductance), averaged over texts; low: attends elsewhere than what decides.",
+        caveat="A head whose maps never vary has no correlation; it counts as 0.",
+    ),
+    "michel": Word(
+        "Michel",
+        "Mean absolute gradient of the loss on the head's gate, normalised per layer (Michel et al. 2019).",
+    ),
+    "magnitude": Word("magnitude", "L2 norm of the head's query, key, value and output weights; ignores the texts."),
+    "random": Word("random choice", "A seeded random number: what a cut costs without any knowledge of the heads."),
+}
+"""What tells which heads of a text classifier matter. The lowest are cut first."""
+
+STAGES: dict[str, Word] = {
+    "pre-trained": Word("pre-trained", "The weights before the task, with a classification head drawn at random."),
+    "fine-tuned": Word("fine-tuned", "The full model after training on the task, nothing cut."),
+}
+
+MAP_CORRELATIONS: dict[str, Word] = {
+    "spearman": Word("Spearman", "Correlation of ranks: do large attentions go with large attributions?"),
+    "kendall": Word("Kendall", "Share of pairs in the same order minus pairs in the other (tau-b)."),
+    "pearson": Word("Pearson", "Correlation of the values themselves; a few large ones can carry it."),
+}
+
 PLACES: dict[str, str] = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}
 """Where a part of the PW loss is switched on."""
 
@@ -98,14 +163,37 @@ METRICS: dict[str, Word] = {
     ),
     "auc": Word(
         "AUC",
-        "ROC-AUC: how surely an image of one class is ranked above one of the other. 1 is perfect, 0.5 a coin toss.",
+        "ROC-AUC: how surely an image or text of one class is ranked above one of the other. 1 is perfect, 0.5 a coin "
+        "toss.",
         "AUC",
         "higher",
     ),
-    "accuracy": Word("accuracy", "Share of images put into their class.", "share", "higher"),
+    "accuracy": Word("accuracy", "Share of images or texts put into their class.", "share", "higher"),
+    "matthews": Word(
+        "Matthews correlation",
+        "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class is rare.",
+        "",
+        "higher",
+    ),
+    "bpsn_auc": Word(
+        "BPSN AUC",
+        "Positive texts of all others against negative texts of the subgroup (background positive, subgroup negative; "
+        "Borkan et al. 2019). Low: the subgroup's negative texts are taken for positive ones.",
+        "AUC",
+        "higher",
+    ),
+    "bnsp_auc": Word(
+        "BNSP AUC",
+        "Positive texts of the subgroup against negative texts of all others (background negative, subgroup positive; "
+        "Borkan et al. 2019). Low: the subgroup's positive texts are missed.",
+        "AUC",
+        "higher",
+    ),
     "cross_entropy": Word("cross-entropy", "How surprised the model is by the true classes.", "nats", "lower"),
-    "tpr": Word("true positive rate", "Of the images of the class, the share that is found.", "share", "higher"),
-    "fpr": Word("false positive rate", "Of the other images, the share wrongly put into the class.", "share", "lower"),
+    "tpr": Word(
+        "true positive rate", "Of the images or texts of the class, the share that is found.", "share", "higher"
+    ),
+    "fpr": Word("false positive rate", "Of the others, the share wrongly put into the class.", "share", "lower"),
     "auc_gap": Word("AUC gap", "AUC of the best-off subgroup minus that of the worst-off.", "AUC", "lower", _GAP),
     "accuracy_gap": Word(
         "accuracy gap", "Accuracy of the best-off subgroup minus that of the worst-off.", "share", "lower", _GAP
@@ -166,6 +254,8 @@ PAGES: dict[str, str] = {
     "overview": "If we cut these heads, who pays, and how sure are we?",
     "head_scores": "Which heads add to the bias, and which does the model need?",
     "filters": "Which subgroup pays, and does the PW loss help it?",
+    "tickets": "How many heads can go, and for whom is it still a winning ticket?",
+    "lens": "Does the head look at what decides?",
     "correlations": "Do the same heads matter for every axis?",
     "reliability": "Would the head scores come out again?",
     "pareto": "What does less bias cost in perplexity?",
@@ -182,7 +272,9 @@ def axis_name(axis: str) -> str:
 
 
 def method_name(method: str) -> str:
-    """A method in words; an arm with its loss: "AutoBot + PW"."""
+    """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance"."""
+    if ":" in method:
+        return " by ".join([procedure_name(method.partition(":")[0]), importance_name(method.partition(":")[2])])
     base, _, loss = method.partition("+")
     known = METHODS.get(base) or FILTER_METHODS.get(base)
     name = known.name if known else base.replace("_", " ")
@@ -194,6 +286,19 @@ def loss_name(loss: str) -> str:
     part, _, place = loss.partition("@")
     name = LOSSES[part].name if part in LOSSES else part.replace("_", " ")
     return f"{name} {PLACES.get(place, place)}" if place else name
+
+
+def procedure_name(procedure: str) -> str:
+    return PROCEDURES[procedure].name if procedure in PROCEDURES else procedure.replace("_", " ")
+
+
+def importance_name(score: str) -> str:
+    """A score of the heads of a text classifier in words."""
+    return IMPORTANCE[score].name if score in IMPORTANCE else score.replace("_", " ")
+
+
+def stage_name(stage: str) -> str:
+    return STAGES[stage].name if stage in STAGES else stage
 
 
 def metric_name(metric: str) -> str:

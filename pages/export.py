@@ -35,9 +35,9 @@ def page() -> None:
     choice = choose(run)
     variant = lookup.variant_of(run, choice)
     with_texts = run.has("texts") and st.toggle(
-        "Include generated texts in the clear",
+        "Include texts in the clear",
         key=state.EXPORT_TEXTS,
-        help="Off: the report and the tables hold no text a model wrote.",
+        help=track_of(run).handout.texts,
     )
     left, right = st.columns(2, gap="large")
     with left:

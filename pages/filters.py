@@ -9,11 +9,11 @@ import streamlit as st
 from engine import words
 from engine.export import say
 from engine.export.panels import (
+    classifier_lookup,
     cost,
     filters_ablation,
     filters_changed,
     filters_layers,
-    filters_lookup,
     filters_loss_share,
     filters_pw,
     filters_scores,
@@ -85,7 +85,7 @@ def _losses(run: KeptRun, choice: Choice) -> None:
 
 def _one_trial(run: KeptRun, choice: Choice) -> int:
     """Scores and images of one trial; its number."""
-    trials = [int(seed) for seed in made(run, filters_lookup.trials_of, choice)["seed"]]
+    trials = [int(seed) for seed in made(run, classifier_lookup.trials_of, choice)["seed"]]
     st.divider()
     if not trials:
         panels.draw(made(run, filters_scores.score_map, choice))

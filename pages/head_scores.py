@@ -1,14 +1,18 @@
-"""Head scores: which heads add to the bias, which the model needs, which were cut, and the numbers of one head."""
+"""Head scores: which heads add to the bias or matter to the task, which were cut, and the numbers of one head."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import streamlit as st
 
 from engine import words
 from engine.export.panels import heads
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
+from engine.export.tracks.base import Maps
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, select
@@ -20,29 +24,72 @@ PICTURE, BIAS, PERPLEXITY = (state.key_of("map", name) for name in ("picture", "
 def page() -> None:
     heading("head_scores")
     run = need_run("head_scores")
-    choice = choose(run)
+    choice, maps = choose(run), track_of(run).maps
+    if maps is None:
+        _effects(run, choice)
+    else:
+        _importance(run, choice, maps)
+
+
+def _effects(run: KeptRun, choice: Choice) -> None:
+    """What each head does to bias and perplexity."""
     clicked = panels.draw(made(run, heads.fasp_picture, choice), PICTURE, selectable=True)
-    _follow(PICTURE, clicked, run)
+    _follow(PICTURE, clicked)
     left, right = st.columns(2, gap="large")
     with left:
         clicked = panels.draw(made(run, heads.head_map, choice, score="z_bias"), BIAS, selectable=True)
-        _follow(BIAS, clicked, run)
+        _follow(BIAS, clicked)
     with right:
         clicked = panels.draw(made(run, heads.head_map, choice, score="z_ppl"), PERPLEXITY, selectable=True)
-        _follow(PERPLEXITY, clicked, run)
-    _one_head(run)
+        _follow(PERPLEXITY, clicked)
+    _one_head(run, heads.head_numbers)
     _other_axes(run, choice)
     panels.look_ahead(run, (heads.fasp_picture,), choice)
 
 
-def _follow(chart: str, clicked: object, run: KeptRun) -> None:
+def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
+    """Maps of an importance at several stages, for a score and a group of texts that the reader chooses."""
+    scores, groups = maps.scores(run, choice), maps.groups(run, choice)
+    if not scores:
+        st.info("This audit kept no importance of heads.")
+        return
+    left, right = st.columns(2, gap="medium")
+    with left:
+        score = select("Score", scores, state.SCORE, lambda name: capital(maps.name(name)))
+    with right:
+        group = select("Measured on", groups, state.TICKET_GROUP, _group_label)
+    for make in maps.wide:
+        _selectable(run, make, choice, maps, score=score, group=group)
+    for column, make in zip(st.columns(2, gap="large"), maps.beside, strict=True):
+        with column:
+            _selectable(
+                run, make, choice, maps, **({"score": score, "group": group} if make in maps.selectable else {})
+            )
+    _one_head(run, maps.numbers)
+    panels.look_ahead(run, maps.wide, choice, {make: {"score": score, "group": group} for make in maps.wide})
+
+
+def _group_label(group: str) -> str:
+    return capital(words.group_name(group)) if group else "All texts"
+
+
+def _selectable(run: KeptRun, make: Callable[..., Any], choice: Choice, maps: Maps, **options: str) -> None:
+    """A panel of which a head can be picked, where it is one of those."""
+    can = make in maps.selectable
+    key = state.key_of("map", make.__name__)
+    clicked = panels.draw(made(run, make, choice, **options), key, selectable=can)
+    if can:
+        _follow(key, clicked)
+
+
+def _follow(chart: str, clicked: object) -> None:
     """A new click in a chart moves the head picker to that head."""
     if panels.fresh(chart, clicked):
         state.put_later(state.HEAD, int(clicked))
         st.rerun()
 
 
-def _one_head(run: KeptRun) -> None:
+def _one_head(run: KeptRun, numbers: Callable[..., Any]) -> None:
     st.subheader("What do we know about one head?", anchor=False)
     n_layers, n_heads = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
 
@@ -52,7 +99,7 @@ def _one_head(run: KeptRun) -> None:
     unit = select(
         "Head", range(n_layers * n_heads), state.HEAD, named, help="Or click a head in one of the charts above."
     )
-    panels.table(made(run, heads.head_numbers, unit))
+    panels.table(made(run, numbers, unit))
     st.caption(words.COUNTING)
 
 

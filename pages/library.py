@@ -32,13 +32,13 @@ def page() -> None:
 
 def _new() -> None:
     st.markdown(
-        "Bring your own model, prompts and text, or start from the embedded ones. Everything is checked before "
+        "Bring your own model and data, or start from the embedded ones. Everything is checked before "
         "anything heavy loads, and finished parts survive a stop."
     )
     request, faults = request_form.ask()
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
-        with st.spinner("Checking model, prompts, text and judge …"):
+        with st.spinner("Checking the model and the data …"):
             state.keep(state.STARTED, jobs.start(request, faults))
     if state.kept(state.STARTED):
         st.caption("Runs in the background: this page may be closed, and the Jobs tab finds it again.")

@@ -1,11 +1,12 @@
-"""Reliability: would the head scores come out again? For an audit, or for published scores; needs no model."""
+"""Reliability: would the scores of heads come out again? For an audit, or for published scores; needs no model."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import additivity, published_reliability, reliability
+from engine.export.panels import published_reliability
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
 from engine.types import AXES
 from pages.shared import panels, published
 from pages.shared.cache import made
@@ -24,13 +25,13 @@ def page() -> None:
 def _of_run() -> None:
     run = need_run("reliability")
     choice = choose(run)
-    panels.draw(made(run, reliability.run_repeats, choice))
-    left, right = st.columns(2, gap="large")
-    with left:
-        panels.draw(made(run, reliability.seed_scatter, choice))
-    with right:
-        panels.draw(made(run, reliability.more_seeds, choice))
-    panels.draw(made(run, additivity.additivity, choice))
+    first, *beside = track_of(run).repeats
+    panels.draw(made(run, first, choice))
+    for column, make in zip(st.columns(2, gap="large"), beside[:2], strict=False):
+        with column:
+            panels.draw(made(run, make, choice))
+    for make in beside[2:]:
+        panels.draw(made(run, make, choice))
 
 
 def _of_files() -> None:

@@ -1,21 +1,28 @@
 """Tiny random models, one family or variant each, for every adapter. Saved like any checkpoint, with a tokenizer.
 
-The words are w0, w1, ... so that a text is easy to write down: "w3 w1 w4" is tokens 6 4 7 (0 to 2 are special).
+The words are w0, w1, ... so that a text is easy to write down: "w3 w1 w4" is tokens 6 4 7 (0 to 2 are special);
+for encoders, which are text classifiers here, 8 6 9 between 2 and 3 (0 to 4 are special).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import torch
 
 from engine.models import runtime  # noqa: F401
+from engine.models.headed import HeadedModel
 from engine.models.load import LanguageModel, load_language_model
+from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 
 VOCABULARY = 48
 SPECIAL = ("<unk>", "<s>", "</s>")
+ENCODER_SPECIAL = ("<unk>", "<pad>", "<s>", "</s>", "<mask>")
+CLASSES = ("red", "green", "blue")
 
 # name -> (model_type of config.json, settings); 3 layers x 4 heads of width 8, 64 positions
 TINY: dict[str, tuple[str, dict]] = {
@@ -59,37 +66,86 @@ TINY: dict[str, tuple[str, dict]] = {
     ),
 }
 
+_BERT = {
+    "hidden_size": 32,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+_ROBERTA = _BERT | {"max_position_embeddings": 66, "type_vocab_size": 1}
+ENCODERS: dict[str, tuple[str, dict]] = {
+    "bert": ("bert", _BERT),
+    "distilbert": (
+        "distilbert",
+        {"dim": 32, "n_layers": 3, "n_heads": 4, "hidden_dim": 64, "max_position_embeddings": 64},
+    ),
+    "roberta": ("roberta", _ROBERTA),
+    "xlm_roberta": ("xlm-roberta", _ROBERTA),
+    "camembert": ("camembert", _ROBERTA),
+}
+EVERY = TINY | ENCODERS
+
 
 def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
     """Save the tiny model `name` into a folder. Weights are wide, so that every head visibly matters."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    model_type, own = TINY[name]
-    config = AutoConfig.for_model(model_type, vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2, **(own | settings))
+    model_type, own = EVERY[name]
+    if name in ENCODERS:
+        kind, special = AutoModelForSequenceClassification, {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3}
+        own = {"id2label": dict(enumerate(CLASSES)), "label2id": {one: at for at, one in enumerate(CLASSES)}} | own
+    else:
+        kind, special = AutoModelForCausalLM, {"bos_token_id": 1, "eos_token_id": 2}
+    config = AutoConfig.for_model(model_type, vocab_size=VOCABULARY, **(special | own | settings))
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # the same model whatever ran before
-        model = AutoModelForCausalLM.from_config(config)
+        model = kind.from_config(config)
     with torch.no_grad():
         for parameter in model.parameters():
             scale = 0.3 if parameter.dim() > 1 else 0.1
             parameter.add_(torch.randn(parameter.shape, generator=generator) * scale)
     model.save_pretrained(folder)
-    save_tokenizer(folder)
+    (save_encoder_tokenizer if name in ENCODERS else save_tokenizer)(folder)
     return folder
 
 
 def save_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
     """A word-level tokenizer of `size` tokens."""
-    from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = [*SPECIAL, *(f"w{number}" for number in range(size - len(SPECIAL)))]
+    PreTrainedTokenizerFast(
+        tokenizer_object=_words(SPECIAL, size),
+        unk_token="<unk>",
+        bos_token="<s>",
+        eos_token="</s>",
+        model_max_length=64,
+    ).save_pretrained(folder)
+
+
+def save_encoder_tokenizer(folder: Path, size: int = VOCABULARY) -> None:
+    """A word-level tokenizer of `size` tokens: <s> text </s>, and <s> text </s> text </s> for two."""
+    from tokenizers import processors
+    from transformers import PreTrainedTokenizerFast
+
+    plain = _words(ENCODER_SPECIAL, size)
+    plain.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=[("<s>", 2), ("</s>", 3)]
+    )
+    PreTrainedTokenizerFast(
+        tokenizer_object=plain, unk_token="<unk>", pad_token="<pad>", cls_token="<s>", sep_token="</s>",
+        mask_token="<mask>", model_max_length=64,
+    ).save_pretrained(folder)  # fmt: skip
+
+
+def _words(special: tuple[str, ...], size: int) -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    words = [*special, *(f"w{number}" for number in range(size - len(special)))]
     plain = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, unk_token="<unk>"))
     plain.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(
-        tokenizer_object=plain, unk_token="<unk>", bos_token="<s>", eos_token="</s>", model_max_length=64
-    ).save_pretrained(folder)
+    return plain
 
 
 @cache
@@ -98,9 +154,22 @@ def folder_of(name: str) -> Path:
     return build(name, Path(mkdtemp(prefix=f"tiny-{name}-")))
 
 
-def tiny_model(name: str, dtype: str = "float32") -> LanguageModel:
-    """A fresh tiny model on the CPU."""
+def tiny_model(name: str, dtype: str = "float32") -> HeadedModel:
+    """A fresh tiny model on the CPU: a language model, or a text classifier where the family is an encoder."""
+    if name in ENCODERS:
+        return tiny_text_classifier(name, dtype=dtype)
+    return tiny_language_model(name, dtype)
+
+
+def tiny_language_model(name: str, dtype: str = "float32") -> LanguageModel:
+    """A fresh tiny language model on the CPU."""
     return load_language_model(folder_of(name), device="cpu", dtype=dtype)
+
+
+def tiny_text_classifier(name: str = "bert", classes: Sequence[str] = CLASSES, **more: Any) -> TextClassifier:
+    """A fresh tiny text classifier on the CPU, with a trained head of three classes. more: see load_text_classifier."""
+    more = {"max_length": 64, "new_head": tuple(classes) != CLASSES} | more
+    return load_text_classifier(folder_of(name), classes, device="cpu", **more)
 
 
 def text(*numbers: int) -> str:

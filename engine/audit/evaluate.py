@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.image_request import CLASS_AXIS, in_order_of
+from engine.audit.class_order import in_order_of
+from engine.audit.image_request import CLASS_AXIS
 from engine.data.images import SPLITS, ImageAsk, load_images, look
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.classifier_groups import GroupMeasure

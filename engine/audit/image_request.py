@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-import numpy as np
-
+from engine.audit.class_order import in_order_of
 from engine.audit.setting_faults import setting_faults
 from engine.data.image_changes.base import image_changes
 from engine.data.images import ImageAsk, ImageSet, load_images, look
@@ -211,16 +210,6 @@ def _output_names(request: ImageRequest) -> tuple[str, ...]:
         return () if is_fresh(request) else inspect_classifier(request.model, request.weights).classes
     except RequestError:  # said elsewhere
         return ()
-
-
-def in_order_of(images: ImageSet, classes: tuple[str, ...]) -> ImageSet:
-    """The images with labels in the order of `classes`, where these are the same names in another order."""
-    if set(classes) != set(images.classes) or tuple(classes) == tuple(images.classes):
-        return images
-    place = np.array([classes.index(name) for name in images.classes])
-    table = images.table.assign(label=place[images.table["label"].to_numpy()].astype(np.int64))
-    digest = digest_of([images.digest, "classes in another order", list(classes)])
-    return replace(images, table=table, classes=tuple(classes), digest=digest)
 
 
 def _model_size(request: ImageRequest) -> int | None:

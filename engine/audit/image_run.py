@@ -5,17 +5,17 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
+from engine.audit.executors import Executor
 from engine.audit.image_arms import Arm, arms_of
 from engine.audit.image_request import ImagePlan, ImageRequest, validate_images
 from engine.audit.image_tables import image_tables
 from engine.audit.image_warnings import image_warnings
+from engine.audit.once import found_or_computed
 from engine.audit.progress import Progress
 from engine.audit.provenance import versions
 from engine.files import json_able
@@ -58,20 +58,18 @@ def run_image_audit(
     interrupted goes on from its last kept epoch.
     """
     plan = validate_images(request)
-    if store.has(plan.run_id):
-        return store.open(plan.run_id)
-    store.prove_writable()
-    with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as executor:
-        if store.has(plan.run_id):  # another process, asked in other words, was faster
-            return store.open(plan.run_id)
-        audit = open_image_audit(plan, store, hooks, executor)
-        arms = arms_of(request)
-        compute(audit, arms)
-        audit.progress.say("measure", "groups and intervals")
-        start = time.monotonic()
-        tables, notes = image_tables(audit.bench, request, arms, hooks.check)
-        audit.progress.spent["measure"] = time.monotonic() - start
-        return store.write(plan.run_id, run_meta(audit, tables, notes), tables)
+    return found_or_computed(store, plan.run_id, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen))
+
+
+def _audited(plan: ImagePlan, store: Store, hooks: Hooks, executor: Executor) -> Run:
+    """Choose filters, cut, retrain, measure, write."""
+    audit, arms = open_image_audit(plan, store, hooks, executor), arms_of(plan.request)
+    compute(audit, arms)
+    audit.progress.say("measure", "groups and intervals")
+    start = time.monotonic()
+    tables, notes = image_tables(audit.bench, plan.request, arms, hooks.check)
+    audit.progress.spent["measure"] = time.monotonic() - start
+    return store.write(plan.run_id, run_meta(audit, tables, notes), tables)
 
 
 def open_image_audit(plan: ImagePlan, store: Store, hooks: Hooks, executor: Executor) -> ImageAudit:

@@ -16,20 +16,28 @@ TOLERANCE = 1e-6
 
 def recomputed(run: Run) -> list[dict[str, Any]]:
     """One check per metric: the largest difference between what is stored and what scikit-learn finds."""
-    images = run.table("images").set_index("image_id")
-    answers = run.table("predictions")
+    checks = again_from_answers(
+        run.table("results"), run.table("predictions"), run.table("images").set_index("image_id"), "image_id"
+    )
+    return [*checks, pooled_are_means(run)]
+
+
+def again_from_answers(
+    results: pd.DataFrame, answers: pd.DataFrame, items: pd.DataFrame, key: str
+) -> list[dict[str, Any]]:
+    """AUC and accuracy of every variant with answers, from these; `items` has their labels, by `key`."""
     columns = [name for name in answers if name.startswith("p_")]
-    results = run.table("results")
     checks = []
     for metric in ("auc", "accuracy"):
         stored = results[(results["metric"] == metric) & (results["axis"] == "")].set_index("variant")["value"]
         again = {
-            str(name): _again(metric, part, columns, images) for name, part in answers.groupby("variant", sort=False)
+            str(name): _again(metric, part, columns, items.loc[part[key], "label"].to_numpy())
+            for name, part in answers.groupby("variant", sort=False)
         }
         worst = max(_apart(stored[name], value) for name, value in again.items())
         what = f"{len(again)} values of {metric} follow from the stored answers (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": bool(worst <= TOLERANCE)})
-    return [*checks, _means(run, results)]
+    return checks
 
 
 def _apart(one: float, other: float) -> float:
@@ -37,8 +45,7 @@ def _apart(one: float, other: float) -> float:
     return 0.0 if np.isnan(one) and np.isnan(other) else float(np.nan_to_num(abs(one - other), nan=np.inf))
 
 
-def _again(metric: str, part: pd.DataFrame, columns: list[str], images: pd.DataFrame) -> float:
-    truth = images.loc[part["image_id"], "label"].to_numpy()
+def _again(metric: str, part: pd.DataFrame, columns: list[str], truth: np.ndarray) -> float:
     answers = part[columns].to_numpy(dtype=float)
     answers = answers / answers.sum(axis=1, keepdims=True)
     if metric == "accuracy":
@@ -55,9 +62,9 @@ def _of_pair(truth: np.ndarray, answers: np.ndarray, one: int, other: int) -> fl
     return float(np.mean([roc_auc_score(truth[mine] == name, answers[mine, name]) for name in (one, other)]))
 
 
-def _means(run: Run, results: pd.DataFrame) -> dict[str, Any]:
+def pooled_are_means(run: Run) -> dict[str, Any]:
     """Pooled variants are the means of their trials."""
-    variants = run.table("variants")
+    variants, results = run.table("variants"), run.table("results")
     trials = variants[variants["pooled"] != ""].set_index("variant")["pooled"]
     auc = results[(results["metric"] == "auc") & (results["axis"] == "")].set_index("variant")["value"]
     means = auc[trials.index].groupby(trials).mean()

@@ -53,3 +53,15 @@ class Progress:
         if self._fresh <= 0:
             return None
         return max(self.total - self.done, 0.0) * self._spent / self._fresh
+
+
+@dataclass
+class Forecast(Progress):
+    """Where all work is known before it begins, though not which: the total stays as it was said."""
+
+    def expect_in_all(self, size: float) -> None:
+        self.total = size
+
+    def expect(self, size: float) -> None:
+        """Already counted; more only where the forecast was too small."""
+        self.total = max(self.total, self.done + size)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from engine.audit.executors import Executor, Local
 from engine.audit.measured import Measured, wanted_shards
+from engine.audit.once import found_or_computed
 from engine.audit.predict import prediction
 from engine.audit.progress import Progress
 from engine.audit.provenance import provenance
@@ -59,13 +60,9 @@ def run_audit(
     What was finished before an interruption is found in the store and not computed again.
     """
     plan = validate(request)
-    if store.has(plan.run_id):
-        return store.open(plan.run_id)
-    store.prove_writable()
-    with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as executor:
-        if store.has(plan.run_id):  # another process, asked in other words, was faster
-            return store.open(plan.run_id)
-        return _audited(open_audit(plan, store, hooks, executor), store)
+    return found_or_computed(
+        store, plan.run_id, hooks, executor, lambda chosen: _audited(open_audit(plan, store, hooks, chosen), store)
+    )
 
 
 def _audited(audit: Audit, store: Store) -> Run:

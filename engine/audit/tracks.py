@@ -1,6 +1,7 @@
-"""What can be audited: heads of language models, filters of image classifiers. Jobs and the command line ask here.
+"""What can be audited: heads of language models, filters of image classifiers, heads of text classifiers.
 
-A track is a kind of request, how it is checked, run and verified. Nothing here loads torch before it is used.
+Jobs and the command line ask here. A track is a kind of request, how it is checked, run and verified. Nothing here
+loads torch before it is used.
 """
 
 from __future__ import annotations
@@ -44,7 +45,14 @@ FILTERS = Track(
     "engine.audit.image_run:run_image_audit",
     "engine.audit.image_verify:recomputed",
 )
-TRACKS: dict[str, Track] = {track.name: track for track in (HEADS, FILTERS)}
+TICKETS = Track(
+    "tickets",
+    "engine.audit.text_request:TextRequest",
+    "engine.audit.text_request:validate_text",
+    "engine.audit.text_run:run_text_audit",
+    "engine.audit.text_verify:recomputed",
+)
+TRACKS: dict[str, Track] = {track.name: track for track in (HEADS, FILTERS, TICKETS)}
 
 
 def track_named(name: str) -> Track:

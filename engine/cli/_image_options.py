@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from engine.audit.image_request import CLASS_AXIS, KEPT, ImageRequest
+from engine.cli._reading import absolute, numbers_of, pairs_of, settings_of
 from engine.errors import Fault, RequestError
 
 HEADS_ONLY = (
@@ -75,12 +74,12 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     axes = tuple(dict.fromkeys(args.axis or ()))
     if not axes:
         try:
-            axes = look(_absolute(data)).default_groups
+            axes = look(absolute(data)).default_groups
         except RequestError:  # said once more, with all other faults, when the request is checked
             axes = (CLASS_AXIS,)
     values = {
         "changes": tuple(_change(text, faults) for text in args.change or ()),
-        "method_settings": _method_settings(args.set or (), faults),
+        "method_settings": settings_of(args.set or (), faults),
         "pw": dict(_pw(text, faults) for text in args.pw or ()),
         "speedups": numbers_of("--speedup", args.speedup or "2,4", faults),
         "retrain": pairs_of("--retrain", args.retrain or (), faults),
@@ -93,26 +92,12 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     if args.method:
         values["methods"] = tuple(dict.fromkeys(args.method))
     return ImageRequest(
-        model=_absolute(args.model), data=_absolute(data), axes=axes, target=args.target,
-        weights=None if args.weights is None else _absolute(args.weights), size=args.size, max_images=args.max_images,
+        model=absolute(args.model), data=absolute(data), axes=axes, target=args.target,
+        weights=None if args.weights is None else absolute(args.weights), size=args.size, max_images=args.max_images,
         trials=args.trials, first_seed=args.seed, mirror=False if args.no_mirror else None,
         keep_weights=args.keep_weights,
         loss_share=args.loss_share, device=args.device, title=args.title, **values,
     )  # fmt: skip
-
-
-def _absolute(text: str) -> str:
-    """A path in full where something is there: a job's process may start in another folder. Names stay."""
-    path = Path(text).expanduser()
-    return str(path.absolute()) if path.exists() and ("/" in text or path.is_file()) else text
-
-
-def numbers_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
-    try:
-        return tuple(float(part.strip().rstrip("x×")) for part in text.split(",") if part.strip())
-    except ValueError:
-        faults.append(Fault(where, f"{text!r} is not a list of numbers.", "Write for example 2,4,16."))
-        return ()
 
 
 def _change(text: str, faults: list[Fault]) -> dict[str, Any]:
@@ -129,31 +114,3 @@ def _is_list(key: str, value: Any) -> bool:
 def _pw(text: str, faults: list[Fault]) -> tuple[str, dict[str, Any]]:
     method, _, rest = text.partition(":")
     return method, pairs_of("--pw", rest.split(","), faults)
-
-
-def _method_settings(given: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
-    """["autobot.iterations=100"] -> {"autobot": {"iterations": 100}}."""
-    found: dict[str, dict[str, Any]] = {}
-    for name, value in pairs_of("--set", given, faults).items():
-        method, dot, setting = name.partition(".")
-        if not dot:
-            faults.append(Fault("--set", f"{name!r} names no method.", "Write for example autobot.iterations=100."))
-        found.setdefault(method, {})[setting] = value
-    return found
-
-
-def pairs_of(where: str, given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
-    """["a=1", "b=x"] -> {"a": 1, "b": "x"}; values are read as JSON, else taken as text. "default" says nothing."""
-    found: dict[str, Any] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if item == "default":
-            continue
-        if not (name and equals):
-            faults.append(Fault(where, f"{item!r} is no NAME=VALUE.", "Write for example epochs=5."))
-            continue
-        try:
-            found[name.strip()] = json.loads(value)
-        except ValueError:
-            found[name.strip()] = value
-    return found

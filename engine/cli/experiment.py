@@ -61,7 +61,7 @@ def _listed() -> tuple[list[dict[str, str]], str]:
 
 def _ask(args: argparse.Namespace) -> Any:
     from engine.audit.experiments import ExperimentAsk
-    from engine.cli._image_options import numbers_of, pairs_of
+    from engine.cli._reading import numbers_of, pairs_of
 
     faults: list[Fault] = []
     speedups = numbers_of("--speedup", args.speedup, faults) if args.speedup else ()

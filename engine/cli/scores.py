@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from engine.audit.request import SEARCH
+from engine.audit.text_request import TextRequest
+from engine.cli._image_options import HEADS_ONLY, foreign_options
 from engine.cli._options import (
     Ticker,
     checked,
@@ -17,8 +22,14 @@ from engine.cli._options import (
     store_of,
     store_option,
 )
-from engine.errors import Fault
+from engine.cli._reading import absolute, settings_of
+from engine.errors import Fault, RequestError
 from engine.files import writable, write_whole
+
+TEXT_ONLY = ("pretrained", "score_texts", "max_length")
+"""Options that mean nothing for a language model."""
+TEXT_FOREIGN = tuple(name for name in HEADS_ONLY if name != "seeds")
+"""Options that mean nothing for a text classifier."""
 
 
 def add(commands: Any) -> None:
@@ -27,28 +38,82 @@ def add(commands: Any) -> None:
     ray_option(parser)
     store_option(parser)
     json_flag(parser)
+    _text_options(parser)
     parser.add_argument("--out", required=True, metavar="scores.csv|.parquet")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
+
+
+def _text_options(parser: argparse.ArgumentParser) -> None:
+    """What heads of a text classifier need besides --model, --method, --axis, --seeds, --seed and --device."""
+    add = parser.add_argument_group("text classifiers").add_argument
+    add("--task", metavar="NAME_OR_PATH", help="the texts: remarks, topics, a GLUE folder, glue:rte, or a CSV")
+    add("--pretrained", metavar="NAME_OR_FOLDER", help="the weights before fine-tuning, scored too")
+    add("--score-texts", type=int, default=2000, metavar="N", help="training texts that a score reads")
+    add("--max-length", type=int, metavar="TOKENS", help="how much of a text is read (default 128)")
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Score, reshape to one row per head, write whole."""
+    if args.task is not None:
+        return _of_texts(args)
     from engine.audit.run import scores_only
     from engine.types import Hooks
 
-    out, faults = Path(args.out), []
-    if out.suffix not in (".csv", ".parquet"):
-        faults.append(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
+    out = Path(args.out)
+    faults = [*_out_faults(out), *foreign_options(args, TEXT_ONLY, "language models")]
     if args.gamma == SEARCH:
         faults.append(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
-    if not writable(out):
-        faults.append(Fault("--out", f"{out} cannot be written.", "Choose another place."))
     request = checked(args, faults)
     table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args, request))
+    return _written(out, table, table.attrs["notes"])
+
+
+def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """One row per stage, score, group of texts and head."""
+    from engine.audit.text_scores import importance_only
+    from engine.types import Hooks
+
+    out = Path(args.out)
+    request = checked(
+        args, [*_out_faults(out), *foreign_options(args, TEXT_FOREIGN, "text classifiers")], _text_request
+    )
+    return _written(out, importance_only(request, store_of(args), Hooks(Ticker())), [])
+
+
+def _text_request(args: argparse.Namespace) -> TextRequest:
+    faults: list[Fault] = []
+    task = absolute(args.task)
+    values = {"score_settings": settings_of(args.set or (), faults)}
+    if faults:
+        raise RequestError(faults)
+    return TextRequest(
+        model=absolute(args.model), data=task, axes=tuple(args.axis or ("class",)),
+        pretrained=None if args.pretrained is None else absolute(args.pretrained), sparsities=(0.5,),
+        methods=tuple(f"once:{score}" for score in args.method or ("conductance",)), trials=args.seeds,
+        first_seed=args.seed, score_texts=args.score_texts, max_length=args.max_length, device=args.device, **values,
+    )  # fmt: skip
+
+
+def _out_faults(out: Path) -> list[Fault]:
+    faults = []
+    if out.suffix not in (".csv", ".parquet"):
+        faults.append(Fault("--out", f"{out.suffix!r} is not a known ending.", "Known: .csv, .parquet."))
+    if not writable(out):
+        faults.append(Fault("--out", f"{out} cannot be written.", "Choose another place."))
+    return faults
+
+
+def _written(out: Path, table: pd.DataFrame, notes: Sequence[str]) -> tuple[dict[str, Any], str]:
     if out.suffix == ".csv":
         write_whole(out, lambda path: table.to_csv(path, index=False), "file")
     else:
         write_whole(out, lambda path: table.to_parquet(path, index=False))
-    notes = table.attrs["notes"]
-    said = {"out": str(out), "heads": len(table), "columns": list(table.columns), "notes": notes}
-    return said, "\n".join([f"{len(table)} heads -> {out}", *(f"! {note}" for note in notes)])
+    said = {"out": str(out), "heads": len(table), "columns": list(table.columns), "notes": list(notes)}
+    return said, "\n".join(
+        [f"{len(table)} rows, one per head{_more(table)} -> {out}", *(f"! {note}" for note in notes)]
+    )
+
+
+def _more(table: pd.DataFrame) -> str:
+    """What rows differ by besides the head."""
+    return ", stage, score and group" if "stage" in table else ""

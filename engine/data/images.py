@@ -14,7 +14,7 @@ import pandas as pd
 import engine.data.image_readers
 from engine.data.image_readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.pixels import Check, Shelf, listed
-from engine.data.image_readers.splits import completed, sampled
+from engine.data.splits import completed, sampled
 from engine.discover import concrete_classes
 from engine.errors import Fault, RequestError, unknown
 from engine.types import digest_of

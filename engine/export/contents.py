@@ -21,7 +21,7 @@ def default_choice(run: Run, axis: str | None = None, variant: str | None = None
     reading = default_reading(run)
     if variant is not None:
         row = variant_row(run, variant)
-        return Choice(row["method"], row["target_axis"] or axis, float(row[level.column]), axis, reading, dark)
+        return Choice(row["method"], row.get("target_axis") or axis, float(row[level.column]), axis, reading, dark)
     found = lookup.methods(run, axis)
     if not found:
         return Choice("dense", axis, level.none, None, reading, dark)

@@ -67,6 +67,21 @@ _METHODS = {
     "taylor": ("#D55E00", "#F0803C", "triangle-up"),
     "fpgm": ("#CC79A7", "#E59BC3", "pentagon"),
 }
+_PROCEDURES = {
+    "once": ("#7a7a7a", "#b0b0b0", "square"),
+    "alg61": ("#B07A00", "#E6B400", "triangle-down"),
+    "igspf": ("#009E73", "#2CC79B", "diamond"),
+    "igspp": ("#CC79A7", "#E59BC3", "triangle-up"),
+    "isp": ("#0072B2", "#56B4E9", "circle"),
+    "one-shot-isp": ("#D55E00", "#F0803C", "pentagon"),
+}
+_BY = {
+    "conductance": ("", "solid"),
+    "michel": ("-open-dot", "dash"),
+    "magnitude": ("-dot", "dashdot"),
+    "random": ("-open", "dot"),
+}
+"""What ends the symbol of a procedure, and its dash, by the score that picks heads."""
 _SPARE = (("#8C6BB1", "#B79BDC", "hexagon"), ("#A6761D", "#D6A64B", "star"), ("#4B6A88", "#8FB0D0", "pentagon"))
 
 
@@ -100,6 +115,16 @@ def arm_style(arm: str, dark: bool = False) -> Style:
     endings = {"": ("-open", "dot"), "pw": ("", "solid")}
     ending, dash = endings.get(loss, ("-open-dot", "dashdot"))
     return Style(method_colour(base, dark), symbol + ending, dash)
+
+
+def ticket_style(arm: str, dark: bool = False) -> Style:
+    """A procedure with a score, "isp:random": the procedure's colour and symbol; filling and dash tell the score."""
+    procedure, _, score = arm.partition(":")
+    if procedure == "dense":
+        return method_style(procedure, dark)
+    light, bright, symbol = _PROCEDURES.get(procedure) or _style(procedure)
+    ending, dash = _BY.get(score, ("-open-dot", "longdash"))
+    return Style(bright if dark else light, symbol + ending, dash)
 
 
 def series_styles(dark: bool = False) -> tuple[Style, ...]:

@@ -81,6 +81,11 @@ def count(number_of: int, one: str, many: str = "") -> str:
     return f"{number_of:,} {one if number_of == 1 else many or one + 's'}"
 
 
+def sentence(text: str) -> str:
+    """With a large first letter, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def listing(names: Iterable[object], limit: int = 6) -> str:
     """ "a, b and c", shortened with a count when long."""
     words = [str(name) for name in names]

@@ -9,12 +9,14 @@ import pandas as pd
 
 from engine.store.runs import Run
 
-HIDDEN = "[generated text left out; export with texts to see it]"
+HIDDEN = "[text left out; export with texts to see it]"
+TEXTS = {"texts": ("text", "text_b"), "lens": ("tokens",)}
+"""Columns with words a model or a user wrote, by table."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[Path]:
-    """Each table three ways plus run.json. Generated texts are left out unless asked for.
+    """Each table three ways plus run.json. Texts are left out unless asked for.
 
     In the CSV files a text that a spreadsheet would run as a formula gets a leading apostrophe. Bytes (pictures,
     weights) are in the parquet file; CSV and JSON say how many there are.
@@ -34,8 +36,9 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
 
 
 def shown(table: pd.DataFrame, name: str, show_offensive: bool) -> pd.DataFrame:
-    """The table as exported: generated texts only when asked for."""
-    return table if name != "texts" or show_offensive else table.assign(text=HIDDEN)
+    """The table as exported: texts only when asked for."""
+    columns = () if show_offensive else [column for column in TEXTS.get(name, ()) if column in table]
+    return table.assign(**dict.fromkeys(columns, HIDDEN))
 
 
 def without_bytes(table: pd.DataFrame) -> pd.DataFrame:

@@ -48,7 +48,6 @@ class Settings:
 
 
 __all__ = ["Bench", "InMemory", "Keeper", "Kind", "Settings", "Shard", "kinds", "per_prompt"]
-_NOT_CONFIG = ("_name_or_path", "transformers_version")
 
 
 @cache
@@ -97,12 +96,6 @@ class Bench(Workbench):
         at = int(len(tokens) * self.settings.validation_share)
         return {"validation": tokens[:at], "test": tokens[at:]}
 
-    @cached_property
-    def reading_digest(self) -> str:
-        """Digest of what turns text into tokens and weights into a function: tokenizer and configuration."""
-        config = {name: str(value) for name, value in self.lm.model.config.to_dict().items() if name not in _NOT_CONFIG}
-        return digest_of([sorted(self.lm.tokenizer.get_vocab().items()), str(self.lm.tokenizer.eos_token_id), config])
-
     def mask(self, cut: Sequence[int]) -> HeadMask:
         return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
 
@@ -112,7 +105,7 @@ class Bench(Workbench):
     def key(self, shard: Shard) -> str:
         """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
         kind = self.kind(shard.kind)
-        model = [self.lm.weight_hash, self.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
+        model = [self.lm.weight_hash, self.lm.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
         model += [self.lm.means_digest] if self.lm.means_digest else []
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
 

@@ -101,6 +101,18 @@ class GroupMeasure:
         shares, units = self.cells["share"].to_numpy(), self.cells["units"].to_numpy()
         return Arm(self, Trials(tuple(answers), values, draws, shares, units), nulls, flat)
 
+    def members(self) -> dict[tuple[str, str], np.ndarray]:
+        """Row positions, in the table as given, of every group that may be compared, by (axis, group)."""
+        found = {}
+        for axis in self.axes[1:]:
+            strata = list(axis.strata.values())
+            for group in axis.groups.iloc[axis.counts].itertuples():
+                rows = strata[group.stratum]
+                found[axis.name, str(group.group)] = self._order[
+                    rows if group.cls < 0 else rows[self._labels[rows] == group.cls]
+                ]
+        return found
+
     def _trial(self, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values (cells,), on redrawn images (n_boot, cells), and null gaps (n_permutations, 4 per axis)."""
         answers = answers[self._order]

@@ -128,6 +128,31 @@ def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
     return SetOverlap(share, expected, above, len(sets), *_chance_band(tuple(len(one) for one in kept), n_units))
 
 
+def cross_overlap(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
+    """Mean overlap of every set of `first` with every one of `second`, as a share of the smaller set.
+
+    Chance: the same after the units of `second` are renamed at random, all of its sets alike, so that how far each
+    side agrees with itself is kept. NaN where a side has no set that holds anything.
+    """
+    one, other = (_members(part, n_units) for part in (first, second))
+    if not len(one) or not len(other):
+        return SetOverlap(math.nan, math.nan, math.nan, len(first) + len(second))
+    smaller = np.minimum(one.sum(axis=1)[:, None], other.sum(axis=1))
+    share = float((one @ other.T / smaller).mean())
+    expected = float(np.mean(np.maximum(one.sum(axis=1)[:, None], other.sum(axis=1)) / n_units))
+    generator = rng("overlap between tasks by chance", n_units)
+    draws = [(one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)]
+    low, high = np.quantile(draws, [0.025, 0.975], method="higher")
+    above = (share - expected) / (1 - expected) if expected < 1 else math.nan
+    return SetOverlap(share, expected, above, len(one) + len(other), float(low), float(high))
+
+
+def _members(sets: Sequence[Sequence[int]], n_units: int) -> np.ndarray:
+    """Which units each set that is not empty holds, float (sets, units)."""
+    held = [np.isin(np.arange(n_units), list(one)) for one in sets if len(one)]
+    return np.array(held, dtype=float)
+
+
 @cache
 def _chance_band(sizes: tuple[int, ...], n_units: int) -> tuple[float, float]:
     """2.5 and 97.5 % points of the mean overlap of random sets of these sizes, simulated. An overlap above the upper

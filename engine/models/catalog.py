@@ -46,6 +46,11 @@ def list_classifiers() -> list[Entry]:
     return [Entry(folder.name, "embedded", folder) for folder in _folders() if (folder / "model.json").is_file()]
 
 
+def list_text_classifiers() -> list[Entry]:
+    """Embedded text classifiers: encoders with a classification head."""
+    return [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_text_classifier(folder)]
+
+
 def list_judges() -> list[Entry]:
     """Embedded toxicity judges (a Detoxify checkpoint in assets/), then those that detoxify knows by name."""
     embedded = [Entry(folder.name, "embedded", folder) for folder in _folders() if _is_judge(folder)]
@@ -86,11 +91,20 @@ def _folders() -> list[Path]:
 
 
 def _is_causal(folder: Path) -> bool:
+    return _architecture(folder).endswith(("LMHeadModel", "ForCausalLM"))
+
+
+def _is_text_classifier(folder: Path) -> bool:
+    return _architecture(folder).endswith("ForSequenceClassification")
+
+
+def _architecture(folder: Path) -> str:
+    """The first architecture that config.json names; "" where there is none."""
     try:
         found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures") or [""]
     except (OSError, ValueError, AttributeError):
-        return False
-    return str(found[0]).endswith(("LMHeadModel", "ForCausalLM"))
+        return ""
+    return str(found[0])
 
 
 def _is_judge(folder: Path) -> bool:

@@ -36,15 +36,18 @@ class ModelInfo:
     weight_hash: str
 
 
-def inspect_folder(folder: Path, name: str, revision: str | None = None) -> ModelInfo:
-    """What the folder holds. RequestError with every fault found; reads headers and hashes, loads nothing."""
+def inspect_folder(folder: Path, name: str, revision: str | None = None, causal: bool = True) -> ModelInfo:
+    """What the folder holds. RequestError with every fault found; reads headers and hashes, loads nothing.
+
+    causal: a language model is wanted; else an encoder that classifies texts.
+    """
     try:
         there = folder.is_dir()
     except (OSError, ValueError):  # a name too long, or with a zero byte in it
         there = False
     if not there:
         raise RequestError(Fault(str(folder), "is not a folder.", "Give a model folder, or a name on the hub."))
-    config, faults = read_config(folder)
+    config, faults = read_config(folder, causal)
     files, more = weight_files(folder)
     faults += more
     shapes: dict[str, list[int]] = {}
@@ -52,7 +55,7 @@ def inspect_folder(folder: Path, name: str, revision: str | None = None) -> Mode
         found, more = tensors_in(path)
         shapes |= found
         faults += more
-    faults += _cut_faults(folder) + _tokenizer_faults(folder, getattr(config, "vocab_size", None))
+    faults += _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
     if faults:
         raise RequestError(faults)
     adapter = adapter_for(config.model_type)
@@ -71,8 +74,11 @@ def inspect_folder(folder: Path, name: str, revision: str | None = None) -> Mode
     )
 
 
-def read_config(folder: Path) -> tuple[Any, list[Fault]]:
-    """The transformers config of a known architecture, or None and why not. Never runs code of the checkpoint."""
+def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
+    """The transformers config of a known architecture, or None and why not. Never runs code of the checkpoint.
+
+    causal: only architectures of language models are right; else only encoders.
+    """
     try:
         plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         model_type = plain["model_type"]
@@ -80,8 +86,8 @@ def read_config(folder: Path) -> tuple[Any, list[Fault]]:
         return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
     except (ValueError, KeyError, TypeError):
         return None, [Fault("config.json", "is no JSON object with a model_type.", "Download or copy it again.")]
-    if model_type not in known_types():
-        return None, [unknown("architecture", model_type, known_types())]
+    if model_type not in known_types(causal):
+        return None, [_wrong_kind(model_type, causal)]
     from transformers import AutoConfig
 
     try:
@@ -96,19 +102,32 @@ def read_config(folder: Path) -> tuple[Any, list[Fault]]:
         return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
 
 
-def load_tokenizer(folder: Path) -> Any:
-    """The folder's tokenizer, padding left, with a padding token (end of text where it has none of its own)."""
+def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
+    """The folder's tokenizer, with a padding token (end of text where it has none of its own)."""
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    tokenizer.padding_side = "left"
+    tokenizer.padding_side = padding_side
     if tokenizer.pad_token is None:
         spare = tokenizer.eos_token or tokenizer.bos_token or tokenizer.unk_token
         tokenizer.pad_token = spare or tokenizer.convert_ids_to_tokens(0)
     return tokenizer
 
 
-def _tokenizer_faults(folder: Path, vocab_size: int | None) -> list[Fault]:
+def _wrong_kind(model_type: Any, causal: bool) -> Fault:
+    """Why an architecture cannot be used here; a word more where it can be used elsewhere."""
+    if model_type not in known_types():
+        return unknown("architecture", model_type, known_types(causal))
+    if causal:
+        what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
+        fix = "Assess it as a text classifier, or use a language model"
+    else:
+        what = f"{model_type!r} continues texts; a text classifier that sees the whole text is needed."
+        fix = "Assess it as a language model, or use an encoder"
+    return Fault("architecture", what, f"{fix}: {', '.join(known_types(causal))}.")
+
+
+def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         return [Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}.")]
     try:
@@ -117,14 +136,22 @@ def _tokenizer_faults(folder: Path, vocab_size: int | None) -> list[Fault]:
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         return [Fault("tokenizer", f"cannot be loaded: {first[:300]}.", "Download or copy it again.")]
+    vocab_size = getattr(config, "vocab_size", None)
+    fix = "Use the tokenizer that the model was trained with."
     if vocab_size is not None and last >= vocab_size:
         what = f"does not fit: it makes token {last}, the model knows 0 to {vocab_size - 1}."
-        return [Fault("tokenizer", what, "Use the tokenizer that the model was trained with.")]
+        return [Fault("tokenizer", what, fix)]
+    padding = getattr(config, "pad_token_id", None)
+    if not causal and padding is not None and tokenizer.pad_token_id != padding:
+        # RoBERTa's positions, and attribution's empty text, rest on this token.
+        what = f"pads with token {tokenizer.pad_token_id}, config.json says {padding}."
+        return [Fault("tokenizer", what, fix)]
     return []
 
 
-def _cut_faults(folder: Path) -> list[Fault]:
+def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
     if (folder / "mask.json").is_file():
         what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
-        return [Fault(str(folder), what, "Use the base model, or load it with engine.surgery.replay.load_cut.")]
+        reader = "replay.load_cut" if causal else "text_replay.load_cut_classifier"
+        return [Fault(str(folder), what, f"Use the base model, or load it with engine.surgery.{reader}.")]
     return []

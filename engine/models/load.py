@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from engine.errors import Fault, RequestError
 from engine.models import catalog, runtime
 from engine.models.adapters import Adapter, adapter_for
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
-from engine.types import HeadMask
+from engine.models.headed import HeadedModel
 
 __all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
 
@@ -23,51 +21,8 @@ WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel:
-    """A causal language model ready to use: eval mode, no parameter gradients, tokenizer pads left.
-
-    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
-    """
-
-    name: str
-    revision: str | None
-    model: Any
-    tokenizer: Any
-    adapter: Adapter
-    weight_hash: str
-    device: torch.device
-    dtype: torch.dtype
-    cut: HeadMask | None = None
-    means: np.ndarray | None = None
-    """What silenced heads hand over, float32 (layers, heads * head_dim); None: nothing. See adapters/centred.py."""
-
-    @property
-    def n_layers(self) -> int:
-        return self.adapter.n_layers(self.model)
-
-    @property
-    def n_heads(self) -> int:
-        """Heads per layer before any cut."""
-        return self.adapter.n_heads(self.model)
-
-    @property
-    def means_digest(self) -> str:
-        """Digest of `means`; empty without."""
-        return "" if self.means is None else hashlib.sha256(self.means.tobytes()).hexdigest()[:16]
-
-    @property
-    def n_positions(self) -> int:
-        """Longest text in tokens."""
-        return self.adapter.n_positions(self.model)
-
-    @property
-    def vocab_size(self) -> int:
-        return int(self.model.config.vocab_size)
-
-    @property
-    def n_parameters(self) -> int:
-        """Numbers in the model as it is now; tied weights count once."""
-        return sum(parameter.numel() for parameter in self.model.parameters())
+class LanguageModel(HeadedModel):
+    """A causal language model ready to use; the tokenizer pads left. What it holds: see HeadedModel."""
 
 
 def inspect_model(name_or_folder: str | Path, revision: str | None = None) -> ModelInfo:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
+from engine.models.headed import HeadedModel
 from engine.models.load import LanguageModel
+from engine.models.load_text_classifier import TextClassifier
 from engine.surgery.cut import cut as cut_out
 from engine.surgery.mask import masked
 from engine.types import HeadMask
@@ -24,6 +26,7 @@ class Agreement:
 
     greedy_equal: every continuation is the same, token by token. near_ties: continuations that part where the two
     tokens' logits lie within twice the tolerance; these are no disagreement, and `holds` lets them pass.
+    Of a text classifier: the classes' logits, and the class that every text gets in place of a continuation.
     """
 
     max_logit_difference: float
@@ -50,11 +53,21 @@ def agree(
     one = _run(lm, batch, new_tokens, masked(lm, mask))
     two = _run(other or cut_out(lm, mask), batch, new_tokens, nullcontext())
     real = batch["attention_mask"].bool().cpu()
-    difference = float((one.logits - two.logits)[real].abs().max())
-    tolerance = RELATIVE[lm.dtype] * max(1.0, float(one.logits[real].abs().max()))
-    apart, ties = _compare(one, two, tolerance)
-    holds = difference <= tolerance and apart == ties
-    return Agreement(difference, apart == 0, tolerance, holds, ties, len(prompts))
+    return _judged(lm, one, two, real)
+
+
+def agree_on_texts(
+    clf: TextClassifier,
+    mask: HeadMask,
+    texts: Sequence[str],
+    texts_b: Sequence[str] | None = None,
+    other: TextClassifier | None = None,
+) -> Agreement:
+    """As `agree`, of text classifiers: masked `clf` against `other`, by default `clf` cut here. One batch."""
+    batch = clf.encode(texts, texts_b)
+    one = _classes(clf, batch, masked(clf, mask))
+    two = _classes(other or cut_out(clf, mask), batch, nullcontext())
+    return _judged(clf, one, two, torch.ones(len(texts), dtype=torch.bool))
 
 
 def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[str, torch.Tensor]:
@@ -103,6 +116,23 @@ def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -
         chosen.append(inputs)
         steps.append(last)
     return torch.cat(chosen, dim=1), torch.stack(steps, dim=1)
+
+
+def _classes(clf: TextClassifier, batch: dict, setting: AbstractContextManager) -> _Answer:
+    """logits [texts, classes]; the class of a text stands for a continuation of one token."""
+    batch = {name: tensor.to(clf.device) for name, tensor in batch.items()}
+    with torch.no_grad(), setting:
+        logits = clf.model(**batch).logits.double().cpu()
+    return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
+
+
+def _judged(lm: HeadedModel, one: _Answer, two: _Answer, real: torch.Tensor) -> Agreement:
+    """real: [prompts, tokens] or [texts], where logits count."""
+    difference = float((one.logits - two.logits)[real].abs().max())
+    tolerance = RELATIVE[lm.dtype] * max(1.0, float(one.logits[real].abs().max()))
+    apart, ties = _compare(one, two, tolerance)
+    holds = difference <= tolerance and apart == ties
+    return Agreement(difference, apart == 0, tolerance, holds, ties, len(real))
 
 
 def _compare(one: _Answer, two: _Answer, tolerance: float) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from engine.errors import MaskError
-from engine.models.load import LanguageModel
+from engine.models.headed import HeadedModel
 from engine.types import HeadMask
 
 _lock = threading.Lock()
@@ -23,7 +23,7 @@ _gated: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
 
 @contextmanager
-def masked(lm: LanguageModel, mask: HeadMask) -> Iterator[None]:
+def masked(lm: HeadedModel, mask: HeadMask) -> Iterator[None]:
     """Within it, the mask's heads output zero. Layers without a cut head run untouched.
 
     Raises MaskError for a mask of another shape, a model that is already cut, or a model that is masked already
@@ -35,7 +35,7 @@ def masked(lm: LanguageModel, mask: HeadMask) -> Iterator[None]:
 
 
 @contextmanager
-def gated(lm: LanguageModel, gates: torch.Tensor) -> Iterator[None]:
+def gated(lm: HeadedModel, gates: torch.Tensor) -> Iterator[None]:
     """Within it, head h of layer l is multiplied by gates[l, h]. Differentiable: d loss / d gates flows.
 
     gates: [layers, heads], 1 = as it is, 0 = silenced. Errors as for `masked`.
@@ -45,7 +45,7 @@ def gated(lm: LanguageModel, gates: torch.Tensor) -> Iterator[None]:
         yield
 
 
-def prove_mask_works(lm: LanguageModel) -> None:
+def prove_mask_works(lm: HeadedModel) -> None:
     """MaskError unless silencing all heads of a layer changes the logits; tried on the first and the last layer.
 
     Eight tokens, one forward pass each. Do this before anything is scored.
@@ -53,11 +53,11 @@ def prove_mask_works(lm: LanguageModel) -> None:
     length = min(8, lm.n_positions)
     tokens = (torch.arange(1, length + 1, device=lm.device) * 7919 % lm.vocab_size).unsqueeze(0)
     with torch.no_grad():
-        plain = lm.model(input_ids=tokens, use_cache=False).logits
+        plain = _logits(lm, tokens)
         for layer in sorted({0, lm.n_layers - 1}):
             mask = HeadMask(lm.n_layers, lm.n_heads, tuple((layer, head) for head in range(lm.n_heads)))
             with masked(lm, mask):
-                silent = lm.model(input_ids=tokens, use_cache=False).logits
+                silent = _logits(lm, tokens)
             if not bool(torch.isfinite(plain).all()):
                 raise MaskError(
                     f"{lm.name} in {lm.dtype} gives numbers that are not finite: its weights are damaged, or the "
@@ -70,14 +70,19 @@ def prove_mask_works(lm: LanguageModel) -> None:
                 )
 
 
-def is_masked(lm: LanguageModel) -> bool:
+def _logits(lm: HeadedModel, tokens: torch.Tensor) -> torch.Tensor:
+    more = {"use_cache": False} if lm.adapter.causal else {}
+    return lm.model(input_ids=tokens, **more).logits
+
+
+def is_masked(lm: HeadedModel) -> bool:
     """Whether a mask or gates are set on the model right now, by anybody."""
     with _lock:
         return lm.model in _gated
 
 
 @contextmanager
-def claimed(lm: LanguageModel) -> Iterator[None]:
+def claimed(lm: HeadedModel) -> Iterator[None]:
     """Within it nobody else may set hooks on this model. MaskError where somebody has."""
     with _lock:
         if lm.model in _gated:
@@ -91,7 +96,7 @@ def claimed(lm: LanguageModel) -> Iterator[None]:
 
 
 @contextmanager
-def _hooked(lm: LanguageModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+def _hooked(lm: HeadedModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
     with claimed(lm), ExitStack() as hooks:
         for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
@@ -109,7 +114,7 @@ def _gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ..
     return scale
 
 
-def _check_shape(lm: LanguageModel, shape: tuple[int, ...]) -> None:
+def _check_shape(lm: HeadedModel, shape: tuple[int, ...]) -> None:
     if lm.cut is not None:
         raise MaskError(f"{lm.name} is cut already; mask the model it was cut from.")
     if shape != (lm.n_layers, lm.n_heads):

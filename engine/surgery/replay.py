@@ -19,6 +19,7 @@ from engine.surgery.record import MASK_FILE, MaskRecord, check_mask_fits, read_m
 from engine.types import HeadMask
 
 if TYPE_CHECKING:
+    from engine.models.headed import HeadedModel
     from engine.models.load import LanguageModel
 
 __all__ = [
@@ -41,18 +42,25 @@ def save_cut(lm_cut: LanguageModel, record: MaskRecord, folder: str | Path) -> P
 
     RequestError where the folder exists and is not empty, or when the record is not the mask of this model.
     """
-    if lm_cut.cut is None or lm_cut.cut != record.mask:
-        raise RequestError(Fault("mask", f"is not the one that {lm_cut.name} was cut by.", "Save with its own record."))
+    return write_cut(lm_cut, record, folder, lm_cut.tokenizer.save_pretrained)
+
+
+def write_cut(
+    cut: HeadedModel, record: MaskRecord, folder: str | Path, save_tokenizer: Callable[[Path], object]
+) -> Path:
+    """What `save_cut` and `text_replay.save_cut_classifier` share."""
+    if cut.cut is None or cut.cut != record.mask:
+        raise RequestError(Fault("mask", f"is not the one that {cut.name} was cut by.", "Save with its own record."))
 
     def fill(draft: Path) -> None:
         from safetensors.torch import save_file
 
-        lm_cut.model.config.save_pretrained(draft)
-        save_file(_tensors(lm_cut.model), draft / WEIGHTS, metadata={"format": "pt", "pruneaudit": "cut"})
-        lm_cut.tokenizer.save_pretrained(draft)
+        cut.model.config.save_pretrained(draft)
+        save_file(_tensors(cut.model), draft / WEIGHTS, metadata={"format": "pt", "pruneaudit": "cut"})
+        save_tokenizer(draft)
         write_mask(draft / MASK_FILE, record)
 
-    return _whole(Path(folder), fill)
+    return whole(Path(folder), fill)
 
 
 def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
@@ -63,42 +71,46 @@ def save_zeroed(lm: LanguageModel, mask: HeadMask, folder: str | Path) -> Path:
         zeroed(lm, mask).model.save_pretrained(draft)
         lm.tokenizer.save_pretrained(draft)
 
-    return _whole(Path(folder), fill)
+    return whole(Path(folder), fill)
 
 
 def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
     """Load what `save_cut` wrote. RequestError with every fault; each tensor must be there with its exact shape."""
-    from engine.models import checkpoint, runtime
-    from engine.models.adapters import adapter_for
     from engine.models.load import LanguageModel
 
-    folder = Path(folder)
-    record, config = _cut_folder(folder)
+    return LanguageModel(**read_cut(Path(folder), device))
+
+
+def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
+    """Everything a `HeadedModel` is made of, from a folder with a cut one. Errors as for `load_cut`."""
+    from engine.models import checkpoint, runtime
+    from engine.models.adapters import adapter_for
+
+    record, config = _cut_folder(folder, causal)
     adapter, place = adapter_for(config.model_type), runtime.pick_device(device)
     model = _skeleton(config, adapter, record)
     _fill(model, folder / WEIGHTS)
     model = model.to(place).eval().requires_grad_(False)
-    tokenizer = checkpoint.load_tokenizer(folder)
-    return LanguageModel(
-        record.model,
-        record.revision,
-        model,
-        tokenizer,
-        adapter,
-        record.weight_hash,
-        place,
-        model.dtype,
-        record.mask,
-    )
+    return {
+        "name": record.model,
+        "revision": record.revision,
+        "model": model,
+        "tokenizer": checkpoint.load_tokenizer(folder, "left" if causal else "right"),
+        "adapter": adapter,
+        "weight_hash": record.weight_hash,
+        "device": place,
+        "dtype": model.dtype,
+        "cut": record.mask,
+    }
 
 
-def _cut_folder(folder: Path) -> tuple[MaskRecord, Any]:
+def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
     from engine.models import checkpoint
     from engine.models.adapters import adapter_for
     from engine.models.weights import tensors_in, weight_files
 
     record = read_mask(folder / MASK_FILE)
-    config, faults = checkpoint.read_config(folder)
+    config, faults = checkpoint.read_config(folder, causal)
     files, more = weight_files(folder)
     faults += more
     for path in files:
@@ -116,11 +128,12 @@ def _cut_folder(folder: Path) -> tuple[MaskRecord, Any]:
 
 def _skeleton(config: Any, adapter: Any, record: MaskRecord) -> Any:
     import torch
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
+    kind = AutoModelForCausalLM if adapter.causal else AutoModelForSequenceClassification
     # Its random weights are all replaced; the caller's random stream must not notice them.
     with torch.random.fork_rng(devices=[]):
-        model = AutoModelForCausalLM.from_config(
+        model = kind.from_config(
             config,
             dtype=config.dtype or torch.float32,
             attn_implementation=adapter.attention_implementation(config),
@@ -159,7 +172,7 @@ def _tensors(model: Any) -> dict:
     return kept
 
 
-def _whole(folder: Path, fill: Callable[[Path], None]) -> Path:
+def whole(folder: Path, fill: Callable[[Path], None]) -> Path:
     """Let `fill` write into a temporary sibling, then give it its name: the folder is there complete or not at all."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise RequestError(Fault(str(folder), "exists already.", "Choose a new folder."))

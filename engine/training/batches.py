@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -19,10 +19,23 @@ AHEAD = 3
 
 @dataclass(frozen=True)
 class Batch:
-    """`rows` [batch]: places among the training images; `images` [batch, 3, H, W] as the model takes them."""
+    """`rows` [batch]: places among the training images; `inputs` as the model takes them: images [batch, 3, H, W],
+    or encoded texts."""
 
     rows: Tensor
-    images: Tensor
+    inputs: Any
+
+
+class Feed(Protocol):
+    """What a model is fitted on: `count` examples in `per_epoch` batches, in an order of (seed, epoch)."""
+
+    seed: int
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def per_epoch(self) -> int: ...
+    def epoch(self, number: int) -> Iterator[Batch]: ...
 
 
 @dataclass(frozen=True)
@@ -39,6 +52,10 @@ class Batches:
     size: int
     seed: int
     mirror: bool = False
+
+    @property
+    def count(self) -> int:
+        return len(self.positions)
 
     @property
     def per_epoch(self) -> int:

@@ -64,7 +64,7 @@ def learn_bottlenecks(
             check()
             optimizer.zero_grad(set_to_none=True)
             with mixed(device):
-                logits = model(batch.images)
+                logits = model(batch.inputs)
             cross = targets.loss(batch.rows, logits)
             gates = torch.sigmoid(logits_of_gates)
             flops = smooth(gates)

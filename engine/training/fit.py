@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from engine.errors import PruneAuditError
 from engine.seeds import key_of
-from engine.training.batches import Batches
+from engine.training.batches import Feed
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe
 
@@ -25,7 +25,7 @@ BODY = 1
 
 def fit(
     model: nn.Module,
-    batches: Batches,
+    batches: Feed,
     targets: Targets,
     recipe: Recipe,
     last_layer: str,
@@ -51,7 +51,7 @@ def fit(
     for epoch in range(len(rows), recipe.epochs):
         rate = _set_rates(optimizer, recipe, epoch)
         loss = _epoch(model, optimizer, batches, targets, epoch, recipe, check, step)
-        rows.append({"epoch": epoch, "loss": loss, "rate": rate, "images": len(batches.positions)})
+        rows.append({"epoch": epoch, "loss": loss, "rate": rate, "images": batches.count})
         if time.monotonic() - saved > SAVE_EVERY:
             keep.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": rows})
             saved = time.monotonic()
@@ -63,7 +63,7 @@ def fit(
 def _epoch(
     model: nn.Module,
     optimizer: torch.optim.Optimizer,
-    batches: Batches,
+    batches: Feed,
     targets: Targets,
     epoch: int,
     recipe: Recipe,
@@ -79,7 +79,7 @@ def _epoch(
         check()
         optimizer.zero_grad(set_to_none=True)
         with mixed(device):
-            logits = model(batch.images)
+            logits = model(batch.inputs)
         loss = targets.loss(batch.rows, logits)
         loss.backward()
         optimizer.step()
@@ -109,10 +109,12 @@ def _optimizer(model: nn.Module, recipe: Recipe, last_layer: str) -> torch.optim
 
 
 def _set_rates(optimizer: torch.optim.Optimizer, recipe: Recipe, epoch: int) -> float:
-    """The rate of this epoch: cosine annealing with T_max = epochs, steps of a tenth, or constant."""
+    """The rate of this epoch: cosine annealing with T_max = epochs, a line to zero, steps of a tenth, or constant."""
     rate = recipe.rate
     if recipe.schedule == "cosine":
         rate *= 0.5 * (1 + math.cos(math.pi * epoch / max(1, recipe.epochs)))
+    elif recipe.schedule == "linear":
+        rate *= 1 - epoch / max(1, recipe.epochs)
     elif recipe.schedule == "steps":
         rate *= 0.1 ** sum(epoch >= at for at in recipe.steps)
     for place, group in enumerate(optimizer.param_groups):

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from engine.errors import Fault
 
-SCHEDULES = ("constant", "cosine", "steps")
+SCHEDULES = ("constant", "cosine", "linear", "steps")
 
 
 @dataclass(frozen=True)

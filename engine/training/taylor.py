@@ -98,12 +98,12 @@ class TaylorPruning:
     def _train(self, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
         """One step of training, which also gives every image's gradient of every gate."""
         self.check()
-        device = batch.images.device
+        device = batch.inputs.device
         mask = torch.as_tensor(self.alive, dtype=torch.float32, device=device)
         self._gates = mask.expand(len(batch.rows), -1).clone().requires_grad_(True)
         optimizer.zero_grad(set_to_none=True)
         with mixed(device):
-            logits = self.classifier.model(batch.images)
+            logits = self.classifier.model(batch.inputs)
         each = self.targets.each(batch.rows, logits)
         loss = each.mean()
         if not math.isfinite(value := float(loss.detach())):

@@ -91,9 +91,10 @@ def _slider(run: Run, method: str, axis: str) -> float:
 def choose_reading(run: Run, choice: Choice) -> Choice:
     """A switch between readings of harm and quality where the track offers several."""
     track = track_of(run)
-    if len(track.offered) < 2:
+    offered = track.offers(run)
+    if len(offered) < 2:
         return choice
-    picked = segmented("Read by", track.offered, state.READING, lambda name: capital(track.reading(name).quality.name))
+    picked = segmented("Read by", offered, state.READING, lambda name: capital(track.reading(name).quality.name))
     return replace(choice, reading=picked)
 
 

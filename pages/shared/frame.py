@@ -21,13 +21,15 @@ from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
-    "overview", "head_scores", "filters", "correlations", "reliability", "pareto", "examples", "compare", "export",
-    "library",
+    "overview", "head_scores", "filters", "tickets", "lens", "correlations", "reliability", "pareto", "examples",
+    "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
     "head_scores": "grid_on",
     "filters": "layers",
+    "tickets": "confirmation_number",
+    "lens": "center_focus_strong",
     "correlations": "join_inner",
     "reliability": "repeat",
     "pareto": "scatter_plot",
@@ -172,7 +174,7 @@ def need_run(page: str = "") -> cache.KeptRun:
             st.markdown("This page reads a finished audit and there is none. Start one in the library.")
             link("library", "Open the library")
         st.stop()
-    if page and page not in track_of(run).pages:
+    if page and page not in (*track_of(run).pages, *track_of(run).also):
         _elsewhere(run, page)
     return run
 

@@ -56,21 +56,29 @@ def _say(panel: Panel) -> None:
         st.html(told)
 
 
-def _parts(panel: Panel, key: str) -> None:
-    """The columns of a figure as charts of their own: a narrow screen puts them below each other."""
+def _parts(panel: Panel, key: str, selectable: bool) -> Any:
+    """The columns of a figure as charts of their own: a narrow screen puts them below each other.
+
+    With `selectable`, the item clicked last of all of them, None while nothing new was clicked.
+    """
+    clicked = None
     beside = len(panel.parts) if len(panel.parts) < 4 else 2 if len(panel.parts) == 4 else 3
     for start in range(0, len(panel.parts), beside):
         row = panel.parts[start : start + beside]
         for place, (column, part) in enumerate(zip(st.columns(beside, gap="small"), row, strict=False), start):
             with column:
-                _chart(replace(panel, figure=part, parts=()), state.key_of(key, place), False)
+                mine = state.key_of(key, place)
+                found = _chart(replace(panel, figure=part, parts=()), mine, selectable)
+            if selectable and fresh(mine, found):
+                clicked = found
+    return clicked
 
 
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     """The description for screen readers is the question, not the answer: the browser draws a chart anew whenever its
     description changes, and a chart that is the same at every step of the slider shall stay."""
     if panel.parts:
-        return _parts(panel, key)
+        return _parts(panel, key, selectable)
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
         panel.figure, width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more

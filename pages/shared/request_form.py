@@ -23,15 +23,19 @@ UPLOAD = "Upload"
 PATH = "Path on this machine"
 
 
-WHAT = {"heads": "Attention heads of a language model", "filters": "Filters of an image classifier"}
+WHAT = {
+    "heads": "Attention heads of a language model",
+    "tickets": "Attention heads of a text classifier",
+    "filters": "Filters of an image classifier",
+}
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:
     """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
-    from pages.shared import image_form
+    from pages.shared import image_form, text_form
 
-    what = segmented("What shall be cut?", list(WHAT), state.form_key("track"), WHAT.get, bind=None)
-    return image_form.ask() if what == "filters" else _heads()
+    forms = {"heads": _heads, "tickets": text_form.ask, "filters": image_form.ask}
+    return forms[segmented("What shall be cut?", list(WHAT), state.form_key("track"), WHAT.get, bind=None)]()
 
 
 def _heads() -> tuple[dict[str, Any], list[Fault]]:
@@ -143,7 +147,7 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     )
     return {
         "methods": list(wanted),
-        "sparsities": _shares(sparsities, faults),
+        "sparsities": shares(sparsities, faults),
         "gamma": gamma,
         "seeds": int(seeds),
         "max_prompts": None if limit is None else int(limit),
@@ -162,7 +166,7 @@ def _gamma() -> float | str:
     return percent / 100
 
 
-def _shares(text: str, faults: list[Fault]) -> list[float]:
+def shares(text: str, faults: list[Fault]) -> list[float]:
     """ "0, 5, 10" -> [0.0, 0.05, 0.1]; what is no number is added to the faults."""
     shares = []
     for part in (part.strip().rstrip("%").strip() for part in text.replace(";", ",").split(",")):

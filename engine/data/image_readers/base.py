@@ -9,10 +9,10 @@ from pathlib import Path
 import pandas as pd
 
 from engine.data.image_readers.pixels import Pixels
+from engine.data.splits import CLASS, SPLITS
 
-SPLITS = ("train", "validation", "test")
-CLASS = "class"
-"""A group column every source has: the class itself, for one-vs-rest numbers of each class."""
+__all__ = ["CLASS", "PHOTO_SIZES", "SPLITS", "ImageAsk", "ImageInfo", "ImageReader", "Listing", "Wanted", "yes_no"]
+
 PHOTO_SIZES = (32, 64, 128, 224)
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from engine.data.image_readers.base import CLASS, PHOTO_SIZES, SPLITS, ImageInfo, ImageReader, Listing, Wanted, yes_no
 from engine.data.image_readers.pixels import FilePixels
-from engine.data.image_readers.tables import text_of
+from engine.data.tables import text_of
 from engine.errors import Fault, RequestError
 
 IMAGES, ATTRIBUTES, PARTITION = "img_align_celeba", "list_attr_celeba.txt", "list_eval_partition.txt"

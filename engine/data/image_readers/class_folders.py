@@ -10,7 +10,7 @@ import pandas as pd
 from engine.data.image_readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.cifar10_batches import CLASSES
 from engine.data.image_readers.pixels import SUFFIXES, FilePixels
-from engine.data.image_readers.splits import WORDS
+from engine.data.splits import WORDS
 from engine.errors import Fault, RequestError
 
 

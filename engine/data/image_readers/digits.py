@@ -9,7 +9,7 @@ import pandas as pd
 
 from engine.data.image_readers.base import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.pixels import ArrayPixels
-from engine.data.image_readers.splits import deal
+from engine.data.splits import deal
 
 SHARES = {"test": 0.3, "validation": 0.1}
 CLASSES = tuple("0123456789")

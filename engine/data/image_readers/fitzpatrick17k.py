@@ -10,8 +10,8 @@ import pandas as pd
 
 from engine.data.image_readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.pixels import FilePixels
-from engine.data.image_readers.splits import deal
-from engine.data.image_readers.tables import csv_table, need_columns
+from engine.data.splits import deal
+from engine.data.tables import csv_table, need_columns
 from engine.errors import Fault, RequestError
 
 SCALES = ("fitzpatrick_scale", "fitzpatrick")

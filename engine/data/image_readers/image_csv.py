@@ -8,8 +8,8 @@ import pandas as pd
 
 from engine.data.image_readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.pixels import FilePixels, listed
-from engine.data.image_readers.splits import WORDS
-from engine.data.image_readers.tables import csv_table, need_columns
+from engine.data.splits import WORDS
+from engine.data.tables import csv_table, in_order, need_columns
 from engine.errors import Fault, RequestError
 
 REQUIRED = ("path", "label")
@@ -33,7 +33,7 @@ class ImageCsv(ImageReader):
         usable = [name for name, found in values.items() if 2 <= len(found) <= MOST_VALUES]
         targets = tuple(dict.fromkeys(["label", *usable]))
         groups = tuple(name for name in usable if name != "label")
-        classes = _in_order(values["label"])
+        classes = in_order(values["label"])
         default = groups[:1] or (CLASS,)
         return ImageInfo(
             _name(file),
@@ -64,7 +64,7 @@ class ImageCsv(ImageReader):
             what = f"{len(again)} paths have rows that contradict each other: {listed(list(again))}."
             raise RequestError(Fault(file.name, what, "Give one row per image."))
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
-        return Listing(_name(file), table, pixels, _in_order(sorted(set(table["target"]))), notes)
+        return Listing(_name(file), table, pixels, in_order(sorted(set(table["target"]))), notes)
 
 
 def _csv_of(path: Path) -> Path | None:
@@ -104,10 +104,3 @@ def _splits(file: Path, table: pd.DataFrame) -> list[str]:
         what = f"Splits that are not known: {listed([repr(name) for name in odd])}."
         raise RequestError(Fault(f"{file.name}, column split", what, f"Known: {', '.join(sorted(WORDS))}."))
     return [WORDS[name] for name in given]
-
-
-def _in_order(values: list[str]) -> tuple[str, ...]:
-    """Whole numbers by size, everything else by letters."""
-    if all(value.lstrip("-").isdigit() for value in values):
-        return tuple(sorted(values, key=int))
-    return tuple(sorted(values))

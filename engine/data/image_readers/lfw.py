@@ -9,8 +9,8 @@ import pandas as pd
 
 from engine.data.image_readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted, yes_no
 from engine.data.image_readers.pixels import FilePixels
-from engine.data.image_readers.splits import HELD_OUT, deal
-from engine.data.image_readers.tables import text_of
+from engine.data.splits import HELD_OUT, deal
+from engine.data.tables import text_of
 from engine.errors import Fault, RequestError
 
 ATTRIBUTES = "lfw_attributes.txt"

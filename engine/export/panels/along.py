@@ -98,13 +98,16 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
         shift = index - (len(order) - 1) / 2
         figure.add_trace(_line(run, choice, curve.measure, drawn, dense, method, shift))
     _flags(run, figure, choice, drawn)
-    _end_labels(run, figure, choice, drawn, order, dense, is_log)
+    if track.line_labels:
+        _end_labels(run, figure, choice, drawn, order, dense, is_log)
     if level.is_ratio:
         ratio_axis(figure, drawn[level.realised], drawn[level.column])
     else:
         figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
     figure.update_yaxes(type="log" if is_log else "linear", nticks=6)
-    figure.update_layout(showlegend=False)
+    figure.update_layout(showlegend=not track.line_labels)
+    if not track.line_labels:  # room for the names above
+        figure.update_layout(height=400 + 20 * math.ceil(len(order) / 2), legend={"font": {"size": 12}})
     return figure
 
 
@@ -168,14 +171,14 @@ def _beside(run: Run, places: pd.Series, shift: float, largest: float) -> list[f
 
 
 def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) -> None:
-    """A star on every point that the track says something is wrong with."""
+    """A mark on every point that the track says something is wrong with."""
     rows = [(row, text) for row in points.to_dict("records") if (text := track_of(run).flag(row))]
     if not rows:
         return
     colour = choice.theme.alarm
     figure.add_trace(go.Scatter(
         x=[row[track_of(run).level.realised] for row, _ in rows], y=[row["value"] for row, _ in rows], mode="markers",
-        marker={"symbol": "star", "size": 13, "color": colour}, text=[text for _, text in rows],
+        marker={"symbol": track_of(run).flag_symbol, "size": 13, "color": colour}, text=[text for _, text in rows],
         hovertemplate="%{text}<extra></extra>", name="degenerate trials",
     ))  # fmt: skip
 

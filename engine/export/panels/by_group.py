@@ -50,7 +50,7 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     table = pairs(run, choice, about.metric, about.smallest_first)
     if table.empty:
         return nothing(about.key, about.question, about.absent)
-    figure, answer = _dumbbell(run, choice, about, table), _answer(run, choice, about, table)
+    figure, answer = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
     return Panel(about.key, about.question, answer, figure, readable(run, table), f"{note}{_left_out(about, table)}")
 
 
@@ -62,6 +62,7 @@ def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -
     after = lookup.groups_of(run, variant, metric, choice.measured)
     after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
+    table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).items))
     return table.sort_values("value_dense", ascending=smallest_first, ignore_index=True)
 
 
@@ -110,7 +111,7 @@ def _moves(about: ByGroup, table: pd.DataFrame) -> str:
     return " ".join(parts)
 
 
-def _dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:
+def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:
     """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup on top."""
     variant = lookup.variant_of(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
@@ -145,7 +146,7 @@ def _row_height(table: pd.DataFrame) -> int:
 
 def _label(choice: Choice, row: dict[str, Any]) -> str:
     """A subgroup and its n; what keeps it from a verdict."""
-    short = {"too few prompts": "too few", "too few images": "too few"}
+    short = {"too few prompts": "too few", "too few images": "too few", "too few texts": "too few"}
     few = f"; {short.get(row['verdict'], plain(row['verdict']))}" if row["verdict"] else ""
     return (
         f"{wrapped(words.group_name(row['group']))}<br><span style='font-size:11px;color:{choice.theme.soft}'>"

@@ -160,7 +160,8 @@ def matrix_figure(
     places = list(range(len(names)))
     scale = look.diverging if low < 0 else look.sequential
     hover = [
-        [f"{first} and {second}: {shown[i][j]}" for j, second in enumerate(names)] for i, first in enumerate(names)
+        [f"{plain(first)} and {plain(second)}: {shown[i][j]}" for j, second in enumerate(names)]
+        for i, first in enumerate(names)
     ]
     figure.add_trace(go.Heatmap(
         z=values, x=places, y=places, zmin=low, zmax=high, colorscale=[list(stop) for stop in scale], xgap=2, ygap=2,

@@ -12,7 +12,8 @@ from engine.export import say
 from engine.export.palette import Style, series_styles
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain, wrapped
-from engine.export.panels.filters_lookup import PLAIN, PW, arm_groups, arm_of, paid_most, pooled, speedup_of
+from engine.export.panels.classifier_lookup import paid_most
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_groups, arm_of, pooled, speedup_of
 from engine.export.panels.filters_pw import as_change, difference_said, differences, verdict_on
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run

@@ -12,7 +12,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, wrapped
-from engine.export.panels.filters_lookup import CLASS_AXIS, DENSE, trials_of
+from engine.export.panels.classifier_lookup import CLASS_AXIS, DENSE, trials_of
 from engine.store.runs import Run
 
 KINDS = {

@@ -12,7 +12,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
-from engine.export.panels.filters_lookup import DENSE, trials_said
+from engine.export.panels.classifier_lookup import DENSE, trials_said
 from engine.export.tracks import track_of
 from engine.store.runs import Run
 

@@ -14,7 +14,8 @@ from engine.export import say
 from engine.export.palette import series_styles
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
-from engine.export.panels.filters_lookup import PLAIN, PW, arm_of, trials_said
+from engine.export.panels.classifier_lookup import trials_said
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_of
 from engine.export.tracks import track_of
 from engine.store.runs import Run
 

@@ -13,20 +13,8 @@ from engine.export import say
 from engine.export.palette import Style
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
-from engine.export.panels.filters_lookup import (
-    DENSE,
-    PLAIN,
-    PW,
-    arm_groups,
-    arm_name,
-    arm_of,
-    bases,
-    groups_in_order,
-    loss_said,
-    paid_most,
-    speedup_of,
-    trials_said,
-)
+from engine.export.panels.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_groups, arm_name, arm_of, bases, loss_said, speedup_of
 from engine.export.panels.filters_speedup import drawn_groups
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run

@@ -10,8 +10,9 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
+from engine.export.panels.classifier_lookup import DENSE
 from engine.export.panels.filters_layers import layer_rows, map_height, top_bar
-from engine.export.panels.filters_lookup import DENSE, speedup_of
+from engine.export.panels.filters_lookup import speedup_of
 from engine.store.runs import Run
 
 FEW = 40

@@ -14,18 +14,9 @@ from engine.export import say
 from engine.export.palette import Style, series_styles
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain, ratio_axis
+from engine.export.panels.classifier_lookup import axis_note, groups_in_order, paid_most
 from engine.export.panels.filters_along import STARS
-from engine.export.panels.filters_lookup import (
-    PLAIN,
-    PW,
-    arm_groups,
-    arm_name,
-    axis_note,
-    bases,
-    groups_in_order,
-    paid_most,
-    speedup_of,
-)
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_groups, arm_name, bases, speedup_of
 from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run

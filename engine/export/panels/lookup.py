@@ -38,7 +38,11 @@ def reported(run: Run) -> pd.DataFrame:
 
 
 def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*."""
+    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*.
+
+    All of them in a run whose variants aim at no axis."""
+    if "target_axis" not in table:
+        return table
     return variants.of_axis(table, axis, run.meta.get("gamma") or {})
 
 

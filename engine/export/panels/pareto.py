@@ -148,13 +148,13 @@ def _faint(colour: str) -> str:
 
 
 def _flags(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """A star on every variant that the track says something is wrong with."""
+    """A mark on every variant that the track says something is wrong with."""
     wrong = table[[bool(track_of(run).flag(row)) for row in table.to_dict("records")]]
     if wrong.empty:
         return
     figure.add_trace(go.Scatter(
         x=wrong["value_q"], y=wrong["value"], mode="markers", hoverinfo="skip", name="degenerate trials",
-        marker={"symbol": "star", "size": 9, "color": choice.theme.alarm},
+        marker={"symbol": track_of(run).flag_symbol, "size": 9, "color": choice.theme.alarm},
     ))  # fmt: skip
 
 

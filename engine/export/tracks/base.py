@@ -160,6 +160,26 @@ class Handout:
     """The command that replays a mask; {name} is the file."""
     checkpoint: str
     checkpoint_wait: str
+    texts: str = "Off: the report and the tables hold no text a model wrote."
+    """What stays out of the files until asked for, where a run holds texts."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """What the page about heads shows of a kind of audit whose heads have an importance at several stages.
+
+    `scores` and `groups` of a run are what a reader chooses from ("" is all texts); `panels` take them as `score` and
+    `group`; `selectable` are those of which a head can be picked; `numbers` is the table about one head.
+    """
+
+    scores: Callable[[Run, Choice], Sequence[str]]
+    groups: Callable[[Run, Choice], Sequence[str]]
+    name: Callable[[str], str]
+    """A score in words."""
+    wide: tuple[Make, ...]
+    beside: tuple[Make, Make]
+    selectable: tuple[Make, ...]
+    numbers: Callable[[Run, int], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -195,12 +215,18 @@ class Track(ABC):
     level: Level
     pages: tuple[str, ...]
     """Pages that only this kind of audit has, the most telling first."""
+    also: tuple[str, ...] = ()
+    """Pages of another kind of audit that show this kind too, through what is declared here."""
     questions: Mapping[str, str] = {}
     """Titles of shared pages that read differently here."""
     readings: tuple[str, ...]
     """Of harm and quality; the first is the usual one."""
     offered: tuple[str, ...] = ()
     """Readings a reader may switch between; empty where the request fixed the only one."""
+    line_labels: bool = True
+    """Whether lines of charts are named at their ends; else in a legend, where there are many with long names."""
+    flag_symbol: str = "star"
+    """Marks what `flag` says is wrong; another where stars mean something good."""
     fronts_at_level: bool = False
     """On the Pareto chart only means at the chosen level compete: of more and less cut ones, less always wins."""
     views: Mapping[str, View]
@@ -222,12 +248,21 @@ class Track(ABC):
     """Verdicts of the groups table in a sentence."""
     handout: Handout
 
+    maps: Maps | None = None
+    """Of the page about heads; None where heads have effects on bias instead, or the units are no heads."""
+    repeats: tuple[Make, ...] = ()
+    """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
+
     @property
     @abstractmethod
     def overview(self) -> Overview: ...
 
     @abstractmethod
     def reading(self, name: str) -> Reading: ...
+
+    def offers(self, run: Run) -> tuple[str, ...]:
+        """The readings of this run a reader may switch between."""
+        return self.offered
 
     @abstractmethod
     def style(self, method: str, dark: bool = False) -> Style:

@@ -15,12 +15,12 @@ from engine.export import say
 from engine.export.filter_masks import write_trial_mask
 from engine.export.palette import Style, arm_style
 from engine.export.panels import (
+    classifier_groups,
+    classifier_headline,
     cost,
     filters_ablation,
     filters_along,
     filters_changed,
-    filters_groups,
-    filters_headline,
     filters_layers,
     filters_loss_share,
     filters_pw,
@@ -32,7 +32,8 @@ from engine.export.panels import (
     pareto,
 )
 from engine.export.panels.base import Choice, Panel
-from engine.export.panels.filters_lookup import PLAIN, PW, arm_of, trials_said
+from engine.export.panels.classifier_lookup import trials_said
+from engine.export.panels.filters_lookup import PLAIN, PW, arm_of
 from engine.export.tracks.base import Handout, Level, Measure, Overview, Reading, Shelf, Track, View
 from engine.models import catalog
 from engine.store.runs import Run
@@ -130,9 +131,9 @@ class Filters(Track):
     @property
     def overview(self) -> Overview:
         return Overview(
-            (filters_groups.paid_by_group, filters_along.gap_along_speedup),
+            (classifier_groups.paid_by_group, filters_along.gap_along_speedup),
             filters_along.quality_along_speedup,
-            (levelling.levelling_down, filters_groups.accuracy_by_group, cost.cost),
+            (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
         )
 
     def reading(self, name: str) -> Reading:
@@ -217,18 +218,18 @@ class Filters(Track):
         return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-        return filters_headline.sentence(run, choice, variant)
+        return classifier_headline.sentence(run, choice, variant)
 
     def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        return filters_headline.warnings(run, choice, variant)
+        return classifier_headline.warnings(run, choice, variant)
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
         return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield filters_groups.paid_by_group(run, choice)
+        yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
-        yield filters_groups.accuracy_by_group(run, choice)
+        yield classifier_groups.accuracy_by_group(run, choice)
         yield filters_speedup.groups_along_speedup(run, choice)
         yield filters_pw.pw_difference(run, choice)
         yield filters_along.gap_along_speedup(run, choice)

@@ -107,6 +107,8 @@ class Heads(Track):
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
     )
 
+    repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+
     @property
     def overview(self) -> Overview:
         return Overview(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
+import sys
 from functools import cache
 
+from engine.discover import concrete_classes
 from engine.errors import RequestError, unknown
 from engine.models.adapters.base import Adapter
 
@@ -13,14 +13,15 @@ from engine.models.adapters.base import Adapter
 @cache
 def adapters() -> tuple[Adapter, ...]:
     """Every adapter in this folder, one instance each, ordered by its first model type."""
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        importlib.import_module(module.name)
-    return tuple(sorted((found() for found in Adapter.__subclasses__()), key=lambda adapter: adapter.model_types))
+    found = concrete_classes(sys.modules[__name__], Adapter)
+    return tuple(sorted((kind() for kind in found), key=lambda adapter: adapter.model_types))
 
 
-def known_types() -> tuple[str, ...]:
-    """The `model_type` values of config.json that some adapter reads."""
-    return tuple(sorted(kind for adapter in adapters() for kind in adapter.model_types))
+def known_types(causal: bool | None = None) -> tuple[str, ...]:
+    """The `model_type` values of config.json that some adapter reads; causal: of language models, or of encoders."""
+    return tuple(
+        sorted(kind for adapter in adapters() if causal in (None, adapter.causal) for kind in adapter.model_types)
+    )
 
 
 def adapter_for(model_type: str) -> Adapter:

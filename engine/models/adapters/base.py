@@ -31,7 +31,9 @@ class Adapter(ABC):
     model_types: ClassVar[tuple[str, ...]]
     """`model_type` values of config.json."""
     projection: ClassVar[str]
-    """Name of the output projection in the attention module."""
+    """Dotted name of the output projection in the attention module."""
+    causal: ClassVar[bool] = True
+    """Whether a token sees only those before it, as in a language model; else see encoder.py."""
 
     def n_layers(self, model: Any) -> int:
         """Number of layers, from a model or its config."""
@@ -77,7 +79,7 @@ class Adapter(ABC):
     @final
     def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
-        module = getattr(self.attention(model, layer), self.projection)
+        module = self.attention(model, layer).get_submodule(self.projection)
         return module.inner if isinstance(module, Centred) else module
 
     @abstractmethod
@@ -86,26 +88,28 @@ class Adapter(ABC):
 
     @abstractmethod
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
-        """Shrink an attention module, in place, to these heads (ascending, at least one)."""
+        """Shrink an attention module, in place, to these heads (ascending; none only of an encoder)."""
 
     @abstractmethod
-    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
-        """Put another attention module in a layer's place."""
+    def _empty(self, model: nn.Module, layer: int) -> None:
+        """Take all heads out of a layer, in place. What it hands over then is the output projection's bias."""
 
     @final
     def centre(self, model: nn.Module, means: torch.Tensor) -> None:
         """Shift heads, in place, so that silencing one sets it to its mean. means: (layers, heads * head_dim)"""
         for layer, row in enumerate(means):
-            setattr(self.attention(model, layer), self.projection, Centred(self.output_projection(model, layer), row))
+            centred = Centred(self.output_projection(model, layer), row)
+            self.attention(model, layer).set_submodule(self.projection, centred)
 
     @final
     def fold(self, model: nn.Module, mask: HeadMask) -> None:
         """Undo `centre`, in place, but leave what the mask's heads hand over on average in the projections' biases."""
         for layer in range(mask.n_layers):
             attention = self.attention(model, layer)
-            centred = getattr(attention, self.projection)
+            centred = attention.get_submodule(self.projection)
             if isinstance(centred, Centred):
-                setattr(attention, self.projection, centred.folded(sorted(mask.cut_in(layer)), self.head_dim(model)))
+                plain = centred.folded(sorted(mask.cut_in(layer)), self.head_dim(model))
+                attention.set_submodule(self.projection, plain)
 
     @final
     def make_room(self, model: nn.Module, mask: HeadMask) -> None:
@@ -126,16 +130,20 @@ class Adapter(ABC):
                 projection.weight.narrow(_input_axis(projection), head * width, width).zero_()
 
     @final
-    def cut_heads(self, model: nn.Module, mask: HeadMask) -> None:
-        """Remove, in place, the cut heads' weights. The model is smaller and computes what the masked one does."""
+    def cut_heads(self, model: nn.Module, mask: HeadMask, gone: HeadMask | None = None) -> None:
+        """Remove, in place, the cut heads' weights. The model is smaller and computes what the masked one does.
+
+        gone: heads of the mask that the model has lost already; encoders only.
+        """
         width = self.head_dim(model)
         for layer in sorted({layer for layer, _ in mask.cut}):
-            dead = mask.cut_in(layer)
-            alive = [head for head in range(mask.n_heads) if head not in dead]
+            dead, lost = mask.cut_in(layer), () if gone is None else gone.cut_in(layer)
+            there = [head for head in range(mask.n_heads) if head not in lost]
+            alive = [place for place, head in enumerate(there) if head not in dead]
             if alive:
                 self._keep(self.attention(model, layer), alive, width)
             else:
-                self._replace(model, layer, NoHeads(layer, self.output_projection(model, layer)))
+                self._empty(model, layer)
 
 
 @final
@@ -166,7 +174,8 @@ class NoHeads(nn.Module):
 
 def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
     """Indices of whole heads: span([0, 2], 3) = 0 1 2 6 7 8."""
-    return torch.cat([torch.arange(offset + head * width, offset + (head + 1) * width) for head in heads])
+    starts = torch.tensor(list(heads), dtype=torch.long) * width + offset
+    return (starts[:, None] + torch.arange(width)).flatten()
 
 
 def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
@@ -181,6 +190,20 @@ def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
     """Shrink a Linear (or Conv1D) to these inputs, in place. The bias stays."""
     _set(module, "weight", module.weight, _input_axis(module), index)
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", len(index))
+
+
+def spread_outputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
+    """Undo `keep_outputs` of a Linear in place: `size` outputs, zero where `index` does not point."""
+    _spread(module, "weight", 0, index, size)
+    if module.bias is not None:
+        _spread(module, "bias", 0, index, size)
+    module.out_features = size
+
+
+def spread_inputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
+    """Undo `keep_inputs` of a Linear in place: `size` inputs, with zero weights where `index` does not point."""
+    _spread(module, "weight", 1, index, size)
+    module.in_features = size
 
 
 def linear_head_tensors(layers: Sequence[nn.Module], output: nn.Module, places: Sequence[slice]) -> list[torch.Tensor]:
@@ -200,6 +223,13 @@ def _input_axis(module: nn.Module) -> int:
 def _set(module: nn.Module, name: str, old: torch.Tensor, axis: int, index: torch.Tensor) -> None:
     kept = old.detach().index_select(axis, index.to(old.device)).contiguous()
     setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
+
+
+def _spread(module: nn.Module, name: str, axis: int, index: torch.Tensor, size: int) -> None:
+    old = getattr(module, name)
+    shape = [size if place == axis else side for place, side in enumerate(old.shape)]
+    grown = old.detach().new_zeros(shape).index_copy_(axis, index.to(old.device), old.detach())
+    setattr(module, name, nn.Parameter(grown, requires_grad=old.requires_grad))
 
 
 def _config(model: Any) -> Any:

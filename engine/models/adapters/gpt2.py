@@ -7,7 +7,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, span
+from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, span
 
 
 @final
@@ -36,5 +36,5 @@ class GPT2(Adapter):
         attention.split_size = attention.embed_dim = len(heads) * head_dim
         attention.num_heads = len(heads)
 
-    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
-        model.transformer.h[layer].attn = attention
+    def _empty(self, model: nn.Module, layer: int) -> None:
+        model.transformer.h[layer].attn = NoHeads(layer, self.output_projection(model, layer))

@@ -7,7 +7,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, linear_head_tensors, span
+from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, linear_head_tensors, span
 
 
 @final
@@ -36,5 +36,5 @@ class GPTNeo(Adapter):
         attention.num_heads = len(heads)
         attention.embed_dim = len(index)
 
-    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
-        model.transformer.h[layer].attn.attention = attention
+    def _empty(self, model: nn.Module, layer: int) -> None:
+        model.transformer.h[layer].attn.attention = NoHeads(layer, self.output_projection(model, layer))

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from engine.errors import Fault
-from engine.models.adapters.base import Adapter, keep_inputs, keep_outputs, linear_head_tensors, span
+from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, linear_head_tensors, span
 
 from transformers.models.llama.modeling_llama import LlamaAttention  # isort: skip  (after the torchvision guard)
 
@@ -69,8 +69,8 @@ class Llama(Adapter):
         attention.num_key_value_groups = 1
         attention.__class__ = UnevenLlamaAttention
 
-    def _replace(self, model: nn.Module, layer: int, attention: nn.Module) -> None:
-        model.model.layers[layer].self_attn = attention
+    def _empty(self, model: nn.Module, layer: int) -> None:
+        model.model.layers[layer].self_attn = NoHeads(layer, self.output_projection(model, layer))
 
 
 @final

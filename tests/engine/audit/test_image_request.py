@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.audit.image_request import ImageRequest, arm_of, images_of, in_order_of, validate_images
+from engine.audit.class_order import in_order_of
+from engine.audit.image_request import ImageRequest, arm_of, images_of, validate_images
 from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
 from engine.errors import RequestError

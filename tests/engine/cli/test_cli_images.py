@@ -121,13 +121,13 @@ def test_the_demo_model_and_its_images_need_no_words(capsys):
 
 
 def test_a_path_is_made_absolute_and_a_name_stays(monkeypatch, tmp_path):
-    from engine.cli._image_options import _absolute
+    from engine.cli._reading import absolute
 
     monkeypatch.chdir(tmp_path)
     Path("avatars").mkdir()
     Path("mine.csv").write_text("x")
-    assert _absolute("avatars") == "avatars" and _absolute("./avatars") == str(tmp_path / "avatars")
-    assert _absolute("mine.csv") == str(tmp_path / "mine.csv") and _absolute("resnet18") == "resnet18"
+    assert absolute("avatars") == "avatars" and absolute("./avatars") == str(tmp_path / "avatars")
+    assert absolute("mine.csv") == str(tmp_path / "mine.csv") and absolute("resnet18") == "resnet18"
 
 
 def test_experiment_list(capsys):

@@ -7,8 +7,8 @@ import pytest
 
 from engine.data.demo import avatars
 from engine.data.image_readers.pixels import Shelf
-from engine.data.image_readers.splits import allotted, deal
 from engine.data.images import SPLITS, ImageAsk, image_readers, load_images, look
+from engine.data.splits import allotted, deal
 from engine.errors import RequestError
 
 CIFAR = Path(__file__).resolve().parents[4] / "shared" / "data" / "cifar10"

@@ -11,12 +11,12 @@ import pytest
 
 from engine.export import contents, say
 from engine.export.panels import (
+    classifier_groups,
     compare,
     cost,
     filters_ablation,
     filters_along,
     filters_changed,
-    filters_groups,
     filters_layers,
     filters_loss_share,
     filters_pw,
@@ -104,7 +104,7 @@ def test_a_cut_that_helps_is_reported_so(run, tmp_path):
 
     better = changed(run, tmp_path, "groups", lift)
     assert "costs no subgroup of gender any AUC" in headline(better, PLAIN).sentence
-    assert "gain AUC" in filters_groups.paid_by_group(better, PLAIN).answer
+    assert "gain AUC" in classifier_groups.paid_by_group(better, PLAIN).answer
 
 
 def test_degenerate_trials_are_warned_of_and_starred(run):
@@ -122,7 +122,7 @@ def test_degenerate_trials_are_warned_of_and_starred(run):
 
 def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
     skin = Choice("autobot", "skin", 16.0, None, "auc")
-    answer = filters_groups.paid_by_group(run, skin).answer
+    answer = classifier_groups.paid_by_group(run, skin).answer
     assert "“dark”: images of one class only, so no verdict" in answer
     assert "“unrecorded”: too few images for a verdict" in answer
     speedup = filters_speedup.groups_along_speedup(run, skin)
@@ -133,8 +133,8 @@ def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
 
 def test_two_classes_share_one_auc_and_that_is_said(run):
     by_auc, accuracy = (Choice("autobot", "class", 4.0, None, reading) for reading in ("auc", "accuracy"))
-    assert "both have the same AUC" in filters_groups.paid_by_group(run, by_auc).caveat
-    assert "both have the same AUC" not in filters_groups.paid_by_group(run, accuracy).caveat
+    assert "both have the same AUC" in classifier_groups.paid_by_group(run, by_auc).caveat
+    assert "both have the same AUC" not in classifier_groups.paid_by_group(run, accuracy).caveat
 
 
 def test_the_dense_model_is_told_without_changes(run):

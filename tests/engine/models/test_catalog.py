@@ -10,7 +10,8 @@ import pytest
 
 from engine.models import catalog
 from engine.models.load import load_language_model
-from tests.tiny import folder_of
+from engine.models.load_text_classifier import load_text_classifier
+from tests.tiny import CLASSES, folder_of
 
 
 @pytest.fixture
@@ -31,6 +32,16 @@ def test_embedded_models_and_judges_are_listed(assets):
     assert [(entry.name, entry.kind) for entry in catalog.list_models()] == [("demo-gpt2", "embedded")]
     judges = [entry.name for entry in catalog.list_judges()]
     assert judges[0] == "demo-judge" and {"original", "unbiased"} <= set(judges[1:])
+
+
+def test_embedded_text_classifiers_are_listed_apart(assets):
+    assert catalog.list_text_classifiers() == []
+    shutil.copytree(folder_of("bert"), assets / "demo-bert")
+    (found,) = catalog.list_text_classifiers()
+    assert (found.name, found.kind, found.folder) == ("demo-bert", "embedded", assets / "demo-bert")
+    assert [entry.name for entry in catalog.list_models()] == ["demo-gpt2"]
+    clf = load_text_classifier("demo-bert", CLASSES, device="cpu")
+    assert clf.name == "demo-bert" and clf.has_head
 
 
 def test_an_embedded_name_loads(assets):

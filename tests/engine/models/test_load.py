@@ -115,8 +115,16 @@ def test_a_pickle_is_never_opened(folder, name):
 
 
 def test_an_unknown_architecture_names_the_known(folder):
-    edit_config(folder, model_type="bert")
-    assert refusal(folder) == ["architecture: 'bert' is not known. Known: gpt2, gpt_neo, gptj, llama."]
+    edit_config(folder, model_type="t5")
+    assert refusal(folder) == ["architecture: 't5' is not known. Known: gpt2, gpt_neo, gptj, llama."]
+
+
+def test_an_encoder_is_no_language_model():
+    (fault,) = refusal(folder_of("bert"))
+    assert fault == (
+        "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
+        "Assess it as a text classifier, or use a language model: gpt2, gpt_neo, gptj, llama."
+    )
 
 
 def test_remote_code_is_never_run(folder):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 import torch
 
+from engine.models.adapters import adapter_for
 from engine.models.load import load_language_model
-from engine.surgery.agree import agree, tokens_of
+from engine.models.load_text_classifier import load_text_classifier
+from engine.surgery.agree import agree, agree_on_texts, tokens_of
 from engine.surgery.cut import cut, parameters, zeroed
 from engine.surgery.mask import masked
 from engine.surgery.replay import load_cut, record_of, save_cut, save_zeroed
+from engine.surgery.text_replay import load_cut_classifier, save_cut_classifier, save_zeroed_classifier
 from engine.types import HeadMask
-from tests.tiny import TINY, text, tiny_model
+from tests.tiny import CLASSES, ENCODERS, TINY, text, tiny_model
 
 PROMPTS = [text(3, 1, 4, 1, 5, 9, 2, 6), text(5, 3), text(8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3)]
 FLOAT32 = 1e-5
@@ -71,14 +74,59 @@ def test_four_ways_agree(name, cut_heads, tmp_path):
     assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
 
 
-@pytest.mark.parametrize("name", TINY)
+def classes(clf, batch):
+    with torch.no_grad():
+        return clf.logits(batch)
+
+
+def text_cases():
+    """Every encoder with a layer that lost all heads; one of each adapter with other masks too."""
+    for name in ENCODERS:
+        model_type = ENCODERS[name][0]
+        more = ("one head", "uneven", "everything") if adapter_for(model_type).model_types[0] == model_type else ()
+        yield from ((name, mask) for mask in ("layers 0 and 2", *more))
+
+
+@pytest.mark.parametrize(("name", "cut_heads"), text_cases())
+def test_six_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    clf, mask = tiny_model(name), HeadMask(3, 4, MASKS[cut_heads])
+    batch = clf.encode(PROMPTS, PROMPTS[::-1])
+    plain = classes(clf, batch)
+    with masked(clf, mask):
+        wanted = classes(clf, batch)
+    assert (wanted - plain).abs().max() > 0.01
+
+    smaller = cut(clf, mask)
+    save_cut_classifier(smaller, record_of(clf, mask), tmp_path / "cut")
+    save_zeroed(clf, mask, tmp_path / "zeroed")
+    save_zeroed_classifier(smaller, tmp_path / "grown")
+    others = {
+        "cut": smaller,
+        "reloaded": load_cut_classifier(tmp_path / "cut"),
+        "zeroed": zeroed(clf, mask),
+        "zeroed, reloaded": load_text_classifier(tmp_path / "zeroed", CLASSES, device="cpu"),
+        "cut, grown again, reloaded": load_text_classifier(tmp_path / "grown", CLASSES, device="cpu"),
+    }
+    for way, other in others.items():
+        assert (classes(other, batch) - wanted).abs().max() <= FLOAT32 * max(1.0, float(wanted.abs().max())), way
+    elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "grown").eval()
+    assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
+    assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
+    sizes = [parameters(other) for other in others.values()]
+    assert sizes[0] == sizes[1] < parameters(clf) == sizes[2] == sizes[3] == sizes[4]
+    assert torch.equal(classes(clf, batch), plain)
+
+
+@pytest.mark.parametrize("name", [*TINY, *ENCODERS])
 def test_parameters_of_a_cut(name):
     """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q, k, v bias.
 
     With grouped KV a KV head (2 * 32 * 8) goes only with its last reader.
     """
     lm = tiny_model(name)
-    biases = 3 * 8 if name in ("gpt2", "llama") else 0
+    biases = 3 * 8 if name in ("gpt2", "llama", *ENCODERS) else 0
     one = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2),))))
     two = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))))
     if name == "llama_grouped":
@@ -101,6 +149,19 @@ def test_padding_does_not_change_a_cut_models_answer():
     for row, prompt in enumerate(PROMPTS):
         alone = hf_greedy(smaller, tokens_of(smaller, [prompt], 40))[:, -8:]
         assert torch.equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_cut_classifier_is_exact_in_double_precision(name):
+    clf = tiny_model(name, dtype="float64")
+    found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
+    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12 and found.prompts == 3
+
+
+def test_agree_notices_another_classifier():
+    clf, mask = tiny_model("bert"), HeadMask(3, 4, ((0, 1),))
+    found = agree_on_texts(clf, mask, PROMPTS, other=cut(clf, HeadMask(3, 4, ((0, 2),))))
+    assert not found.holds and found.max_logit_difference > found.tolerance
 
 
 def test_agree_notices_another_model():
@@ -126,8 +187,9 @@ def test_a_long_prompt_is_cut_to_the_models_positions():
     assert agree(lm, HeadMask(3, 4, ((0, 1),)), [text(*([7] * 300))]).holds
 
 
-def test_a_cut_model_shares_no_memory_with_its_base():
-    lm = tiny_model("llama")
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_a_cut_model_shares_no_memory_with_its_base(name):
+    lm = tiny_model(name)
     smaller = cut(lm, HeadMask(3, 4, ((0, 0),)))
     mine = {tensor.data_ptr() for tensor in lm.model.parameters()}
     assert not any(tensor.data_ptr() in mine for tensor in smaller.model.parameters())

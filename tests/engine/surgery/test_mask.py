@@ -11,7 +11,7 @@ from engine.errors import MaskError
 from engine.surgery.cut import cut, zeroed
 from engine.surgery.mask import gated, masked, prove_mask_works
 from engine.types import HeadMask
-from tests.tiny import TINY, tiny_model
+from tests.tiny import EVERY, tiny_model
 
 MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
 TOKENS = torch.tensor([[5, 9, 7, 22, 40]])
@@ -21,7 +21,7 @@ def hooks(lm):
     return sum(len(module._forward_pre_hooks) + len(module._forward_hooks) for module in lm.model.modules())
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", EVERY)
 def test_no_hook_stays_after_success(name):
     lm = tiny_model(name)
     before = lm.model(TOKENS).logits
@@ -126,7 +126,7 @@ def test_a_masked_model_is_not_copied():
     assert hooks(cut(lm, MASK)) == 0
 
 
-@pytest.mark.parametrize("name", TINY)
+@pytest.mark.parametrize("name", EVERY)
 def test_the_proof_holds_on_every_family(name):
     lm = tiny_model(name)
     prove_mask_works(lm)
@@ -154,6 +154,18 @@ def test_the_proof_notices_logits_that_are_no_numbers():
         prove_mask_works(lm)
 
 
+@pytest.mark.parametrize("name", ["bert", "distilbert", "roberta"])
+def test_gradient_of_gates_of_encoders_equals_finite_differences(name):
+    clf = tiny_model(name, dtype="float64")
+    tokens, labels = torch.tensor([[5, 9, 7, 22, 40, 3, 11], [8, 8, 30, 12, 6, 41, 2]]), torch.tensor([2, 0])
+
+    def loss(gates):
+        with gated(clf, gates):
+            return torch.nn.functional.cross_entropy(clf.model(tokens).logits, labels)
+
+    _compare_slopes(loss, 1e-5, 1e-8, least=1e-3)
+
+
 # GPT-Neo's and GPT-J's attention weights and Llama's norms are float32 whatever the model's dtype: a coarser check.
 @pytest.mark.parametrize(
     ("name", "step", "tolerance"),
@@ -168,9 +180,13 @@ def test_gradient_of_gates_equals_finite_differences(name, step, tolerance):
             logits = lm.model(tokens).logits[:, :-1]
         return torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
 
+    _compare_slopes(loss, step, tolerance, least=0.05)
+
+
+def _compare_slopes(loss, step, tolerance, least):
     start = torch.linspace(0.3, 1.2, 12, dtype=torch.float64).reshape(3, 4).requires_grad_()
     (exact,) = torch.autograd.grad(loss(start), start)
-    assert exact.abs().median() > 0.05  # far above the tolerance
+    assert exact.abs().median() > least  # far above the tolerance
     with torch.no_grad():
         for unit in range(12):
             nudge = torch.zeros(12, dtype=torch.float64)

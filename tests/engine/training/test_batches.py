@@ -35,7 +35,7 @@ def test_every_image_comes_once_and_with_its_own_pixels():
     assert [len(batch.rows) for batch in found] == [4, 4, 2]
     assert sorted(order_of(found)) == list(range(10))
     for batch in found:
-        assert torch.equal(batch.images[:, 0, 0, 3], 2.0 * batch.rows)  # positions are twice the rows
+        assert torch.equal(batch.inputs[:, 0, 0, 3], 2.0 * batch.rows)  # positions are twice the rows
 
 
 def test_the_order_depends_on_seed_and_epoch_only():
@@ -71,7 +71,7 @@ def test_mirroring_turns_about_half_of_the_images_left_to_right():
     rows, turned = [], []
     for number in range(20):
         for batch in batches(30, 7, mirror=True).epoch(number):
-            left, right = batch.images[:, 0, 0, 0], batch.images[:, 0, 0, 3]
+            left, right = batch.inputs[:, 0, 0, 0], batch.inputs[:, 0, 0, 3]
             assert torch.equal((left - right).abs(), torch.ones(len(left)))
             assert torch.equal(torch.minimum(left, right), 2.0 * batch.rows)
             rows += batch.rows.tolist()
@@ -82,7 +82,7 @@ def test_mirroring_turns_about_half_of_the_images_left_to_right():
     ]
     assert min(each) > 0 and max(each) < 1  # an image is turned in some epochs only
     plain = [batch for number in range(3) for batch in batches(30, 7).epoch(number)]
-    assert all(bool((batch.images[:, 0, 0, 0] > batch.images[:, 0, 0, 3]).all()) for batch in plain)
+    assert all(bool((batch.inputs[:, 0, 0, 0] > batch.inputs[:, 0, 0, 3]).all()) for batch in plain)
 
 
 def test_a_mirrored_image_is_the_image_mirrored():
@@ -90,9 +90,9 @@ def test_a_mirrored_image_is_the_image_mirrored():
         return np.random.default_rng(0).integers(0, 256, (20, 3, 5, 3), dtype=np.uint8)[np.asarray(rows) // 2]
 
     plain = {int(row): image for batch in batches(20, 6, read=read).epoch(0)
-             for row, image in zip(batch.rows, batch.images, strict=True)}  # fmt: skip
+             for row, image in zip(batch.rows, batch.inputs, strict=True)}  # fmt: skip
     for batch in batches(20, 6, mirror=True, read=read).epoch(0):
-        for row, image in zip(batch.rows.tolist(), batch.images, strict=True):
+        for row, image in zip(batch.rows.tolist(), batch.inputs, strict=True):
             assert torch.equal(image, plain[row]) or torch.equal(image, plain[row].flip(-1))
 
 

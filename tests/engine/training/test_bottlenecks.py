@@ -57,7 +57,7 @@ def test_the_first_loss_by_hand():
     assert pytest.approx(0.9) == 1 / (1 + np.exp(-START)) and pytest.approx(2.1972, abs=1e-4) == START
     batch = next(some_batches(classifier, N, 8).forever())
     with gated(classifier.model, graph, torch.full((7,), 0.9)):
-        cross = float(some_targets(N).loss(batch.rows, classifier.model(batch.images)))
+        cross = float(some_targets(N).loss(batch.rows, classifier.model(batch.inputs)))
     flops = graph.flops(np.full(7, 0.9))
     g = (flops - 0.5 * graph.flops()) / (0.5 * graph.flops())
     first = found.curve[0]
@@ -89,11 +89,11 @@ def test_a_filter_nobody_listens_to_is_closed():
     classifier.model.fc.weight[:] = torch.tensor([[4.0, 6.0, 0.0, 8.0], [-8.0, -4.0, 0.0, -6.0]])
     with torch.no_grad():
         images = next(some_batches(classifier, N, N).epoch(0))
-        spread = classifier.model(images.images)
+        spread = classifier.model(images.inputs)
         classifier.model.fc.weight *= 2.0 / spread.std(dim=0, keepdim=True).T  # so that answers differ by image
-        classifier.model.fc.bias -= classifier.model(images.images).mean(dim=0)
+        classifier.model.fc.bias -= classifier.model(images.inputs).mean(dim=0)
         answers = torch.zeros(N, 2)
-        answers[images.rows] = torch.softmax(classifier.model(images.images), dim=1)
+        answers[images.rows] = torch.softmax(classifier.model(images.inputs), dim=1)
     found, _ = learned(classifier, share=0.75, iterations=120, targets=Targets(answers, torch.ones(N)), beta=1.0)
     assert found.gates[3:].argmin() == 2 and found.gates[5] < 0.5 < np.delete(found.gates[3:], 2).min()
 

@@ -67,7 +67,7 @@ def test_one_step_is_adamw_by_torch():
     held, batch = some_targets(N), next(some_batches(other, N, N, seed=1).epoch(0))
     other.model.train().requires_grad_(True)
     optimizer = torch.optim.AdamW(other.model.parameters(), lr=0.01, weight_decay=0.1)
-    logits = other.model(batch.images)
+    logits = other.model(batch.inputs)
     weights = held.weights[batch.rows]
     loss = (weights * functional.cross_entropy(logits, held.labels[batch.rows], reduction="none")).mean()
     loss.backward()
@@ -77,12 +77,13 @@ def test_one_step_is_adamw_by_torch():
         assert torch.allclose(model.state_dict()[name].float(), value.float(), atol=1e-7), name
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "steps", "constant"])
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "steps", "constant"])
 def test_schedules_by_hand(schedule):
     recipe = Recipe(epochs=4, rate=0.1, batch=12, schedule=schedule, steps=(1, 3))
     _, rows = fitted(recipe=recipe)
     expected = {
         "constant": [0.1] * 4,
+        "linear": [0.1, 0.075, 0.05, 0.025],
         "steps": [0.1, 0.01, 0.01, 0.001],
         "cosine": [0.1, 0.1 * (1 + 0.5**0.5) / 2, 0.05, 0.1 * (1 - 0.5**0.5) / 2],
     }

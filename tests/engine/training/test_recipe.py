@@ -24,7 +24,7 @@ def test_the_usual_recipe_and_none_at_all_are_fine():
     ("name", "value"),
     [
         ("epochs", -1), ("epochs", 2.5), ("batch", 1), ("batch", "64"), ("rate", 0.0), ("rate", -1e-3),
-        ("rate", float("nan")), ("rate", float("inf")), ("schedule", "linear"), ("body_share", 1.5),
+        ("rate", float("nan")), ("rate", float("inf")), ("schedule", "wavy"), ("body_share", 1.5),
         ("body_share", float("nan")), ("rate", "high"), ("rate", None), ("body_share", "all"), ("frozen_epochs", -1),
         ("frozen_epochs", "two"), ("steps", ("a",)), ("steps", 3), ("weight_decay", "x"), ("weight_decay", -1.0),
         ("mirror", "no"),

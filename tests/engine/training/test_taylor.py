@@ -42,7 +42,7 @@ def test_importance_is_the_slow_obvious_one_image_by_image():
     (stop,) = pruning(classifier, graph, every=1).run([0.99 * graph.flops()])
     batch = next(some_batches(slow, N, 8, seed=3).epoch(0))
     held, total = some_targets(N), np.zeros(graph.total)
-    for row, image in zip(batch.rows, batch.images, strict=True):
+    for row, image in zip(batch.rows, batch.inputs, strict=True):
         outputs, handles = heard(slow.model, ("conv1", "conv2", "conv3"))
         slow.model.requires_grad_(True)
         loss = held.loss(row[None], slow.model(image[None]))
@@ -65,7 +65,7 @@ def test_importance_over_several_batches_and_the_training_between_cuts_are_torch
     for _ in range(3):
         batch = next(stream)
         outputs, handles = heard(model, ("conv1", "bn2"))
-        loss = held.each(batch.rows, model(batch.images)).mean()
+        loss = held.each(batch.rows, model(batch.inputs)).mean()
         for out in outputs.values():
             out.retain_grad()
         optimizer.zero_grad()

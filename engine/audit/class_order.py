@@ -1,0 +1,24 @@
+"""Labels in the order of a model's outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from engine.data.images import ImageSet
+from engine.data.texts import TextSet
+from engine.types import digest_of
+
+Labelled = TypeVar("Labelled", ImageSet, TextSet)
+
+
+def in_order_of(data: Labelled, classes: tuple[str, ...]) -> Labelled:
+    """The same data with labels in the order of `classes`, where these are the same names in another order."""
+    if set(classes) != set(data.classes) or tuple(classes) == tuple(data.classes):
+        return data
+    place = np.array([classes.index(name) for name in data.classes])
+    table = data.table.assign(label=place[data.table["label"].to_numpy()].astype(np.int64))
+    digest = digest_of([data.digest, "classes in another order", list(classes)])
+    return replace(data, table=table, classes=tuple(classes), digest=digest)

@@ -1,0 +1,65 @@
+"""Heads cut from a text classifier in lines: the task's metric of every arm, and which are tickets for whom."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from engine.audit.summaries.base import Summary, ends, number
+from engine.store.runs import Run
+from engine.words import AXES
+
+
+class Tickets(Summary):
+    """Mean and spread over seeds against the full model, the largest ticket per group, and accuracy's gap per axis."""
+
+    track = "tickets"
+    parts = ("track", "request", "model", "data", "warnings", "spent")
+    columns = ("method", "base", "score", "sparsity", "realised", "retrained", "degenerate", "ticket")
+    more = ("group", "verdict")
+
+    def lines(self, run: Run) -> list[str]:
+        levels, tickets = run.table("ticket_levels"), run.table("tickets")
+        whole = levels[levels["axis"] == ""]
+        metric = run.meta["data"]["metric"]
+        full = whole.iloc[0]
+        seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
+        found = [f"\n{metric} as mean ± standard deviation over {seeds}; full model {_spread(full, 'full_')}"]
+        found += [
+            f"  {row.method:<26} {row.sparsity:>6.1%} cut  {_spread(row._asdict(), '')}  {row.word or 'too few seeds'}"
+            for row in whole.itertuples()
+        ]
+        for axis in run.meta["request"]["axes"]:
+            found.append(f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per group)")
+            found += _largest(tickets, axis) + _gaps(run, axis)
+        return found
+
+
+def _spread(row: pd.Series | dict, prefix: str) -> str:
+    mean, std = row[f"{prefix}mean"], row[f"{prefix}std"]
+    return f"{mean:.3f}" if math.isnan(std) else f"{mean:.3f} ± {std:.3f}"
+
+
+def _largest(tickets: pd.DataFrame, axis: str) -> list[str]:
+    """One line per arm: every group with its largest matching sparsity."""
+    lines = []
+    for method, rows in tickets[tickets["axis"].isin(["", axis])].groupby("method", sort=False):
+        said = [f"{row.group or 'all'} {'none' if math.isnan(row.sparsity) else f'{row.sparsity:.0%}'}"
+                for row in rows.itertuples()]  # fmt: skip
+        lines.append(f"  {method:<26} {', '.join(said)}")
+    return lines
+
+
+def _gaps(run: Run, axis: str) -> list[str]:
+    """The gap of accuracy of the full model and of every reported variant."""
+    results, variants = run.table("results"), run.table("variants")
+    rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index("variant")
+    lines = []
+    for name in variants.loc[variants["chosen"], "variant"]:
+        if name in rows.index and not math.isnan(rows.loc[name].value):
+            row = rows.loc[name]
+            change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+            level = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}"
+            lines.append(f"  {name:<32} gap of accuracy {level}  {change:<24}  null {number(row.null_high, '.3f')}")
+    return lines

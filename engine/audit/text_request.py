@@ -1,0 +1,342 @@
+"""What is asked of an audit of a text classifier's heads, and whether it can be asked: every fault at once."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from engine.audit.class_order import in_order_of
+from engine.audit.procedures import procedures
+from engine.audit.setting_faults import setting_faults
+from engine.audit.text_presets import SCORE_TEXTS, tune_of
+from engine.data.texts import TextAsk, TextSet, load_texts, look_texts
+from engine.errors import Fault, RequestError, unknown
+from engine.metrics.text_bench import TEST, TRAIN, TextSettings
+from engine.scores.text_base import head_importances
+from engine.selection.budget import exact_count
+from engine.training.recipe import Recipe
+from engine.types import digest_of
+
+CODE = 1
+"""Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+KEPT = ("first", "all", "none")
+CLASS_AXIS = "class"
+_NOT_IN_KEY = ("model", "pretrained", "data", "title", "restart")  # their contents are in the key instead
+
+
+@dataclass(frozen=True)
+class TextRequest:
+    """An audit of a text classifier as somebody asks for it. Paths stay as written.
+
+    model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before fine-tuning, where `model`
+    is fine-tuned and does not bring them along (a folder `pretrained` in it). retune: fine-tune the full model here in
+    every trial; None: where `model` has no classification head. methods: arms such as "isp:conductance".
+    step: share of heads one round takes (kappa), of the initial heads or of those left. score_texts: training texts a
+    score reads. score_settings: settings per score. max_length: tokens of a text that are read, None: 128 or what the
+    model can. restart: go on although data or weights changed since the last try.
+    """
+
+    model: str
+    data: str
+    axes: tuple[str, ...]
+    pretrained: str | None = None
+    text: str | None = None
+    text_b: str | None = None
+    target: str | None = None
+    methods: tuple[str, ...] = ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random")
+    sparsities: tuple[float, ...] = (0.25, 0.5, 0.75)
+    step: float = 0.1
+    trials: int = 3
+    first_seed: int = 0
+    retune: bool | None = None
+    tune: dict[str, Any] = field(default_factory=dict)
+    score_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    score_texts: int = SCORE_TEXTS
+    max_length: int | None = None
+    max_texts: int | None = None
+    keep_weights: str = "first"
+    device: str = "auto"
+    title: str = ""
+    restart: bool = False
+
+    track = "tickets"
+
+    def __post_init__(self) -> None:
+        if all(isinstance(value, int | float) for value in self.sparsities):  # equal requests look equal
+            object.__setattr__(self, "sparsities", tuple(sorted(set(map(float, self.sparsities)))))
+
+    @property
+    def arms(self) -> list[tuple[str, str]]:
+        """(procedure, score) of each arm: "isp" is ("isp", "conductance")."""
+        return [arm_of(name) for name in self.methods]
+
+    @property
+    def recipe(self) -> Recipe:
+        """How pre-trained weights are fine-tuned: the usual way of the model, with what was asked instead."""
+        return Recipe(**{**tune_of(self.model), **self.tune, "mirror": False})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return {**plain, "track": self.track}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> TextRequest:
+        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
+        value = {name: item for name, item in value.items() if name != "track"}
+        known = {item.name for item in fields(cls)}
+        faults = [unknown("request", name, known) for name in value if name not in known]
+        absent = [name for name in ("model", "data", "axes") if name not in value]
+        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in absent]
+        if faults:
+            raise RequestError(faults)
+        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+
+
+@dataclass(frozen=True)
+class TextPlan:
+    """A request that holds up: its texts listed, its models inspected but not loaded."""
+
+    request: TextRequest
+    texts: TextSet
+    model: Any  # engine.models.load_text_classifier.TextModelInfo
+    start: Any | None
+    """The same of the pre-trained weights; None where there are none."""
+
+    @property
+    def retune(self) -> bool:
+        """Whether every trial fine-tunes a full model of its own."""
+        return retunes(self.request, self.model)
+
+    @property
+    def start_name(self) -> str | None:
+        """Where the pre-trained weights are."""
+        return start_name(self.request, self.model)
+
+    @property
+    def max_length(self) -> int:
+        """Tokens of a text that are read."""
+        return self.request.max_length or min(LONGEST, self.model.n_positions)
+
+    @property
+    def content(self) -> list[Any]:
+        """What the numbers rest on besides the request: hashes of weights and texts."""
+        return [self.model.weight_hash, None if self.start is None else self.start.weight_hash, self.texts.digest]
+
+    @property
+    def run_id(self) -> str:
+        """Digest of the request, the weights and the texts: equal requests are one run."""
+        request = {name: value for name, value in self.spelled_out().items() if name not in _NOT_IN_KEY}
+        return digest_of([CODE, request, self.content])[:16]
+
+    def spelled_out(self) -> dict[str, Any]:
+        """The request with everything said that it left to the usual way, JSON-able."""
+        request = self.request
+        methods = [":".join(arm) for arm in request.arms]
+        return request.to_dict() | {"methods": methods, "retune": self.retune, "tune": request.recipe.to_dict(),
+                                    "max_length": self.max_length}  # fmt: skip
+
+    def settings(self) -> TextSettings:
+        """What the bench needs to know."""
+        request = self.request
+        return TextSettings(
+            tune=request.recipe,
+            retune=self.retune,
+            scores=request.score_settings,
+            score_texts=request.score_texts,
+            first_seed=request.first_seed,
+        )
+
+
+def arm_of(name: str) -> tuple[str, str]:
+    """The procedure and the score of an arm's name."""
+    procedure, _, score = name.partition(":")
+    return procedure, score or "conductance"
+
+
+def retunes(request: TextRequest, info: Any) -> bool:
+    return (not info.has_head) if request.retune is None else request.retune
+
+
+def start_name(request: TextRequest, info: Any) -> str | None:
+    """Pre-trained weights: as named, brought along by the model, or the model itself."""
+    if request.pretrained:
+        return request.pretrained
+    if info.pretrained is not None:
+        return str(info.pretrained)
+    return None if info.has_head else request.model
+
+
+def validate_text(request: TextRequest) -> TextPlan:
+    """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    faults: list[Fault] = [*_arm_faults(request), *_number_faults(request), *_recipe_faults(request)]
+
+    def attempt(load: Callable[[], Any]) -> Any:
+        try:
+            return load()
+        except RequestError as error:
+            faults.extend(error.faults)
+            return None
+
+    attempt(lambda: _device(request))
+    sound = type(request.max_texts) in (int, type(None))
+    info, start = attempt(lambda: _inspected(request.model)), None
+    texts = attempt(lambda: texts_of(request, info)) if sound else None
+    if info is not None and (name := start_name(request, info)) is not None:
+        start = info if name == request.model else attempt(lambda: _inspected(name))
+    if info is not None and texts is not None:
+        faults += _fit_faults(request, info, texts)
+    if info is not None:
+        faults += _model_faults(request, info, start)
+    if faults:
+        raise RequestError(list(dict.fromkeys(faults)))
+    return TextPlan(request, texts, info, start)
+
+
+def texts_of(request: TextRequest, info: Any = None) -> TextSet:
+    """The texts with the group columns of the axes; labels in the order of the model's outputs if it names them."""
+    parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
+    ask = TextAsk(request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0)
+    texts = load_texts(request.data, ask)
+    return texts if info is None or retunes(request, info) else in_order_of(texts, info.classes)
+
+
+def usual_axes(data: str) -> tuple[str, ...]:
+    """The axes of a set of texts where nobody names any: its usual groups, and its classes."""
+    return (*look_texts(data).default_groups, CLASS_AXIS)
+
+
+def _device(request: TextRequest) -> None:
+    from engine.models import runtime
+
+    runtime.pick_device(request.device)
+
+
+def _inspected(name: str) -> Any:
+    from engine.models.load_text_classifier import inspect_text_model
+
+    return inspect_text_model(name)
+
+
+def _arm_faults(request: TextRequest) -> list[Fault]:
+    """Procedures, scores, and the settings of scores."""
+    faults = []
+    for procedure, score in request.arms:
+        if procedure not in procedures():
+            faults.append(unknown("procedure", procedure, procedures()))
+        if score not in head_importances():
+            faults.append(unknown("score", score, head_importances()))
+    if not request.methods:
+        faults.append(Fault("procedure", "none is named.", f"Known: {', '.join(procedures())}."))
+    if len(set(request.arms)) < len(request.arms):
+        faults.append(Fault("procedure", "one is named twice with the same score.", "Name each once."))
+    for name, given in request.score_settings.items():
+        if name not in head_importances():
+            faults.append(unknown("score settings", name, head_importances()))
+        else:
+            faults += setting_faults(head_importances()[name].settings, given)
+    return faults
+
+
+_LEAST = {"trials": 1, "first_seed": 0, "score_texts": 2, "max_length": 4, "max_texts": 20}
+_MAY_BE_NONE = ("max_length", "max_texts")
+LONGEST = 128
+"""Tokens of a text that are read where nobody says."""
+
+
+def _number_faults(request: TextRequest) -> list[Fault]:
+    faults = []
+    for value in request.sparsities:
+        if not (_is_number(value) and 0.0 < value < 1.0):
+            fix = "Give shares of heads between 0 and 1; one head at least must stay."
+            faults.append(Fault("sparsity", f"{value!r} is not allowed.", fix))
+    if not request.sparsities:
+        faults.append(Fault("sparsity", "none is named.", "Give shares of heads such as 0.25,0.5,0.75."))
+    if not request.axes:
+        faults.append(Fault("axis", "none is named.", 'Name a group column, or "class".'))
+    if not (_is_number(request.step) and 0.0 < request.step < 1.0):
+        faults.append(Fault("step", f"{request.step!r} is not allowed.", "Give a share of heads between 0 and 1."))
+    for name, least in _LEAST.items():
+        value = getattr(request, name)
+        if value is None and name in _MAY_BE_NONE:
+            continue
+        if type(value) is not int or value < least:
+            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give a whole number from {least}."))
+    if request.keep_weights not in KEPT:
+        faults.append(unknown("keep_weights", request.keep_weights, KEPT))
+    return faults
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _recipe_faults(request: TextRequest) -> list[Fault]:
+    wrong = [unknown("tune", name, Recipe.known()) for name in request.tune if name not in Recipe.known()]
+    return wrong or request.recipe.faults("tune")
+
+
+def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
+    """Model and texts together: classes, groups, splits, length."""
+    faults = []
+    known = (*texts.groups, CLASS_AXIS)
+    for axis in request.axes:
+        faults += [unknown("axis", part, known, "Join two with +.") for part in axis.split("+") if part not in known]
+    if info.has_head and not retunes(request, info) and info.n_labels != len(texts.classes):
+        what = f"{info.name} tells {info.n_labels} classes apart, {texts.name} has {len(texts.classes)}."
+        faults.append(Fault("model", what, "Choose other texts, or let it be fine-tuned here (retune)."))
+    for split in (TRAIN, TEST):
+        labels = texts.table.loc[texts.table["split"] == split, "label"]
+        if labels.nunique() < 2:
+            what = f"the {split} split has {len(labels)} texts of {labels.nunique()} classes."
+            faults.append(Fault("data", what, "Both splits need texts of at least two classes."))
+    if type(request.max_length) is int and request.max_length > info.n_positions:
+        what = f"{info.name} reads {info.n_positions} tokens at most, not {request.max_length}."
+        faults.append(Fault("max_length", what, f"Give {info.n_positions} or less."))
+    return faults
+
+
+def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
+    """What the model must bring for what is asked, and whether every asked cut cuts something."""
+    faults, total = [], info.n_layers * info.n_heads
+    named = [name for name, _ in request.arms if name in procedures()]
+    needs = sorted({name for name in named if procedures()[name].retrains})
+    if start_name(request, info) is None and (needs or retunes(request, info)):
+        why = ", ".join(needs) or "retune"
+        what = f"{info.name} is fine-tuned, and {why} starts from the weights before that."
+        faults.append(Fault("pretrained", what, "Name the pre-trained weights, or keep to once and alg61."))
+    if start is not None and (start.model_type, start.n_layers, start.n_heads) != (
+        info.model_type, info.n_layers, info.n_heads
+    ):  # fmt: skip
+        what = f"{start.name} is {start.model_type} with {start.n_layers} x {start.n_heads} heads, "
+        what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
+        faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
+    counts = [exact_count(value, total) for value in request.sparsities if _is_number(value) and 0 < value < 1]
+    if counts and min(counts) == 0:
+        faults.append(Fault("sparsity", f"the smallest cuts none of {total} heads.", f"Give {1 / total:.3g} or more."))
+    if len(set(counts)) < len(counts):
+        faults.append(Fault("sparsity", f"two of them cut equally many of {total} heads.", "Leave one out."))
+    return faults
+
+
+def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
+    """Whether the store has room for the weights of every fine-tuning that is sure to come (float32)."""
+    asked = len(request.sparsities) * request.trials
+    tuned = asked * sum(procedures()[name].retrains for name, _ in request.arms)
+    tuned += request.trials * retunes(request, info)
+    needed, there = 4 * tuned * info.n_parameters, root
+    while not there.exists():
+        there = there.parent
+    free = shutil.disk_usage(there).free
+    if needed < free:
+        return []
+    what = f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
+    return [Fault(str(root), what, "Ask for fewer trials, sparsities or procedures, or choose another store.")]
+
+
+def request_of_run(run: Any) -> TextRequest:
+    """The request a finished run was made from."""
+    return TextRequest.from_dict(run.meta["request"])

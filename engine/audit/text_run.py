@@ -1,0 +1,183 @@
+"""The whole audit of a text classifier's heads on one page: validate, load, walk the procedures, measure, write."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.begun import begin, ended
+from engine.audit.executors import Executor
+from engine.audit.once import found_or_computed
+from engine.audit.progress import Forecast, Progress
+from engine.audit.provenance import device_words, versions
+from engine.audit.text_arms import Finished, TextArm, arms_of, walked
+from engine.audit.text_forecast import forecast
+from engine.audit.text_request import TextPlan, TextRequest, disk_faults, validate_text
+from engine.audit.text_shards import cost_shards, dense_trials, importance_shards, lens_shards
+from engine.audit.text_tables import text_tables
+from engine.audit.text_warnings import text_warnings, truncated
+from engine.errors import RequestError
+from engine.files import json_able
+from engine.metrics.text_bench import TextBench, TextShard
+from engine.models.load_text_classifier import load_text_classifier
+from engine.scores.text_kinds import text_kinds
+from engine.store.runs import Run, Store
+from engine.surgery.mask import prove_mask_works
+from engine.types import Hooks
+
+
+@dataclass
+class TextAudit:
+    """One audit under way."""
+
+    plan: TextPlan
+    bench: TextBench
+    progress: Progress
+    executor: Executor
+
+    def finish(self, phase: str, shards: Sequence[TextShard]) -> None:
+        """Compute what is not finished yet."""
+        self.executor.run(self.bench, phase, shards, self.progress)
+
+
+def run_text_audit(
+    request: TextRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> Run:
+    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+
+    What was finished before an interruption is found in the store and not computed again, in the middle of a procedure
+    too; a fine-tuning that was interrupted goes on from its last kept epoch.
+    """
+    plan = validate_text(request)
+    return found_or_computed(store, plan.run_id, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen))
+
+
+def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> Run:
+    """Fine-tune, score, cut, measure, write."""
+    if faults := disk_faults(plan.request, plan.model, store.root):
+        raise RequestError(faults)
+    begin(store, plan)
+    audit, arms = open_text_audit(plan, store, hooks, executor), arms_of(plan.request)
+    finished = compute(audit, arms)
+    audit.progress.say("measure", "groups and intervals")
+    start = time.monotonic()
+    tables, notes = text_tables(audit.bench, plan.request, arms, finished, hooks.check)
+    audit.progress.spent["measure"] = time.monotonic() - start
+    run = store.write(plan.run_id, run_meta(audit, tables, notes), tables)
+    ended(store, plan)
+    return run
+
+
+def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> TextAudit:
+    """Load the model, and prove on this very model that masking heads changes something."""
+    progress = Forecast(hooks.report)
+    start = time.monotonic()
+    progress.say("load", plan.model.name)
+    bench = bench_of(plan, store, hooks)
+    prove_mask_works(bench.any_model)
+    progress.spent["load"] = time.monotonic() - start
+    return TextAudit(plan, bench, progress, executor)
+
+
+def bench_of(plan: TextPlan, store: Store, hooks: Hooks) -> TextBench:
+    """The bench of a plan, its measurements kept in the store."""
+    request = plan.request
+    load = partial(load_text_classifier, classes=plan.texts.classes, device=request.device, max_length=plan.max_length)
+    name = plan.start_name
+    return TextBench(
+        start=None if name is None else lambda seed: load(name, new_head=True, seed=seed),
+        brought=None if plan.retune else load(request.model),
+        identity=[plan.model.weight_hash, None if plan.start is None else plan.start.weight_hash],
+        texts=plan.texts, settings=plan.settings(), kinds=text_kinds(), keeper=store.shards, hooks=hooks,
+        partial=store.partial,
+    )  # fmt: skip
+
+
+def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
+    """Every measurement of the run; procedures round by round, each as far as it knows its own next cut."""
+    bench, trials = audit.bench, range(audit.plan.request.trials)
+    audit.progress.expect_in_all(forecast(bench, arms))
+    audit.finish("fine-tune the full model", dense_trials(bench, len(trials)))
+    while True:
+        walks = [walked(bench, arm, trial) for arm in arms for trial in trials]
+        needed = dict.fromkeys(shard for walk in walks for shard in walk.needed)
+        missing = [shard for shard in needed if not bench.kept(shard)]
+        if not missing and all(walk.finished for walk in walks):
+            break
+        audit.finish("score, cut and fine-tune", missing)
+    finished = Finished.of(bench, arms)
+    audit.finish("importance before and after fine-tuning", importance_shards(bench, arms, len(trials)))
+    audit.finish("attention lens", list(lens_shards(bench, arms, finished).values()))
+    audit.finish("measure cost", [TextShard("text_cost"), *cost_shards(arms, finished).values()])
+    return finished
+
+
+def run_meta(audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
+    """run.json: what was asked, of which model, on which texts, with which code, and what must be known about it."""
+    plan, bench, request = audit.plan, audit.bench, audit.plan.request
+    return {
+        "track": request.track,
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "title": request.title or f"{plan.model.name} on {plan.texts.name}",
+        "request": json_able(plan.spelled_out()),
+        "model": _model(plan, bench),
+        "data": _data(plan, bench, tables),
+        "provenance": _provenance(bench),
+        "warnings": text_warnings(plan, bench, tables, notes),
+        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+    }  # fmt: skip
+
+
+def _model(plan: TextPlan, bench: TextBench) -> dict[str, Any]:
+    return {
+        "name": plan.model.name,
+        "model_type": plan.model.model_type,
+        "revision": plan.model.revision,
+        "weight_hash": plan.model.weight_hash,
+        "pretrained": plan.start_name,
+        "pretrained_hash": None if plan.start is None else plan.start.weight_hash,
+        "retuned": plan.retune,
+        "n_layers": plan.model.n_layers,
+        "n_heads": plan.model.n_heads,
+        "parameters": bench.any_model.n_parameters,
+        "classes": list(plan.texts.classes),
+        "max_length": plan.max_length,
+    }
+
+
+def _data(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    texts, groups = plan.texts, tables["groups"]
+    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    return {
+        "name": texts.name,
+        "digest": texts.digest,
+        "notes": list(texts.notes),
+        "stand_in": texts.stand_in,
+        "metric": texts.metric,
+        "classes": list(texts.classes),
+        "groups": list(texts.groups),
+        "pair": bool(texts.pair),
+        "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
+        "texts": {str(split): int(n) for split, n in texts.table["split"].value_counts().items()},
+        "truncated": truncated(bench),
+    }
+
+
+def _provenance(bench: TextBench) -> dict[str, Any]:
+    device = bench.any_model.device
+    return {
+        "versions": versions(),
+        "device": str(device),
+        "device_name": device_words(device),
+        "dtype": "float32",
+        "code": {name: kind.version for name, kind in bench.kinds.items()},
+    }

@@ -1,0 +1,152 @@
+"""Reading the tables of a text classifier's run: arms, levels, seeds, tickets, and which heads are kept."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pandas as pd
+
+from engine import words
+from engine.export import say
+from engine.export.panels import lookup
+from engine.export.panels.base import Choice
+from engine.export.panels.classifier_lookup import DENSE, trials_of
+from engine.export.tracks import track_of
+from engine.export.tracks.base import Measure
+from engine.store.runs import Run
+
+PRETRAINED, TUNED = "pre-trained", "fine-tuned"
+LEAST_SEEDS = 3
+"""Seeds from which on a standard deviation is read."""
+WON, MATCHING, LOST, UNJUDGED = "winning", "matching", "no", ""
+"""What a level is; the last where there are too few seeds."""
+TICKET = (WON, MATCHING)
+
+
+def arm_of(method: str) -> tuple[str, str]:
+    """(procedure, score) of an arm: "isp:conductance" is ("isp", "conductance")."""
+    procedure, _, score = method.partition(":")
+    return procedure, score
+
+
+def task(run: Run) -> Measure:
+    """The metric of the run's task."""
+    return Measure(str(run.meta["data"].get("metric") or "accuracy"), per_axis=False, few="texts")
+
+
+def measure_of(run: Run, group: str) -> Measure:
+    """What a ticket is judged by: the task's metric on all texts, accuracy on those of a group."""
+    return Measure("accuracy", few="texts") if group else task(run)
+
+
+def level_of(run: Run, choice: Choice) -> float:
+    """The chosen share; where nothing is cut, the one at which a reader starts."""
+    level = track_of(run).level
+    if choice.level > level.none:
+        return choice.level
+    cut = sorted({float(value) for value in pooled(run)[level.column]})
+    return level.first(cut) if cut else level.none
+
+
+def pooled(run: Run) -> pd.DataFrame:
+    """Variants that stand for all seeds of an arm at a level, without the full model."""
+    table = lookup.reported(run)
+    return table[table["method"] != DENSE]
+
+
+def variant_at(run: Run, choice: Choice) -> dict[str, Any]:
+    """The pooled variant of the choice, also where the slider stands at nothing cut."""
+    return lookup.variant_of(run, Choice(choice.method, choice.axis, level_of(run, choice)))
+
+
+def methods(run: Run) -> list[str]:
+    """Arms of the run in the order of the track."""
+    return lookup.methods(run)
+
+
+def seeds(run: Run) -> int:
+    """Seeds of every arm."""
+    return int(run.meta["request"].get("trials") or 1)
+
+
+def few_seeds(run: Run) -> str:
+    """What must be said where there are too few for a ticket; else ""."""
+    return words.FEW_SEEDS if seeds(run) < LEAST_SEEDS else ""
+
+
+def scoring(run: Run, name: str, usual: object) -> object:
+    """A setting of conductance as the run was asked for it."""
+    return (run.meta["request"].get("score_settings") or {}).get("conductance", {}).get(name, usual)
+
+
+def seeds_said(run: Run) -> str:
+    return say.count(seeds(run), "seed")
+
+
+def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
+    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant` and `state`.
+
+    state: "winning" (matching, trained from the pre-trained weights), "matching", "no", or "" with too few seeds.
+    """
+    if not run.has("ticket_levels"):
+        return pd.DataFrame()
+    table = lookup.frame(run, "ticket_levels")
+    rows = table[(table["axis"] == axis) & (table["group"] == group)]
+    arms = pooled(run)[["method", "sparsity", "realised", "variant", "degenerate"]]
+    rows = rows.merge(arms.round({"sparsity": 9}), on=["method", "sparsity"], how="left")
+    rows = rows.assign(realised=rows["realised"].fillna(rows["sparsity"]))
+    state = [state_of(run, row["method"], bool(row["matching"]), row["n_seeds"]) for row in rows.to_dict("records")]
+    return rows.assign(state=state).sort_values(["method", "sparsity"], ignore_index=True)
+
+
+def state_of(run: Run, method: str, matching: bool, n_seeds: float) -> str:
+    """What a level of an arm is."""
+    if n_seeds < LEAST_SEEDS:
+        return UNJUDGED
+    if not matching:
+        return LOST
+    return WON if from_pretrained(run, method) else MATCHING
+
+
+def from_pretrained(run: Run, method: str) -> bool:
+    """Whether an arm's models were trained from the pre-trained weights after heads were cut."""
+    rows = pooled(run)
+    rows = rows[rows["method"] == method]
+    return bool(rows["retrained"].astype(bool).any())
+
+
+def tickets(run: Run) -> pd.DataFrame:
+    """The table `tickets`, empty where the run has none."""
+    return lookup.frame(run, "tickets") if run.has("tickets") else pd.DataFrame()
+
+
+def groups_of_axis(run: Run, axis: str) -> list[str]:
+    """Groups of an axis that may be compared, the one that starts worst off first."""
+    rows = lookup.groups_of(run, DENSE, "accuracy", axis)
+    rows = rows[(rows["verdict"] == "") & rows["value"].notna()]
+    return rows.sort_values("value", kind="stable")["group"].tolist()
+
+
+def kept_by_seed(run: Run, choice: Choice) -> dict[int, set[int]]:
+    """Heads that every seed of the choice keeps, as flat units."""
+    at = Choice(choice.method, choice.axis, level_of(run, choice))
+    units = set(range(lookup.total_heads(run)))
+    return {int(row["seed"]): units - set(json.loads(row["cut"])) for row in trials_of(run, at).to_dict("records")}
+
+
+def head_said(run: Run, unit: int) -> str:
+    """One head in words."""
+    n_heads = int(run.meta["model"]["n_heads"])
+    return words.head_name(int(unit) // n_heads, int(unit) % n_heads)
+
+
+def heads_said(run: Run, units: list[int], limit: int = 4) -> str:
+    """Heads apart by semicolons, for their names hold commas."""
+    named = [head_said(run, unit) for unit in units]
+    return "; ".join(named[:limit]) + (f"; and {len(named) - limit} more" if len(named) > limit else "")
+
+
+def label_of(variant: dict[str, Any]) -> str:
+    """A variant that is a pair of an arm and a level."""
+    return f"{words.method_name(variant['method'])}, {say.percent(float(variant['sparsity']))} cut"

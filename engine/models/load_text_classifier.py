@@ -1,0 +1,344 @@
+"""Load a text classifier (BERT, DistilBERT, RoBERTa), with its own head or a new one drawn by a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.errors import Fault, RequestError
+from engine.models import runtime
+from engine.models.adapters import adapter_for
+from engine.models.adapters.encoder import Encoder
+from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.headed import HeadedModel
+from engine.models.load import fetch
+from engine.models.weights import tensors_in
+from engine.seeds import rng
+
+__all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_classifier", "save_text_classifier"]
+
+CLASSIFIER = "ForSequenceClassification"
+PRETRAINED = "pretrained"
+"""A folder beside a fine-tuned classifier: the weights that fine-tuning began with."""
+_PLAIN_NAME = "LABEL_"  # transformers' name of a class that nobody named
+
+
+@dataclass(frozen=True)
+class TextModelInfo:
+    """A checkpoint without its weights. Counts and `weight_hash` as in ModelInfo.
+
+    has_head: its classification head was trained. classes: their names in the order of the outputs, () where the
+    checkpoint does not say. pretrained: the folder with the weights that fine-tuning began with, where there is one.
+    """
+
+    name: str
+    revision: str | None
+    folder: Path
+    model_type: str
+    n_layers: int
+    n_heads: int
+    n_positions: int
+    vocab_size: int
+    n_parameters: int
+    weight_hash: str
+    has_head: bool
+    classes: tuple[str, ...]
+    pretrained: Path | None
+    n_labels: int = 0
+    """Numbers that an existing head gives for a text; 0 without a head."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextClassifier(HeadedModel):
+    """An encoder with a classification head: eager attention, eval mode, no parameter gradients, padding right.
+
+    Who trains it turns gradients on in a copy. max_length: longest text in tokens, special ones included. has_head:
+    False where the head is new and was drawn by the seed. notes: sentences that a screen must show.
+    """
+
+    classes: tuple[str, ...] = field(kw_only=True)
+    max_length: int = field(kw_only=True)
+    has_head: bool = field(kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def encode(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> dict[str, Tensor]:
+        """What the model reads, [texts, tokens] each, on its device: padded right to the longest, cut at max_length.
+
+        texts_b: second texts of pairs (the longer of a pair is cut first); None where the task has one text.
+        """
+        asked = {"padding": True, "truncation": True, "max_length": self.max_length, "return_tensors": "pt"}
+        found = self._tokens(texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked)
+        wanted = self.adapter.input_names(self.model.config)
+        return {name: found[name].to(self.device) for name in wanted}
+
+    def lengths(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> np.ndarray:
+        """Tokens of each text (or pair) before it is cut, special ones included. int64 (texts,)"""
+        found = self._tokens(texts, texts_b, truncation=False, return_attention_mask=False, verbose=False)
+        return np.array([len(row) for row in found["input_ids"]], dtype=np.int64)
+
+    def logits(self, batch: dict[str, Tensor]) -> Tensor:
+        """float32 [texts, classes]. Gradients flow where the caller turned them on."""
+        return self.model(**batch).logits.float()
+
+    def _tokens(self, texts: Sequence[str], texts_b: Sequence[str] | None, **how: Any) -> Any:
+        return self.tokenizer(list(texts), None if texts_b is None else list(texts_b), **how)
+
+
+def inspect_text_model(name: str | Path, revision: str | None = None) -> TextModelInfo:
+    """Everything about a text model but its weights. RequestError carries all faults. May download (hub names)."""
+    folder, commit = fetch(name, revision)
+    plain = inspect_folder(folder, str(name), commit, causal=False)
+    config, _ = read_config(folder, causal=False)
+    outputs, faults = _head(plain, config)
+    if faults:
+        raise RequestError(faults)
+    pretrained = folder / PRETRAINED
+    same = {part: getattr(plain, part) for part in (
+        "name", "revision", "folder", "model_type", "n_layers", "n_heads", "n_positions", "vocab_size", "n_parameters",
+        "weight_hash",
+    )}  # fmt: skip
+    return TextModelInfo(
+        **same,
+        has_head=outputs > 0,
+        classes=_own_classes(config) if outputs else (),
+        pretrained=pretrained if (pretrained / "config.json").is_file() else None,
+        n_labels=outputs,
+    )
+
+
+def load_text_classifier(
+    name: str | Path,
+    classes: Sequence[str],
+    *,
+    device: str = "auto",
+    max_length: int = 128,
+    seed: int = 0,
+    new_head: bool = False,
+    revision: str | None = None,
+    dtype: str = "float32",
+) -> TextClassifier:
+    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError carries all faults.
+
+    A checkpoint without a head, or new_head=True, gets a new one: drawn by `seed` alone, the same on every machine.
+    max_length is cut down, and said in `notes`, where the model has fewer positions. classes: names in the order of
+    the outputs; an existing head must have as many.
+    """
+    place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
+    info = _examined(name, revision, names, max_length, new_head)
+    adapter = adapter_for(info.model_type)
+    fresh = new_head or not info.has_head
+    model, notes = _load(info, adapter, names, fresh, seed, runtime.pick_dtype(info.n_parameters, place, dtype))
+    tokenizer = load_tokenizer(info.folder, "right")
+    notes += _notes(info, names, fresh, max_length, seed)
+    return TextClassifier(
+        info.name,
+        info.revision,
+        model.to(place).eval().requires_grad_(False),
+        tokenizer,
+        adapter,
+        info.weight_hash,
+        place,
+        model.dtype,
+        classes=names,
+        max_length=min(max_length, info.n_positions),
+        has_head=not fresh,
+        notes=notes,
+    )
+
+
+def save_text_classifier(classifier: TextClassifier, folder: Path) -> None:
+    """Write a whole (not cut) classifier as transformers does: config.json, model.safetensors, tokenizer files."""
+    classifier.model.save_pretrained(folder)
+    save_text_tokenizer(classifier, folder)
+
+
+def save_text_tokenizer(classifier: TextClassifier, folder: Path) -> None:
+    """Write the tokenizer, which then says `max_length` too."""
+    before = classifier.tokenizer.model_max_length
+    classifier.tokenizer.model_max_length = classifier.max_length
+    try:
+        classifier.tokenizer.save_pretrained(folder)
+    finally:
+        classifier.tokenizer.model_max_length = before
+
+
+def _examined(
+    name: str | Path, revision: str | None, classes: tuple[str, ...], max_length: int, new_head: bool
+) -> TextModelInfo:
+    faults = []
+    if len(classes) < 2 or len(set(classes)) < len(classes) or not all(classes):
+        what = f"{', '.join(map(repr, classes[:5])) or 'none'}: a classifier has two or more classes, each named once."
+        faults.append(Fault("classes", what, "Name every class once, in the order of the outputs."))
+    if max_length < 8:
+        faults.append(Fault("max_length", f"{max_length} tokens leave no room for a text.", "Give 8 or more."))
+    try:
+        info = inspect_text_model(name, revision)
+    except RequestError as error:
+        raise RequestError([*error.faults, *faults]) from error
+    if info.has_head and not new_head:
+        faults += _class_faults(info, classes)
+    if faults:
+        raise RequestError(faults)
+    return info
+
+
+def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
+    """An existing head with another number of outputs, or with the same classes in another order."""
+    fix = "Give the classes that the head was trained for, in their order, or draw a new head."
+    if info.n_labels != len(classes):
+        what = f"there are {len(classes)} classes, but the head of {info.name} gives {info.n_labels} numbers."
+        return [Fault("classes", what, fix)]
+    own, asked = ([one.casefold() for one in names] for names in (info.classes, classes))
+    if own != asked and sorted(own) == sorted(asked):
+        what = f"{', '.join(classes[:5])} is not the order of {info.name}: {', '.join(info.classes[:5])}."
+        return [Fault("classes", what, fix)]
+    return []
+
+
+def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
+    """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with it."""
+    adapter = adapter_for(plain.model_type)
+    shapes: dict[str, list[int]] = {}
+    for file in plain.files:
+        shapes |= tensors_in(plain.folder / file)[0]
+    named = str((getattr(config, "architectures", None) or [""])[0])
+    there = all(any(_is_in(name, (module,)) for name in shapes) for module in adapter.head)
+    if not named.endswith(CLASSIFIER) and (named or not there):
+        return 0, []
+    shape = shapes.get(f"{adapter.outputs}.weight")
+    if not there or shape is None or len(shape) != 2:
+        what = "names a classification head that the weights do not hold."
+        return 0, [Fault("config.json", what, "Use a complete checkpoint of one model.")]
+    kind = getattr(config, "problem_type", None)
+    if shape[0] < 2 or kind in ("regression", "multi_label_classification"):
+        what = f"has a head of {shape[0]} outputs for {kind or 'regression'}; one class per text is needed."
+        return 0, [Fault("config.json", what, "Use its encoder alone: the folder it was fine-tuned from.")]
+    return shape[0], []
+
+
+def _own_classes(config: Any) -> tuple[str, ...]:
+    """Names of the outputs, () where config.json has none of its own."""
+    found = dict(getattr(config, "id2label", None) or {})
+    names = tuple(str(found.get(place, "")) for place in range(len(found)))
+    plain = not names or not all(names) or len(set(names)) < len(names)
+    return () if plain or all(name.startswith(_PLAIN_NAME) for name in names) else names
+
+
+def _load(
+    info: TextModelInfo, adapter: Encoder, classes: tuple[str, ...], fresh: bool, seed: int, dtype: torch.dtype
+) -> tuple[Any, tuple[str, ...]]:
+    """The model, and notes about what the checkpoint lacked."""
+    config = _config_for(info.folder, classes)
+    model, report = _read(info, config, fresh, dtype)
+    if model.config._attn_implementation != "eager":
+        what = f"attends by {model.config._attn_implementation}, which hands out no attention probabilities."
+        raise RequestError(Fault(info.name, what, "Use a model whose attention can be computed eagerly."))
+    missing = [name for name in report["missing_keys"] if not (fresh and _is_in(name, adapter.head))]
+    pooler = [name for name in missing if not info.has_head and _is_in(name, adapter.pooler)]
+    _check_complete(info, adapter, sorted(set(missing) - set(pooler)), report)
+    if fresh:
+        draw(model, adapter.head, seed)
+    if not pooler:
+        return model, ()
+    draw(model, adapter.pooler, seed)
+    return model, (f"The checkpoint has no pooler (it is a masked language model): drawn with seed {seed}.",)
+
+
+def _config_for(folder: Path, classes: tuple[str, ...]) -> Any:
+    config, _ = read_config(folder, causal=False)
+    config.id2label = dict(enumerate(classes))
+    config.label2id = {name: place for place, name in enumerate(classes)}
+    config.problem_type = "single_label_classification"
+    return config
+
+
+def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> tuple[Any, dict]:
+    from transformers import AutoModelForSequenceClassification
+
+    try:
+        with _quiet():
+            return AutoModelForSequenceClassification.from_pretrained(
+                info.folder,
+                config=config,
+                dtype=dtype,
+                attn_implementation="eager",
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=fresh,  # a head for other classes; anything else is caught below
+            )
+    except (RuntimeError, ValueError, OSError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
+
+
+def _check_complete(info: TextModelInfo, adapter: Encoder, absent: list[str], report: dict) -> None:
+    """transformers fills what is missing or of another shape with random numbers and only warns."""
+    other = sorted({str(key[0]) for key in report["mismatched_keys"] if not _is_in(str(key[0]), adapter.head)})
+    left = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
+    found = (
+        (absent, "lacks {} tensors that its config.json asks for"),
+        (other, "has {} tensors of another shape than its config.json asks for"),
+        (left, "has {} tensors in its layers that its config.json does not ask for"),
+    )
+    faults = [
+        Fault(info.name, f"{what.format(len(names))}, the first is {names[0]}.", "Use a complete checkpoint.")
+        for names, what in found
+        if names
+    ]
+    if faults:
+        raise RequestError(faults)
+
+
+def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
+    """Draw the parameters of these modules, in place: normal weights of the config's width, biases zero."""
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if not _is_in(name, modules):
+                continue
+            if parameter.dim() < 2:
+                parameter.zero_()
+                continue
+            numbers = rng("new classification head", name, seed).standard_normal(tuple(parameter.shape))
+            parameter.copy_(torch.from_numpy(numbers * model.config.initializer_range))
+
+
+def _is_in(name: str, modules: tuple[str, ...]) -> bool:
+    return name.startswith(tuple(f"{module}." for module in modules))
+
+
+def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_length: int, seed: int) -> tuple[str, ...]:
+    notes = []
+    if fresh:
+        why = f"Its classification head is new and random (seed {seed}): "
+        notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")
+    elif info.classes and [one.casefold() for one in info.classes] != [one.casefold() for one in classes]:
+        notes.append(f"The checkpoint calls its classes {', '.join(info.classes)}; here: {', '.join(classes)}.")
+    if max_length > info.n_positions:
+        notes.append(f"Texts are cut at {info.n_positions} tokens, not {max_length}: the model has no more positions.")
+    return tuple(notes)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bar and no table of missing tensors (they are judged here), no random number of the caller's used."""
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        logging.set_verbosity(before)

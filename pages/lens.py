@@ -1,0 +1,102 @@
+"""Lens: one text, one head: where it attends, what the prediction owes to that, and whether these go together."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from engine import words
+from engine.export import say
+from engine.export.panels import lookup, tickets_lens
+from engine.export.panels.base import Choice
+from engine.types import AXES
+from pages.shared import panels, safe, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import capital, is_dark, select
+from pages.shared.frame import begin_app, boundary, heading, need_run
+
+HEADS = state.key_of("lens", "heads")
+
+
+def page() -> None:
+    heading("lens")
+    run = need_run("lens")
+    texts = made(run, tickets_lens.examples)
+    if texts.empty:
+        st.info("This audit kept no attention maps.")
+        return
+    choice = Choice("dense", (run.meta["request"]["axes"] or AXES)[0], 0.0, dark=is_dark())
+    text_id, stage = _text(run, texts)
+    shown = _words(run, text_id, stage)
+    left, right = st.columns([5, 6], gap="large")
+    with left:
+        clicked = panels.draw(made(run, tickets_lens.lens_heads, choice, text_id, stage), HEADS, selectable=True)
+        _follow(run, clicked, text_id, stage)
+    with right:
+        layer, head = _head(run, text_id, stage)
+        panels.draw(made(run, tickets_lens.lens_scatter, choice, text_id, stage, layer, head, shown=shown))
+    panels.draw(made(run, tickets_lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
+
+
+def _text(run: KeptRun, texts: pd.DataFrame) -> tuple[str, str]:
+    """Which text, at which weights."""
+    left, right = st.columns(2, gap="medium")
+    rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
+    with left:
+        text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
+    with right:
+        stages = made(run, tickets_lens.stages, text_id)
+        stage = select("Weights", stages, state.LENS_STAGE, lambda name: capital(tickets_lens.stage_said(run, name)))
+    return text_id, stage
+
+
+def _named(place: int, row: dict) -> str:
+    """A text by its number, class and length: its words stay hidden."""
+    return f"Text {place}: {words.group_name(str(row['label']))}, {say.count(int(row['n_tokens']), 'token')}"
+
+
+def _words(run: KeptRun, text_id: str, stage: str) -> bool:
+    """The text itself, hidden until asked for; whether it is shown."""
+    shown = st.toggle(
+        "Show the words", key=state.LENS_SHOW,
+        help="The texts are not ours: they can be offensive, hateful or untrue. Until then charts show dots.",
+    )  # fmt: skip
+    table = lookup.frame(run, "texts")
+    rows = table[table["text_id"] == text_id]
+    if rows.empty:
+        return shown
+    row = rows.iloc[0]
+    groups = [words.group_name(str(row[name])) for name in run.meta["data"]["groups"] if name in row and row[name]]
+    for text, label in ((row["text"], "Text"), (row.get("text_b", ""), "Second text")):
+        if text:
+            safe.generated(str(text), label, ", ".join(groups), shown)
+    return shown
+
+
+def _head(run: KeptRun, text_id: str, stage: str) -> tuple[int, int]:
+    """Layer and head by name; the same as a click on the map."""
+    pairs = made(run, tickets_lens.heads_here, text_id, stage)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        layers = sorted({layer for layer, _ in pairs})
+        layer = select("Layer", layers, state.LENS_LAYER, lambda number: f"Layer {number}")
+    with right:
+        heads = [head for found, head in pairs if found == layer]
+        head = select("Head", heads, state.LENS_HEAD, lambda number: f"Head {number}", help="Or click one on the map.")
+    return layer, head
+
+
+def _follow(run: KeptRun, clicked: object, text_id: str, stage: str) -> None:
+    """A new click on the map moves both pickers, where the head has maps."""
+    if not panels.fresh(HEADS, clicked):
+        return
+    pair = divmod(int(clicked), int(run.meta["model"]["n_heads"]))
+    if pair in made(run, tickets_lens.heads_here, text_id, stage):
+        state.put_later(state.LENS_LAYER, pair[0])
+        state.put_later(state.LENS_HEAD, pair[1])
+        st.rerun()
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,85 @@
+"""Tickets: how many heads can go, for whom it is still a winning ticket, does the score help, which heads survive."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine import words
+from engine.export.panels import (
+    classifier_groups,
+    tickets_curve,
+    tickets_groups,
+    tickets_help,
+    tickets_iterations,
+    tickets_lookup,
+    tickets_survival,
+    tickets_table,
+)
+from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
+from pages.shared import cache, panels, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import capital, choose, choose_reading, select
+from pages.shared.frame import begin_app, boundary, heading, need_run
+
+ALL = ""
+SHOWN = (
+    tickets_table.tickets_table,
+    tickets_curve.tickets_by_group,
+    tickets_help.score_difference,
+    tickets_survival.survival,
+    tickets_survival.cut_order,
+    tickets_iterations.iterations,
+    classifier_groups.paid_by_group,
+    tickets_groups.borkan,
+)
+
+
+def page() -> None:
+    heading("tickets")
+    run = need_run("tickets")
+    choice = choose(run)
+    group = _group(run, choice)
+    panels.draw(made(run, tickets_curve.tickets_curve, choice, group=group))
+    _beside(run, choice, tickets_table.tickets_table, tickets_curve.tickets_by_group)
+    panels.draw(made(run, tickets_help.score_difference, choice))
+    st.divider()
+    _beside(run, choice, tickets_survival.survival, tickets_survival.cut_order)
+    panels.draw(made(run, tickets_iterations.iterations, choice))
+    panels.draw(tickets_survival.between_tasks(run, choice, _others(run)))
+    st.divider()
+    choice = choose_reading(run, choice)
+    panels.draw(made(run, classifier_groups.paid_by_group, choice))
+    panels.draw_folded(made(run, tickets_groups.borkan, choice), "borkan")
+    panels.look_ahead(
+        run, (tickets_curve.tickets_curve, *SHOWN), choice, {tickets_curve.tickets_curve: {"group": group}}
+    )
+
+
+def _beside(run: KeptRun, choice: Choice, *makes: object) -> None:
+    for column, make in zip(st.columns(len(makes), gap="large"), makes, strict=True):
+        with column:
+            panels.draw(made(run, make, choice))
+
+
+def _group(run: KeptRun, choice: Choice) -> str:
+    """All texts, or one group of the chosen axis."""
+    groups = [ALL, *tickets_lookup.groups_of_axis(run, choice.measured)]
+    with st.container(width=320):
+        return select("Measured on", groups, state.TICKET_GROUP, _label)
+
+
+def _label(group: str) -> str:
+    return capital(words.group_name(group)) if group else "All texts"
+
+
+def _others(run: KeptRun) -> tuple[KeptRun, ...]:
+    """Other finished audits of the same kind."""
+    mine = track_of(run).name
+    ids = [summary.id for summary in cache.all_runs() if summary.id != run.id]
+    return tuple(cache.open_run(run_id) for run_id in ids if cache.track_name_of(run_id) == mine)
+
+
+begin_app()
+with boundary():
+    page()
