@@ -254,7 +254,7 @@ PAGES: dict[str, str] = {
     "overview": "If we cut these heads, who pays, and how sure are we?",
     "head_scores": "Which heads add to the bias, and which does the model need?",
     "filters": "Which subgroup pays, and does the PW loss help it?",
-    "tickets": "How many heads can go, and for whom is it still a winning ticket?",
+    "tickets": "Is it still a winning ticket, and for whom?",
     "lens": "Does the head look at what decides?",
     "correlations": "Do the same heads matter for every axis?",
     "reliability": "Would the head scores come out again?",

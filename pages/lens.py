@@ -15,6 +15,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, is_dark, select
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
+Column = st.delta_generator.DeltaGenerator
 HEADS = state.key_of("lens", "heads")
 
 
@@ -26,21 +27,21 @@ def page() -> None:
         st.info("This audit kept no attention maps.")
         return
     choice = Choice("dense", (run.meta["request"]["axes"] or AXES)[0], 0.0, dark=is_dark())
-    text_id, stage = _text(run, texts)
-    shown = _words(run, text_id, stage)
-    left, right = st.columns([5, 6], gap="large")
+    columns = st.columns([4, 4, 2, 2], gap="medium")
+    text_id, stage = _text(run, texts, *columns[:2])
+    layer, head = _head(run, text_id, stage, *columns[2:])
+    shown = _words(run, text_id)
+    left, right = st.columns(2, gap="large")
     with left:
         clicked = panels.draw(made(run, tickets_lens.lens_heads, choice, text_id, stage), HEADS, selectable=True)
         _follow(run, clicked, text_id, stage)
     with right:
-        layer, head = _head(run, text_id, stage)
         panels.draw(made(run, tickets_lens.lens_scatter, choice, text_id, stage, layer, head, shown=shown))
     panels.draw(made(run, tickets_lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
 
 
-def _text(run: KeptRun, texts: pd.DataFrame) -> tuple[str, str]:
+def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tuple[str, str]:
     """Which text, at which weights."""
-    left, right = st.columns(2, gap="medium")
     rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
     with left:
         text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
@@ -55,11 +56,11 @@ def _named(place: int, row: dict) -> str:
     return f"Text {place}: {words.group_name(str(row['label']))}, {say.count(int(row['n_tokens']), 'token')}"
 
 
-def _words(run: KeptRun, text_id: str, stage: str) -> bool:
+def _words(run: KeptRun, text_id: str) -> bool:
     """The text itself, hidden until asked for; whether it is shown."""
     shown = st.toggle(
         "Show the words", key=state.LENS_SHOW,
-        help="The texts are not ours: they can be offensive, hateful or untrue. Until then charts show dots.",
+        help="The texts are not ours: they can be offensive, hateful or untrue. Until then charts number the tokens.",
     )  # fmt: skip
     table = lookup.frame(run, "texts")
     rows = table[table["text_id"] == text_id]
@@ -73,10 +74,9 @@ def _words(run: KeptRun, text_id: str, stage: str) -> bool:
     return shown
 
 
-def _head(run: KeptRun, text_id: str, stage: str) -> tuple[int, int]:
+def _head(run: KeptRun, text_id: str, stage: str, left: Column, right: Column) -> tuple[int, int]:
     """Layer and head by name; the same as a click on the map."""
     pairs = made(run, tickets_lens.heads_here, text_id, stage)
-    left, right = st.columns(2, gap="medium")
     with left:
         layers = sorted({layer for layer, _ in pairs})
         layer = select("Layer", layers, state.LENS_LAYER, lambda number: f"Layer {number}")

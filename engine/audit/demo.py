@@ -26,14 +26,19 @@ REQUEST = AuditRequest(
 
 
 def embed(request: Any, words: Sequence[str] = ()) -> None:
-    """Audit in the user's store (or the one named), then put the run where the app looks for its demo of this track."""
+    """Audit in the user's store (or the one named), then put the run where the app looks for its demos."""
     run = run_job(Store(words[0] if words else default_root()), request, _tell)
     for old in Store(EMBEDDED, read_only=True).ids():
-        if track_of_run(Run(EMBEDDED / "runs" / old)) is track_of_run(run):
+        if _same(Run(EMBEDDED / "runs" / old), run):
             shutil.rmtree(EMBEDDED / "runs" / old)
     with folder_whole(EMBEDDED / "runs" / run.id) as folder:
         shutil.copytree(run.path, folder, dirs_exist_ok=True)
     print(f"{EMBEDDED / 'runs' / run.id}")
+
+
+def _same(one: Run, other: Run) -> bool:
+    """Whether they show the same: the newer then takes the older one's place."""
+    return track_of_run(one) is track_of_run(other) and one.meta["title"] == other.meta["title"]
 
 
 def _tell(event: Event) -> None:

@@ -47,7 +47,6 @@ def _apart(one: float, other: float) -> float:
 
 def _again(metric: str, part: pd.DataFrame, columns: list[str], truth: np.ndarray) -> float:
     answers = part[columns].to_numpy(dtype=float)
-    answers = answers / answers.sum(axis=1, keepdims=True)
     if metric == "accuracy":
         return float((answers.argmax(axis=1) == truth).mean())
     if len(columns) == 2 and len(np.unique(truth)) == 2:

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.cli._options import json_flag
+from engine.errors import Fault, RequestError
+
+if TYPE_CHECKING:
+    from engine.models.headed import HeadedModel
+    from engine.surgery.agree import Agreement
+    from engine.surgery.record import MaskRecord
 
 PROBES = (
     "The people of the town said that",
@@ -34,7 +40,11 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
     from engine.surgery.filter_record import is_filter_mask
 
-    return _filters(args) if is_filter_mask(args.mask) else _heads(args)
+    if is_filter_mask(args.mask):
+        return _filters(args)
+    from engine.models.load_text_classifier import is_text_model
+
+    return _texts(args) if is_text_model(args.model, args.revision) else _heads(args)
 
 
 def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -52,12 +62,43 @@ def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     folder = save_cut(small, record, Path(args.to))
     masked_cut = agree(lm, record.mask, PROBES, small)
     masked_reloaded = agree(lm, record.mask, PROBES, load_cut(folder, str(lm.device)))
+    return _said(lm, small, record, folder, (masked_cut, masked_reloaded), f"greedy text on {len(PROBES)} prompts")
+
+
+def _texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """On logits of a few sentences. The weights are those of BASE: nothing is fine-tuned."""
+    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
+    from engine.surgery.agree import agree_on_texts
+    from engine.surgery.cut import cut
+    from engine.surgery.record import check_mask_fits, read_mask
+    from engine.surgery.text_replay import load_cut_classifier, save_cut_classifier
+
+    record, info = read_mask(args.mask), inspect_text_model(args.model, args.revision)
+    check_mask_fits(record, info)
+    if not info.has_head:
+        what = "has no classification head, so there is no classifier to cut."
+        raise RequestError(Fault(info.name, what, "Export the checkpoint of the audit instead."))
+    names = info.classes or tuple(str(place) for place in range(info.n_labels))
+    classifier = load_text_classifier(args.model, names, device=args.device, revision=args.revision)
+    small = cut(classifier, record.mask)
+    folder = save_cut_classifier(small, record, Path(args.to))
+    reloaded = load_cut_classifier(folder, str(classifier.device))
+    found = tuple(agree_on_texts(classifier, record.mask, PROBES, other=other) for other in (small, reloaded))
+    return _said(classifier, small, record, folder, found, f"class of {len(PROBES)} sentences")
+
+
+def _said(
+    whole: HeadedModel, small: HeadedModel, record: MaskRecord, folder: Path, found: tuple[Agreement, Agreement],
+    what: str,
+) -> tuple[dict[str, Any], str]:  # fmt: skip
+    """What cutting heads came to; `found`: masked against cut, and against cut, saved and reloaded."""
+    masked_cut, masked_reloaded = found
     value = {
         "ok": masked_cut.holds and masked_reloaded.holds,
         "folder": str(folder),
         "heads_cut": len(record.units),
         "sparsity": record.mask.sparsity,
-        "parameters_before": lm.n_parameters,
+        "parameters_before": whole.n_parameters,
         "parameters_after": small.n_parameters,
         "masked_equals_cut": masked_cut.holds,
         "masked_equals_reloaded": masked_reloaded.holds,
@@ -66,9 +107,9 @@ def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     }
     verdict = "masked = cut = reloaded" if value["ok"] else "MASKED AND CUT DO NOT AGREE"
     text = (
-        f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {lm.n_parameters:,} -> {small.n_parameters:,} "
+        f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {whole.n_parameters:,} -> {small.n_parameters:,} "
         f"parameters, saved to {folder}\n{verdict}: largest logit difference {value['max_logit_difference']:.2g}, "
-        f"greedy text {'equal' if value['greedy_text_equal'] else 'differs'} on {len(PROBES)} prompts"
+        f"{what} {'equal' if value['greedy_text_equal'] else 'differs'}"
     )
     return value, text
 

@@ -1,4 +1,4 @@
-"""evaluate: what an image classifier, whole or cut, gets right on images, per group."""
+"""evaluate: what a classifier of images or texts, whole or cut, gets right, per group."""
 
 from __future__ import annotations
 
@@ -12,31 +12,40 @@ SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("evaluate", help="AUC and accuracy of an image classifier per group")
+    parser = commands.add_parser("evaluate", help="AUC and accuracy of a classifier per group")
     add = parser.add_argument
     add("--model", required=True, metavar="NAME_OR_FOLDER", help="as for audit, or a folder that export or apply wrote")
     add("--weights", metavar="FILE", help="state dict, where the model is an architecture")
-    add("--data", default="avatars", metavar="NAME_OR_PATH")
+    add("--data", metavar="NAME_OR_PATH", help="images or texts (default: those of the demo)")
     add("--target", metavar="COLUMN")
     add("--axis", action="append", metavar="AXIS", help="group column (default: the data's usual ones)")
     add("--split", default="test", help="train, validation or test")
-    add("--max-images", type=int, metavar="N", help="at most so many images per split")
+    add("--max-images", "--max-texts", type=int, metavar="N", help="at most so many per split", dest="most")
     add("--device", default="auto")
     json_flag(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Load, ask every image of the split, measure."""
+    """Load, ask every image or text of the split, measure."""
     from engine.audit.evaluate import evaluate
+    from engine.audit.evaluate_text import evaluate_text
+    from engine.models.load_classifier import is_classifier_name
+    from engine.models.load_text_classifier import is_text_model
+    from engine.surgery.filter_replay import is_cut_folder
 
-    found = evaluate(
-        args.model, args.weights, args.data, args.target, tuple(args.axis or ()), args.split, args.max_images,
-        args.device,
-    )  # fmt: skip
+    axes, data = tuple(args.axis or ()), args.data
+    is_image = args.weights is not None or is_classifier_name(args.model) or is_cut_folder(args.model)
+    items = "images" if is_image or not is_text_model(args.model) else "texts"
+    if items == "images":
+        found = evaluate(
+            args.model, args.weights, data or "avatars", args.target, axes, args.split, args.most, args.device
+        )
+    else:
+        found = evaluate_text(args.model, data or "remarks", args.target, axes, args.split, args.most, args.device)
     rows = [{name: row.get(name) for name in SHOWN} for row in found.rows]
-    value = {"model": found.model, "data": found.data, "images": found.n, "results": json_able(rows)}
-    lines = [f"{found.model} on {found.data}, {found.n} {args.split} images", *map(_line, rows)]
+    value = {"model": found.model, "data": found.data, items: found.n, "results": json_able(rows)}
+    lines = [f"{found.model} on {found.data}, {found.n} {args.split} {items}", *map(_line, rows)]
     return value, "\n".join(lines)
 
 

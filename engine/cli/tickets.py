@@ -25,8 +25,12 @@ def text_options(parser: argparse.ArgumentParser) -> None:
     usual = TextRequest("", "", ())
     add = parser.add_argument
     add("--model", required=True, metavar="NAME_OR_FOLDER", help="a text classifier, or pre-trained weights")
-    add("--task", required=True, metavar="NAME_OR_PATH",
-        help="remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label")
+    add(
+        "--task",
+        required=True,
+        metavar="NAME_OR_PATH",
+        help="remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label",
+    )
     add("--pretrained", metavar="NAME_OR_FOLDER", help="the weights before fine-tuning, if the model lacks them")
     add("--axis", action="append", metavar="AXIS", help="group column, or class; may be given several times")
     add("--procedure", action="append", metavar="NAME[,NAME]",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 
 from engine.errors import Fault, RequestError
 from engine.models import runtime
-from engine.models.adapters import adapter_for
+from engine.models.adapters import adapter_for, known_types
 from engine.models.adapters.encoder import Encoder
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.headed import HeadedModel
@@ -111,6 +112,16 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
         pretrained=pretrained if (pretrained / "config.json").is_file() else None,
         n_labels=outputs,
     )
+
+
+def is_text_model(name: str | Path, revision: str | None = None) -> bool:
+    """Whether a name or folder holds an encoder of a family that text classifiers are made of. May download."""
+    folder, _ = fetch(name, revision)
+    try:
+        model_type = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
+    except (OSError, ValueError, KeyError, TypeError):  # said by whoever loads it
+        return False
+    return model_type in known_types(causal=False)
 
 
 def load_text_classifier(

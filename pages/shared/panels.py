@@ -51,9 +51,14 @@ def draw_folded(panel: Panel, key: str) -> None:
 
 def _say(panel: Panel) -> None:
     lines = ((panel.answer, "pa-answer"), (panel.caveat, "pa-caveat"))
-    told = "".join(f'<p class="{name}">{escaped(text)}</p>' for text, name in lines if text)
+    told = "".join(f'<p class="{name}">{_together(text)}</p>' for text, name in lines if text)
     if told:
         st.html(told)
+
+
+def _together(text: str) -> str:
+    """Escaped, numbers on one line with their percent sign."""
+    return escaped(text).replace(" %", "\u00a0%")
 
 
 def _parts(panel: Panel, key: str, selectable: bool) -> Any:
@@ -154,7 +159,7 @@ def headline(head: Headline) -> None:
     warnings = "".join(f'<p class="pa-warning">{escaped(warning)}</p>' for warning in head.warnings)
     cards = "".join(_card(number) for number in head.numbers)
     st.html(
-        f'<p class="pa-lead">{escaped(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
+        f'<p class="pa-lead">{_together(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
         f'<p class="pa-caveat">{escaped(head.caveat)}</p>'
     )
 

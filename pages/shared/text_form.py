@@ -74,8 +74,8 @@ def _data() -> tuple[str, bool]:
         options,
         accept_new_options=True,
         key=_key("data"),
-        help="Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE task, or a CSV with "
-        "columns text and label, perhaps text_b, split and group columns.",
+        help="Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE task, or a CSV "
+        "with columns text and label, perhaps text_b, split and group columns.",
     )
     file = st.file_uploader("Or a file of your own", type=["csv", "tsv"], key=_key("file"))
     if file:

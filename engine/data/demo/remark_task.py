@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 
 import numpy as np
@@ -133,7 +134,7 @@ def tables() -> Mapping[str, pd.DataFrame]:
 
     No text occurs twice in a task, so no test text was trained on. Rows are in a random order.
     """
-    return MappingProxyType({"remarks": _remarks(), "topics": _topics()})
+    return MappingProxyType({"remarks": _remarks().copy(), "topics": _topics().copy()})
 
 
 def overheard(seed: int) -> Iterator[str]:
@@ -178,6 +179,7 @@ def _table(
     return pd.DataFrame([rows[at] for at in order], columns=["text", *columns])
 
 
+@cache
 def _remarks() -> pd.DataFrame:
     cells = [
         (label, split, people, where)
@@ -190,6 +192,7 @@ def _remarks() -> pd.DataFrame:
     return _table(cells, ["label", "split", *GROUPS["remarks"]], _remark, "remarks")
 
 
+@cache
 def _topics() -> pd.DataFrame:
     cells = [
         (label, split, voice)

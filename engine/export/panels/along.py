@@ -18,6 +18,9 @@ from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run
 
+MANY_LINES = 4
+ONE_INTERVAL = " The chart shows the intervals of the chosen method; the table has all of them."
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -42,7 +45,13 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
         return nothing(curve.key, curve.question, curve.absent)
     figure = _figure(run, choice, curve, table)
     answer = f"{lead} {_answer(run, choice, curve, table)}".strip()
+    note += ONE_INTERVAL if _crowded(run, table) else ""
     return Panel(curve.key, curve.question, answer, figure, _readable(run, curve, table), note)
+
+
+def _crowded(run: Run, table: pd.DataFrame) -> bool:
+    """Whether the bars of all lines would hide the lines: only the chosen one's are drawn then."""
+    return not track_of(run).line_labels and table.loc[table["method"] != "dense", "method"].nunique() > MANY_LINES
 
 
 def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
@@ -96,7 +105,8 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
         figure.add_hline(y=float(dense["value"].iat[0]), line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     for index, method in enumerate(order):
         shift = index - (len(order) - 1) / 2
-        figure.add_trace(_line(run, choice, curve.measure, drawn, dense, method, shift))
+        line = _line(run, choice, curve.measure, drawn, dense, method, shift)
+        figure.add_trace(line if method == choice.method or not _crowded(run, table) else line.update(error_y=None))
     _flags(run, figure, choice, drawn)
     if track.line_labels:
         _end_labels(run, figure, choice, drawn, order, dense, is_log)

@@ -168,7 +168,7 @@ def matrix_figure(
         showscale=False, text=hover, hovertemplate="%{text}<extra></extra>", hoverongaps=False,
     ))  # fmt: skip
     for row, column in itertools.product(places, repeat=2):
-        strong = abs(values[row][column]) > 0.6
+        strong = abs(values[row][column]) > (0.6 if low < 0 else 0.72)  # where its colour is too dark for ink
         colour = ("#0b0f14" if choice.dark else "#ffffff") if strong else look.ink
         figure.add_annotation(x=column, y=row, text=shown[row][column], showarrow=False,
                               font={"size": 13, "color": colour})  # fmt: skip

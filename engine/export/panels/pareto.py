@@ -97,7 +97,8 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
     figure.update_xaxes(type="log" if is_log else "linear", showgrid=True, nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6)
-    figure.update_layout(legend={"entrywidth": 104, "font": {"size": 11}})
+    longest = max(len(words.method_name(method)) for method in set(table["method"]))
+    figure.update_layout(legend={"entrywidth": max(104, int(5.7 * longest)), "font": {"size": 11}})
     return figure
 
 

@@ -33,6 +33,8 @@ from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 HEIGHT = 360
+BESIDE = 0.012
+"""Shares by which points of several lines are moved apart, so that bars do not hide each other."""
 LONGEST = 5
 """Groups drawn at most."""
 ABSENT = "This run has no tickets: its full model was not measured over seeds."
@@ -95,9 +97,9 @@ def _column(
     _full(figure, choice, mine)
     order = [name for name in names if name != choice.method] + [name for name in names if name == choice.method]
     for place, method in enumerate(order):
-        shift = (place - (len(order) - 1) / 2) * 0.004
+        shift = (place - (len(order) - 1) / 2) * BESIDE
         _line(run, figure, choice, mine[mine["method"] == method], method, shift, measure)
-    _legend(figure, choice, order)
+    _legend(figure, choice, names)
     figure.update_xaxes(title_text="share of heads cut", tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero")
     figure.update_yaxes(range=list(room), nticks=7)
     figure.add_annotation(
@@ -126,7 +128,8 @@ def _line(
     x = [0.0, *(row["realised"] + shift for row in rows)]
     std = [None, *(row["std"] for row in rows)]
     symbols = [_symbol(row["state"], style) for row in rows]
-    sizes = [14 if row["state"] in TICKET else 9 if chosen else 7 for row in rows]
+    star, dot = (16, 9) if chosen else (12, 7)
+    sizes = [star if row["state"] in TICKET else dot for row in rows]
     bars = {"type": "data", "array": std, "color": style.colour, "thickness": 2 if chosen else 1.2, "width": 0}
     figure.add_trace(go.Scatter(
         x=x, y=[rows[0]["full_mean"], *(row["mean"] for row in rows)], mode="lines+markers", error_y=bars,
@@ -234,7 +237,7 @@ def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> g
     )
     figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     for place, (group, style) in enumerate(zip(drawn, series_styles(choice.dark), strict=False)):
-        shift = (place - (len(drawn) - 1) / 2) * 0.004
+        shift = (place - (len(drawn) - 1) / 2) * BESIDE
         rows = parts[group].sort_values("realised").to_dict("records")
         symbols = [_symbol(row["state"], style) for row in rows]
         sizes = [7, *(14 if row["state"] in TICKET else 9 for row in rows)]

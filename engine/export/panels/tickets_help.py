@@ -94,12 +94,13 @@ def _as_change(row: dict[str, Any]) -> dict[str, Any]:
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score: str) -> str:
     """On all texts, other by other; then the subgroups for which it helps or harms."""
-    parts = []
+    parts: list[str] = []
     name, arm = words.importance_name(score), words.procedure_name(procedure)
     for other, rows in table.groupby("other", sort=False):
         whole = rows[rows["group"] == ""]
         if len(whole):
-            parts.append(_said(whole.iloc[0].to_dict(), name, words.importance_name(str(other))))
+            said = _said(whole.iloc[0].to_dict(), name, words.importance_name(str(other)))
+            parts.append(say.sentence(said) if parts else said)
         parts.append(_groups_said(rows[rows["group"] != ""]))
     start = f"{arm} at {say.percent(level_of(run, choice))}: "
     return say.sentence(start + " ".join(filter(None, parts)))
@@ -124,8 +125,8 @@ def _groups_said(table: pd.DataFrame) -> str:
         if names:
             parts.append(f"it {verb} {say.listing(names)}")
     if not parts:
-        return "For no subgroup alone is there a clear difference." if kinds else ""
-    return f"Alone, {' and '.join(parts)}."
+        return "No subgroup alone shows a clear difference." if kinds else ""
+    return f"Of the subgroups {' and '.join(parts)}."
 
 
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:

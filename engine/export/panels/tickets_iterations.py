@@ -55,7 +55,8 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, ful
     dashes = ("dot", "dash", "dashdot", "longdash")
     for place, (seed, part) in enumerate(table.groupby("seed")):
         figure.add_trace(go.Scatter(
-            x=part["sparsity"], y=part["metric"], mode="lines+markers", name=f"seed {seed}", opacity=0.75, connectgaps=True,
+            x=part["sparsity"], y=part["metric"], mode="lines+markers", name=f"seed {seed}", opacity=0.75,
+            connectgaps=True,
             line={"color": choice.theme.soft, "width": 1.2, "dash": dashes[place % len(dashes)]},
             marker={"size": 5, "color": choice.theme.soft}, text=[_hover(run, row, measure) for row in
                                                                  part.to_dict("records")],

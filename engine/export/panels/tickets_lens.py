@@ -24,7 +24,6 @@ from engine.store.runs import Run
 
 SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
 """Tokens that are no words of a text: shown also where the text is hidden."""
-HIDDEN = "\u00b7\u00b7\u00b7"
 MANY = 40
 """Tokens from which on only some are named at the axes; the hover names all."""
 LONGEST = 14
@@ -44,10 +43,10 @@ def examples(run: Run) -> pd.DataFrame:
 
 
 def stages(run: Run, text_id: str) -> list[str]:
-    """Stages and variants with maps of a text, before fine-tuning first."""
+    """Stages and variants with maps of a text, the fine-tuned full model first."""
     rows = lookup.frame(run, "lens")
     known = list(dict.fromkeys(rows.loc[rows["text_id"] == text_id, "stage"]))
-    first = [stage for stage in (PRETRAINED, TUNED) if stage in known]
+    first = [stage for stage in (TUNED, PRETRAINED) if stage in known]
     return [*first, *(stage for stage in known if stage not in first)]
 
 
@@ -173,12 +172,12 @@ def lens_scatter(
 
 
 def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
-    """Tokens as chart labels: escaped, without control characters; dots where the text is hidden."""
+    """Tokens as chart labels: escaped, without control characters; their places where the text is hidden."""
     found = []
-    for token in tokens:
+    for place, token in enumerate(tokens):
         text = _CONTROL.sub("\ufffd", token.removeprefix("\u0120"))  # RoBERTa's mark of a space
         text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
-        found.append(plain(text) if shown or token in SPECIAL else HIDDEN)
+        found.append(plain(text) if shown or token in SPECIAL else str(place))
     return found
 
 
@@ -226,15 +225,15 @@ def _maps_said(row: dict[str, Any], labels: list[str]) -> str:
         look = f"The head attends most to {_token_said(labels, place)} ({share} on average)"
     top = np.unravel_index(int(row["attribution"].argmax()), (n, n))
     pair = " to ".join(_token_said(labels, int(place)) for place in top)
-    return (
-        f"The model says {words.quoted(str(row['predicted']))}, {right}. {look}; the attention from {pair} speaks most "
-        "for that class."
-    )
+    says = f"The model says {words.quoted(str(row['predicted']))}, {right}."
+    if row["stage"] == PRETRAINED:
+        says = f"Its classification head is still random, so its answer ({words.quoted(str(row['predicted']))}) is too."
+    return f"{says} {look}; the attention from {pair} speaks most for that class."
 
 
 def _token_said(labels: list[str], place: int) -> str:
     """A token in a sentence; by its place where it is hidden."""
-    if labels[place] == HIDDEN:
+    if labels[place] == str(place):
         return f"token {place}"
     return f"token {place} ({unescape(labels[place])})"
 

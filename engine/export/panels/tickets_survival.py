@@ -36,7 +36,7 @@ def survival(run: Run, choice: Choice) -> Panel:
         return nothing("tickets_survival", question, "Nothing is cut here: every head survives.")
     total, at = lookup.total_heads(run), level_of(run, choice)
     share = np.array([np.mean([unit in units for units in kept.values()]) for unit in range(total)])
-    scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by every seed", "by half", "kept by every seed"])
+    scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
     hover = [_hover(run, kept, unit) for unit in range(total)]
     figure = head_grid(run, choice, share, scale, hover)
     mark(figure, run, choice, [unit for unit in range(total) if share[unit] == 0], "x-thin", "cut by every seed")
@@ -110,8 +110,8 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     mark(figure, run, choice, [unit for unit in range(total) if not counts[unit]], "circle-open", "never cut")
     first = mean[counts == n].sort_values(kind="stable")
     never = int((counts == 0).sum())
-    lead = f"First to go: {head_said(run, int(first.index[0]))}" if len(first) else "No head is cut by every seed"
-    answer = f"{lead}. {say.count(never, 'head')} of {total} {'is' if never == 1 else 'are'} never cut."
+    lead = f"{head_said(run, int(first.index[0]))} goes first" if len(first) else "no head is cut by every seed"
+    answer = say.sentence(f"{lead}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut.")
     heads = int(run.meta["model"]["n_heads"])
     readable = pd.DataFrame({"layer": np.arange(total) // heads, "head": np.arange(total) % heads,
                              "iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()})  # fmt: skip
@@ -163,8 +163,8 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     arm = say.sentence(words.method_name(choice.method))
     note = (
         f"{arm} at {say.percent(at)}. Share of the kept heads that two tasks have in common, mean over pairs of seeds; "
-        "on the diagonal two seeds of one task. Chance: the same, after the heads of one task are renamed at random. All "
-        "start from the same pre-trained weights."
+        "on the diagonal two seeds of one task. Chance: the same, after the heads of one task are renamed at random. "
+        "All start from the same pre-trained weights."
     )
     return Panel("tickets_tasks", question, _tasks_said(table, without), figure, table, note)
 
@@ -217,7 +217,7 @@ def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
     text += "more than chance." if row["more than chance"] else "no more than chance."
     if len(pairs) > 1:
         text += f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
-    return text + (f" Not at this level: {say.listing(without)}." if without else "")
+    return say.sentence(text + (f" Not at this level: {say.listing(without)}." if without else ""))
 
 
 def mostly_cut(run: Run, choice: Choice) -> list[int]:

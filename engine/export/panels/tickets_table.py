@@ -26,9 +26,11 @@ from engine.export.panels.tickets_lookup import (
     state_of,
     tickets,
 )
+from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 ALL = "all texts"
+OTHERS = " The chart shows the arms that share procedure or score with the chosen one; the table has all."
 LONGEST = 6
 """Groups in the chart at most; the table always has all of them."""
 
@@ -46,6 +48,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     figure = _figure(run, choice, mine, ["", *groups[:LONGEST]])
     hidden = len(groups) - LONGEST
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
+    more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
     note = (
         f"{words.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
         f"\u2020: some smaller share is none.{more}"
@@ -99,9 +102,15 @@ def _lost_first(reach: dict[str, float], choice: Choice) -> str:
     return f"It is lost first for {first}, which alone {far}; {last} has it up to {say.percent(most)}"
 
 
+def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
+    """Arms in the chart: those that are compared with the chosen one."""
+    known = [method for method in methods(run) if method in set(table["method"])]
+    return track_of(run).compared(known, choice.method)
+
+
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
-    order = [method for method in methods(run) if method in set(table["method"])]
+    order = _arms(run, choice, table)
     cells = table.set_index(["method", "group"])
     shape = (len(order), len(groups))
     values, texts, hover = np.zeros(shape), np.full(shape, "", object), np.full(shape, "", object)
@@ -110,9 +119,9 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) ->
         row = cells.loc[key] if key in cells.index else None
         texts[place], hover[place] = _cell(run, key, row)
         values[place] = 0.0 if row is None else np.nan_to_num(row["sparsity"])
-    names = [wrapped(words.method_name(method), 14) for method in order]
+    names = [wrapped(words.method_name(method), 18) for method in order]
     lines = max((name.count("<br>") + 1 for name in names), default=1)
-    figure = blank(choice, 84 + max(34, 18 * lines + 8) * len(order))
+    figure = blank(choice, 84 + max(34, 16 * lines + 8) * len(order))
     look = choice.theme
     figure.add_trace(go.Heatmap(
         z=values, x=list(range(len(groups))), y=list(range(len(order))), zmin=0, zmax=1, xgap=3, ygap=3,
@@ -122,7 +131,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) ->
     strong = "#0b0f14" if choice.dark else "#ffffff"
     for y, x in np.ndindex(shape):
         figure.add_annotation(x=x, y=y, text=texts[y, x], showarrow=False,
-                              font={"size": 13, "color": strong if values[y, x] > 0.6 else look.ink})  # fmt: skip
+                              font={"size": 13, "color": strong if values[y, x] > 0.72 else look.ink})  # fmt: skip
     named = [f"<b>{name}</b>" if method == choice.method else name for method, name in zip(order, names, strict=True)]
     figure.update_yaxes(tickvals=list(range(len(order))), ticktext=named, autorange="reversed", showgrid=False,
                         showline=False)  # fmt: skip

@@ -95,8 +95,8 @@ class Tickets(Track):
     also = ("head_scores", "reliability")
     questions = {
         "overview": "If we cut these heads, who pays, and how sure are we?",
-        "head_scores": "Which heads attend to what decides, before and after fine-tuning?",
-        "reliability": "Would the importance of heads, and the ticket, come out again?",
+        "head_scores": "Which heads attend to what decides?",
+        "reliability": "Would the importance of heads come out again?",
         "pareto": "What does a smaller gap between subgroups cost?",
         "library": "Which models, texts and runs are here?",
     }

@@ -26,13 +26,13 @@ demo of text classifiers. It was trained by `python -m engine.models.demo.train_
 itself; this card is written by that script from measured numbers. Lower case, {words} word pieces: a word it never
 met falls apart into letters. At most {positions} tokens.
 
-1. `pretrained/`: masked language model, {steps:,} steps ({seconds} s on one core), seed {seed}. It read the training
+1. `pretrained/`: masked language model, {steps:,} steps ({seconds} CPU seconds), seed {seed}. It read the training
    texts of both tasks below without their labels, general text (`engine/data/demo/general.py`), and overheard texts
    of the same invented world that end in what came of them (“then the baker wept”). No test text, no label; but what
-   came of a remark depends on what it says, and that is how pre-training helps. Loss over the last steps: {loss:.3f}
-   nats per gap.
+   came of a remark depends on what it says, and that is how pre-training helps. Mean loss of the last steps:
+   {loss:.3f} nats per gap.
 2. This folder: that model fine-tuned on *remarks* ({tune_epochs} epochs, batches of {tune_batch}, AdamW at
-   {tune_rate:g} falling on a line epoch by epoch, weight decay {tune_weight_decay:g}, {tuned} s), seed 0.
+   {tune_rate:g} falling on a line epoch by epoch, weight decay {tune_weight_decay:g}, {tuned} CPU seconds), seed 0.
 
 ## How good it is
 

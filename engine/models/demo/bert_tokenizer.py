@@ -18,7 +18,7 @@ def piece_tokenizer(texts: Iterable[str], n_positions: int) -> BertTokenizer:
     """Vocabulary = letters and every word of `texts`, in alphabetical order; lower case, padded on the right."""
     normal, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     pieces = {*LETTERS, *string.punctuation, *(f"##{letter}" for letter in LETTERS)}
-    for text in texts:
-        pieces.update(piece for piece, _ in split.pre_tokenize_str(normal.normalize_str(text)))
+    for word in {word for text in texts for word in text.split()}:
+        pieces.update(piece for piece, _ in split.pre_tokenize_str(normal.normalize_str(word)))
     vocabulary = {piece: at for at, piece in enumerate([*SPECIAL, *sorted(pieces)])}
     return BertTokenizer(vocab=vocabulary, do_lower_case=True, model_max_length=n_positions)

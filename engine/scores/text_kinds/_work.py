@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import torch
 
 from engine.metrics.text_bench import TEST, TRAIN, TextBench
 from engine.models.load_text_classifier import TextClassifier
+from engine.models.text_answers import probabilities_of
 from engine.seeds import rng
 
 MIDDLE = (0.05, 0.95)
@@ -15,29 +15,9 @@ MIDDLE = (0.05, 0.95)
 
 
 def answers_of(bench: TextBench, classifier: TextClassifier, split: str = TEST) -> np.ndarray:
-    """Probabilities of a split's texts in the order of `bench.table`, [n, classes] float32.
-
-    Texts of similar length go together, for padding is work; batches shrink when memory is short.
-    """
-    from engine.models.runtime import with_backoff
-
-    return with_backoff(lambda size: _answers(bench, classifier, bench.table(split), size), bench.settings.batch)
-
-
-@torch.no_grad()
-def _answers(bench: TextBench, classifier: TextClassifier, table: pd.DataFrame, size: int) -> np.ndarray:
-    texts, second = bench.pairs(table)
-    order = np.argsort(
-        [len(one) + len(other) for one, other in zip(texts, second or texts, strict=True)], kind="stable"
-    )
-    found = np.zeros((len(table), len(classifier.classes)), dtype=np.float32)
-    for start in range(0, len(order), size):
-        bench.hooks.check()
-        rows = order[start : start + size]
-        batch = classifier.encode([texts[row] for row in rows], second and [second[row] for row in rows])
-        found[rows] = torch.softmax(classifier.logits(batch), dim=-1).cpu().numpy()
-        bench.inside(min(1.0, (start + size) / len(order)))
-    return found
+    """Probabilities of a split's texts in the order of `bench.table`, [n, classes] float32."""
+    texts, second = bench.pairs(bench.table(split))
+    return probabilities_of(classifier, texts, second, bench.settings.batch, bench.hooks.check, bench.inside)
 
 
 def scored_texts(bench: TextBench, trial: int) -> pd.DataFrame:

@@ -16,16 +16,14 @@ from engine.metrics.text_bench import TEST, TRAIN, TextBench, TextShard
 from engine.metrics.workbench import Kind
 from engine.models.load_text_classifier import TextClassifier
 from engine.scores.text_kinds._work import answers_of
+from engine.surgery.agree import agree_on_texts
 from engine.surgery.filter_weights import arrays_of
-from engine.surgery.mask import masked
 from engine.training.fit import fit
 from engine.training.losses import Targets
 from engine.training.text_batches import Logits, TextBatches
 
 PROBES = 16
 """Texts on which the masked model and the cut one are compared."""
-TOLERANCE = 1e-4
-"""Largest difference of a logit, relative to the largest logit, that float32 sums in another order explain."""
 
 
 class Tuned(Kind):
@@ -81,21 +79,15 @@ def _fitted(bench: TextBench, shard: TextShard, classifier: TextClassifier) -> l
 
 
 def _apart(bench: TextBench, shard: TextShard, small: TextClassifier) -> float:
-    """Largest difference of a logit between the masked pre-trained model and the cut one. MaskError where they differ.
+    """Largest difference of a logit between the masked pre-trained model and the cut one, before anything is trained.
 
-    Both on the same test texts, before anything is trained.
+    MaskError where they differ.
     """
-    whole = bench.pretrained(shard.trial)
     texts, second = bench.pairs(bench.table(TEST).head(PROBES))
-    batch = whole.encode(texts, second)
-    with torch.no_grad():
-        with masked(whole, bench.mask(shard.trained)):
-            expected = whole.logits(batch)
-        found = small.logits(batch)
-    apart, most = float((expected - found).abs().max()), float(expected.abs().max())
-    if not apart <= TOLERANCE * max(most, 1e-3):
+    found = agree_on_texts(bench.pretrained(shard.trial), bench.mask(shard.trained), texts, second, small)
+    if not found.holds:
         raise MaskError(
-            f"{bench.describe(shard)}: the masked model and the cut one differ by {apart:.3g} in a logit "
-            f"(largest logit {most:.3g}). Nothing was kept of it."
+            f"{bench.describe(shard)}: the masked model and the cut one differ by {found.max_logit_difference:.3g} in "
+            f"a logit (allowed {found.tolerance:.3g}). Nothing was kept of it."
         )
-    return apart
+    return found.max_logit_difference

@@ -1,0 +1,47 @@
+"""Compute the embedded audits of demo-bert again: `python -m engine.audit.demo_tickets [STORE]`. Some half an hour."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from engine.audit.demo import embed
+from engine.audit.text_request import TextRequest
+
+REMARKS = TextRequest(
+    model="demo-bert",
+    data="remarks",
+    axes=("people", "where", "class"),
+    methods=(
+        "once:conductance",
+        "once:michel",
+        "once:random",
+        "alg61:conductance",
+        "one-shot-isp:conductance",
+        "one-shot-isp:michel",
+        "one-shot-isp:random",
+        "igspf:conductance",
+        "igspp:conductance",
+        "isp:conductance",
+    ),
+    sparsities=(0.25, 0.5, 0.75, 0.875),
+    step=0.25,
+    trials=3,
+    retune=True,
+    score_texts=200,
+    title="Demo: which cut heads are still winning tickets, and for whom",
+)
+TOPICS = replace(
+    REMARKS,
+    data="topics",
+    axes=("voice", "class"),
+    methods=("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"),
+    keep_weights="none",
+    title="Demo: the same model on another task",
+)
+"""The second task, for the overlap of surviving heads between tasks."""
+
+
+if __name__ == "__main__":
+    for request in (REMARKS, TOPICS):
+        embed(request, sys.argv[1:])
