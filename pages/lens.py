@@ -53,7 +53,8 @@ def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tup
 
 def _named(place: int, row: dict) -> str:
     """A text by its number, class and length: its words stay hidden."""
-    return f"Text {place}: {words.group_name(str(row['label']))}, {say.count(int(row['n_tokens']), 'token')}"
+    label = safe.visible(words.group_name(str(row["label"])))
+    return f"Text {place}: {label}, {say.count(int(row['n_tokens']), 'token')}"
 
 
 def _words(run: KeptRun, text_id: str) -> bool:

@@ -11,8 +11,10 @@ import contextlib
 import datetime
 import fcntl
 import json
+import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -28,9 +30,12 @@ if TYPE_CHECKING:
     from engine.audit.executors import Executor
     from engine.audit.image_request import ImageRequest
     from engine.audit.request import AuditRequest
+    from engine.audit.text_request import TextRequest
 
-    Request = AuditRequest | ImageRequest
+    Request = AuditRequest | ImageRequest | TextRequest
 
+GRACE = 1.2
+"""Seconds a cancelled job has to come to the end of a batch."""
 QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
 PROJECT = Path(__file__).resolve().parents[2]
@@ -113,6 +118,24 @@ def cancel(store: Store, job_id: str) -> None:
     folder = _folder(store, job_id)
     with explained(folder):
         (folder / "cancel").touch()
+
+
+def leave_when_cancelled(store: Store, job_id: str) -> None:
+    """Watch, in a thread of the job's own process, for somebody who cancels; end the process when no batch ends soon.
+
+    A batch of a large model on a CPU takes longer than anybody wants to wait. Everything is written whole or not at
+    all, so a process may end anywhere.
+    """
+    folder = _folder(store, job_id)
+
+    def watch() -> None:
+        while not (folder / "cancel").exists():
+            time.sleep(QUIET)
+        time.sleep(GRACE)
+        _write(folder, _ended(job_state(store, job_id), Cancelled()))
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def job_state(store: Store, job_id: str) -> JobState:

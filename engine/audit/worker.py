@@ -8,7 +8,7 @@ import traceback
 from typing import Any
 
 from engine.audit.executors import Executor
-from engine.audit.jobs import job_request, run_job
+from engine.audit.jobs import job_request, leave_when_cancelled, run_job
 from engine.audit.tracks import HEADS, track_of_request
 from engine.errors import PruneAuditError
 from engine.store.runs import Store
@@ -19,6 +19,7 @@ def main(root: str, job_id: str) -> int:
     store = Store(root)
     try:
         request = job_request(store, job_id)
+        leave_when_cancelled(store, job_id)
         run_job(store, request, executor=_executor(request), submitted=True)
     except PruneAuditError as error:
         print(error, file=sys.stderr)

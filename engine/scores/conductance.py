@@ -120,17 +120,29 @@ def _integrate(
     shares = torch.linspace(0, 1, steps + 1).tolist()  # float32 as in Captum, for the same points in float64 too
     for step in range(0, steps, points):
         check()
-        maps, slopes, uphill, values = _slopes(clf, start, finish, rest, goal, shares[step:steps][:points])
-        for layer, total in enumerate(totals):
-            _advance(total, last[layer] if last else None, maps[layer], slopes[layer])
-        last = [(here[-1].clone(), slope[-1].clone()) for here, slope in zip(maps, slopes, strict=True)]
-        strides = torch.diff(torch.tensor(shares[step:][: points + 1], dtype=torch.float64, device=finish.device))
-        along += (uphill.double() * (finish - start)).sum((2, 3)).T @ strides
-        first = values[0] if step == 0 else first
+        gained, values, last = _pass(clf, (start, finish), rest, goal, shares[step:][: points + 1], totals, last)
+        along += gained
+        first = values if step == 0 else first
     for total, (here, slope), there in zip(totals, last, end.maps, strict=True):
         total += (there - here) * slope
     change = end.logits.gather(1, goal[:, None])[:, 0].double() - first
     return _checked(clf, Conductance(end.maps, totals, along - change, change, predicted))
+
+
+def _pass(
+    clf: TextClassifier, ends: tuple[Tensor, Tensor], rest: Mapping[str, Tensor], goal: Tensor, shares: list[float],
+    totals: list[Tensor], last: list[tuple[Tensor, Tensor]],
+) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:  # fmt: skip
+    """Add some points, all shares but the last, to the totals. Returns what the same sum at the embeddings gains, F at
+    the first point, and the last point. Its maps are gone when it returns: two passes never need memory at once.
+    """
+    start, finish = ends
+    maps, slopes, uphill, values = _slopes(clf, start, finish, rest, goal, shares[:-1])
+    for layer, total in enumerate(totals):
+        _advance(total, last[layer] if last else None, maps[layer], slopes[layer])
+    strides = torch.diff(torch.tensor(shares, dtype=torch.float64, device=finish.device))
+    gained = (uphill * (finish - start)).double().sum((2, 3)).T @ strides
+    return gained, values[0], [(here[-1].clone(), slope[-1].clone()) for here, slope in zip(maps, slopes, strict=True)]
 
 
 def _slopes(

@@ -22,6 +22,11 @@ def escaped(text: object) -> str:
     return html.escape(_CONTROL.sub("\ufffd", str(text)), quote=True).replace("\n", "<br>")
 
 
+def visible(text: str) -> str:
+    """A name for a widget, which shows text as it is: control and direction-changing characters become a mark."""
+    return _CONTROL.sub("\ufffd", text)
+
+
 def veil(text: str) -> str:
     """As long as the text, with its spaces, and nothing of it: what stands there until asked."""
     return re.sub(r"\S", "x", text[:400])

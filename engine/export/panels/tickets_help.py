@@ -35,7 +35,7 @@ def score_difference(run: Run, choice: Choice) -> Panel:
     figure = _figure(choice, table)
     n = say.count(int(table["n"].max()), "test text")
     note = (
-        f"Difference of {task(run).name} (all texts) and accuracy (subgroups): {words.importance_name(score)} minus "
+        f"Difference of {_measure(table.iloc[0].to_dict()).name}: {words.importance_name(score)} minus "
         f"the other score, {words.procedure_name(procedure)} at {say.percent(at)}, same texts, {n}, {seeds_said(run)} "
         "each. "
         f"{words.INTERVALS_TEXTS} Several intervals are read at once: q holds the false discovery rate."

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from engine.audit import jobs
 from engine.audit.jobs import cancel, job_state, list_jobs, run_job, submit
 from engine.errors import RequestError
 from engine.store.runs import Store
@@ -114,3 +117,23 @@ def test_one_damaged_job_does_not_hide_the_others(tmp_path):
     broken.mkdir()
     (broken / "state.json").write_text("{")
     assert [state.status for state in list_jobs(store)] == ["failed"]
+
+
+def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
+    """A process that never comes to the end of its batch: it is gone within two seconds, and says it was cancelled."""
+    store = Store(tmp_path / "store")
+    request = world_request(tmp_path, seeds=1, **SMALL)
+    job_id = jobs.job_id_of(request)
+    folder = jobs._prepare(store, job_id, request)
+    jobs._write(folder, jobs.JobState(job_id, "x", "running", "start"))
+    code = (
+        "import sys, time\nfrom engine.audit.jobs import leave_when_cancelled\nfrom engine.store.runs import Store\n"
+        "leave_when_cancelled(Store(sys.argv[1]), sys.argv[2])\nprint('ready', flush=True)\ntime.sleep(60)"
+    )
+    words = [sys.executable, "-c", code, str(store.root), job_id]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=jobs.PROJECT, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        start = time.monotonic()
+        cancel(store, job_id)
+        assert process.wait(10) == 1 and time.monotonic() - start < 2.0 + 1.0  # a second for a busy machine
+    assert status(store, job_id) == "cancelled"

@@ -46,8 +46,11 @@ def test_equal_requests_are_one_run_and_one_job(world):
     other = validate_text(text_request(world, methods=("isp:conductance", "once:random"), title="x", retune=True))
     assert one.run_id == other.run_id
     assert job_id_of(text_request(world)) == job_id_of(text_request(world))
-    for change in ({"step": 0.25}, {"trials": 4}, {"tune": {"epochs": 2}}, {"retune": None},
-                   {"score_settings": {"conductance": {"steps": 3}}}, {"max_length": 12}, {"first_seed": 1}):  # fmt: skip
+    changes = (
+        {"step": 0.25}, {"trials": 4}, {"tune": {"epochs": 2}}, {"retune": None}, {"score_texts": 12},
+        {"score_settings": {"conductance": {"steps": 3}}}, {"max_length": 12}, {"first_seed": 1},
+    )  # fmt: skip
+    for change in changes:
         assert validate_text(text_request(world, **change)).run_id != validate_text(text_request(world)).run_id, change
 
 
