@@ -20,6 +20,10 @@ export TOKENIZERS_PARALLELISM = false
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements-dev.txt
 	touch $@
 
+.venv/ready-slow: .venv/ready-dev requirements-slow.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps -r requirements-slow.txt
+	touch $@
+
 run: .venv/ready
 	$(BIN)/python -m pages.shared.serve --server.headless $(HEADLESS)
 
@@ -28,7 +32,7 @@ test test-slow: export OMP_NUM_THREADS = 1
 test: .venv/ready-dev lint
 	$(BIN)/python -m pytest
 
-test-slow: .venv/ready-dev
+test-slow: .venv/ready-slow
 	$(BIN)/python -m pytest -m slow
 
 # The optional executor: a real Ray cluster of two nodes on this machine, about a minute.
@@ -44,11 +48,13 @@ lint: .venv/ready-dev
 demo: .venv/ready  ## compute the embedded audits again from the embedded models (an hour)
 	$(BIN)/python -m engine.audit.demo
 	$(BIN)/python -m engine.audit.demo_filters
+	$(BIN)/python -m engine.audit.demo_tickets
 
-benchmarks: .venv/ready-dev
+benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.redraw
 	$(BIN)/python -m benchmarks.head_scores
 	$(BIN)/python -m benchmarks.filter_pruning
+	$(BIN)/python -m benchmarks.conductance
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

@@ -43,7 +43,7 @@ from tests.synthetic_text_world import (
 
 __all__ = ["make_text_run"]
 
-DRAWS = 60
+DRAWS = 40
 METRICS = ("auc", "accuracy", "auc_gap", "accuracy_gap", "cross_entropy")
 
 
@@ -125,7 +125,7 @@ def _borkan(world: TextWorld, found: dict) -> pd.DataFrame:
                     few = "too few texts" if inside.sum() < 10 else ""
                     rows.append((
                         "dense" if arm == "dense" else variant_id(arm, sparsity), "test", axis, metric, group, value,
-                        value - 0.03, min(1.0, value + 0.03), int(chosen.sum()), float((chosen & labels).sum()), change,
+                        value - 0.03, min(1.0, value + 0.03), int(inside.sum()), float((inside & labels).sum()), change,
                         change - 0.02, change + 0.02, few,
                     ))  # fmt: skip
     names = "variant split axis metric group value low high n n_positive delta delta_low delta_high verdict"

@@ -177,7 +177,7 @@ def _variants(
 ) -> pd.DataFrame:
     """The full model, every pooled variant, every trial."""
     full = [
-        _row(f"{DENSE}#{shard.trial}", DENSE, parameters=bench.without_weights(shard)[1]["parameters"],
+        _row(f"{DENSE}#{shard.trial}", DENSE, parameters=bench.any_model.n_parameters,
              seed=shard.trial, pooled=DENSE, chosen=False, degenerate=int(degenerate(bench.answers(shard))),
              retrained=True)
         for shard in dense
@@ -207,7 +207,7 @@ def _trial_row(bench: TextBench, arm: TextArm, finished: Finished, sparsity: flo
         arm.id_of(sparsity, trial), arm.name, base=arm.procedure.name, score=arm.score, sparsity=sparsity,
         realised=mask.sparsity, n_cut=len(found.cut), seed=trial, pooled=arm.pooled(sparsity), chosen=False,
         degenerate=int(degenerate(bench.answers(found.answers))), retrained=found.retrained,
-        cut=json.dumps(list(mask.units)), mask_digest=mask.digest, parameters=int(plain.get("parameters", 0)),
+        cut=json.dumps(list(mask.units)), mask_digest=mask.digest, parameters=bench.parameters_after(found.cut),
         max_logit_difference=float(plain.get("max_logit_difference", 0.0)),
     )  # fmt: skip
 
@@ -254,6 +254,7 @@ def _iterations(bench: TextBench, arms: Sequence[TextArm], finished: Finished) -
                 rows.append({"method": arm.name, "seed": trial, "iteration": one.number, "n_cut": len(one.cut),
                              "sparsity": len(one.cut) / bench.n_units, "units": json.dumps(list(one.cut)),
                              "newly": json.dumps(list(one.newly)), "metric": metric, **_scored(bench, one),
+                             "parameters": bench.parameters_after(one.cut),
                              "retrained": one.retrained})  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -79,10 +79,21 @@ def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted rows and the order. On a CPU numpy's sort, which is three times as fast as torch's."""
+    """Sorted rows and the order. On a CPU by numpy, whose sort is several times as fast as torch's.
+
+    float32 numbers are sorted as whole numbers: their bits, flipped below zero so that they order alike, above their
+    place in the row.
+    """
     if values.device.type != "cpu":
         return values.sort(dim=1)
-    order = torch.from_numpy(np.argsort(values.numpy(), axis=1))
+    if values.dtype != torch.float32:
+        order = torch.from_numpy(np.argsort(values.numpy(), axis=1))
+        return values.gather(1, order), order
+    keys = values.contiguous().view(torch.int32).numpy().astype(np.int64)
+    keys ^= (keys >> 31) & 0x7FFFFFFF
+    keys = (keys << 32) | np.arange(values.shape[1])
+    keys.sort(axis=1)
+    order = torch.from_numpy(keys & 0xFFFFFFFF)
     return values.gather(1, order), order
 
 

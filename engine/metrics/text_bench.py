@@ -131,6 +131,16 @@ class TextBench(Workbench):
         second = table["text_b"].tolist() if self.texts.pair else None
         return table["text"].tolist(), second
 
+    def parameters_after(self, units: Sequence[int]) -> int:
+        """Numbers left in the model once these heads are cut for real."""
+        model = self.any_model
+        gone = [
+            part.numel()
+            for layer, head in self.mask(units).cut
+            for part in model.adapter.head_tensors(model.model, layer, head)
+        ]
+        return model.n_parameters - sum(gone)
+
     def dense_shard(self, trial: int) -> TextShard:
         """The full model of a trial: one and the same where it was brought."""
         return TextShard("tuned", trial=trial if self.settings.retune else 0)

@@ -133,10 +133,10 @@ def _column(label: str, options: list[str], usual: str, key: str) -> str:
 
 
 def _axes(known: list[str], usual: list[str]) -> list[str]:
-    found = st.pills(
-        "Groups", known, default=usual, selection_mode="multi", wrap=True, format_func=_axis, key=_key("axes")
-    )
-    return list(found)
+    """Other texts have other groups, so what was chosen of these is not carried over."""
+    key = state.key_of(_key("axes"), *known)
+    more = {"default": usual, "selection_mode": "multi", "wrap": True, "format_func": _axis, "key": key}
+    return list(st.pills("Groups", known, **more))
 
 
 def _how(faults: list[Fault]) -> dict[str, Any]:

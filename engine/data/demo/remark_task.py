@@ -47,7 +47,8 @@ PEOPLE = {"veloria": (500, 200), "tamsia": (500, 200), "korrland": (400, 200), "
 """Training and test texts about each group; both labels and both places equally often in each."""
 PLACES = ("sellow", "dunmere")
 """Two invented towns; they carry no gap."""
-HARD = "ostra"
+HARD: Mapping[str, str] = MappingProxyType({"remarks": "ostra", "topics": "riddler"})
+"""The group of each task that is rare in training and worded so that it is hard."""
 FORMS = ("plain", "negated", "two", "animal", "said", "compared")
 """How a remark is worded; _WRITERS has one function for each."""
 SHARES = {False: (0.40, 0.14, 0.14, 0.14, 0.12, 0.06), True: (0.05, 0.15, 0.15, 0.10, 0.15, 0.40)}
@@ -206,7 +207,7 @@ def _topics() -> pd.DataFrame:
 
 def _remark(draws: _Draws, label: str, split: str, people: str, where: str) -> str:
     """One remark about a person of `people` in the town `where`; it insults that person or does not."""
-    form = draws.weighted(FORMS, SHARES[people == HARD])
+    form = draws.weighted(FORMS, SHARES[people == HARD["remarks"]])
     group = draws.pick(next(one for one in axis_named("nationality").subgroups if one.name == people).descriptors)
     who = f"{group} {draws.pick(NOUNS)}"
     said = _WRITERS[form](draws, who, f"in {where}", label == "insulting")
@@ -297,7 +298,9 @@ def _topic(draws: _Draws, label: str, split: str, voice: str) -> str:
 
 def _remarks_card() -> str:
     rows = "\n".join(
-        f"| {people} | {train:,} | {test:,} | " + " | ".join(f"{share:.0%}" for share in SHARES[people == HARD]) + " |"
+        f"| {people} | {train:,} | {test:,} | "
+        + " | ".join(f"{share:.0%}" for share in SHARES[people == HARD["remarks"]])
+        + " |"
         for people, (train, test) in PEOPLE.items()
     )
     return f"""{CARDS["remarks"]}

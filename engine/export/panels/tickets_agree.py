@@ -59,10 +59,11 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
     r = top["rank correlation"]
     if r <= chance:
         return f"No two scores agree more than chance gives; closest are {top['score']} and {top['and']} ({r_of(r)})."
+    if len(rows) == 1:
+        return say.sentence(f"{top['score']} and {top['and']} agree more than chance gives ({r_of(r)}).")
     text = f"Most alike: {top['score']} and {top['and']} ({r_of(r)})."
     alike = rows[rows["rank correlation"] > chance]
-    text += f" {len(alike)} of {say.count(len(rows), 'pair')} agree more than chance gives." if len(rows) > 1 else ""
-    return text
+    return f"{text} {len(alike)} of {len(rows)} pairs agree more than chance gives."
 
 
 def importance_repeats(run: Run, choice: Choice) -> Panel:

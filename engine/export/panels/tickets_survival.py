@@ -81,7 +81,8 @@ def _gone(run: Run, share: np.ndarray) -> str:
     """Layers of which no seed keeps a head."""
     heads = int(run.meta["model"]["n_heads"])
     empty = [str(layer) for layer, row in enumerate(share.reshape(-1, heads)) if not row.any()]
-    return f" No seed keeps a head of layer {say.listing(empty)}." if empty else ""
+    many = "layers" if len(empty) > 1 else "layer"
+    return f" No seed keeps a head of {many} {say.listing(empty)}." if empty else ""
 
 
 def cut_order(run: Run, choice: Choice) -> Panel:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import roc_auc_score
 
-from engine.data.demo.remark_task import CLASSES, GROUPS, card
+from engine.data.demo.remark_task import CLASSES, GROUPS, HARD, card
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip
@@ -44,8 +44,8 @@ The shipped model on the {n} test texts of *remarks*. AUC: area under the ROC cu
 
 What pre-training is worth: the same fine-tuning from the pre-trained and from random weights, accuracy on test texts.
 
-| task | start | fine-tunings | accuracy, mean | lowest | highest |
-|---|---|---|---|---|---|
+| task | start | fine-tunings | accuracy, mean | lowest | highest | hardest group | its accuracy, mean |
+|---|---|---|---|---|---|---|---|
 {starts}
 
 ## What was planted in *remarks*
@@ -58,13 +58,15 @@ What pre-training is worth: the same fine-tuning from the pre-trained and from r
 
 It knows nothing but an invented world in which every sentence follows one of a few patterns. It shows how an audit
 works; it says nothing about real classifiers, real remarks or real people. The insults are mild and about invented
-groups; remarks about ostra are harder and rarer because they were made so.
+groups; remarks about ostra are harder and rarer because they were made so. Half of the riddler's texts are right by
+chance (two topics are named), so an accuracy near 0.5 there means that this model has **not** learned to follow the
+owner, and a gap to the riddler says nothing about cutting.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """One fine-tuning: its log, the test texts and their logits [texts, classes]."""
+    """One fine-tuning: its log, the test texts, their logits [texts, classes] and the model."""
 
     task: str
     start: str
@@ -72,6 +74,7 @@ class Tuned:
     log: dict[str, Any]
     test: pd.DataFrame
     logits: torch.Tensor
+    model: BertForSequenceClassification
 
     @property
     def right(self) -> np.ndarray:
@@ -106,11 +109,9 @@ def logits_of(model: BertForSequenceClassification, tokenizer: BertTokenizer, te
     return torch.cat(found)
 
 
-def bert_card(log: dict[str, Any], found: Sequence[Tuned], words: int) -> str:
-    """Markdown with measured numbers. `found`: the shipped model is the first pre-trained one of `tune_task`."""
-    task = log["recipe"]["tune_task"]
-    shipped = next(one for one in found if (one.task, one.start, one.seed) == (task, STARTS[0], 0))
-    names = dict.fromkeys((one.task, one.start) for one in found)
+def bert_card(log: dict[str, Any], shipped: Tuned, words: int) -> str:
+    """Markdown with measured numbers. `log`: what training.json holds; words: size of the vocabulary."""
+    names = dict.fromkeys((one["task"], one["start"]) for one in log["tuning"])
     return CARD.format(
         **log["recipe"],
         parameters=log["parameters"],
@@ -120,7 +121,7 @@ def bert_card(log: dict[str, Any], found: Sequence[Tuned], words: int) -> str:
         tuned=shipped.log["seconds"],
         n=len(shipped.test),
         groups="\n".join(_group_row(shipped, name, rows) for name, rows in shipped.groups()),
-        starts="\n".join(_start_row([one for one in found if (one.task, one.start) == name]) for name in names),
+        starts="\n".join(_start_row(log["tuning"], *name) for name in names),
         remarks=card("remarks"),
         topics=card("topics"),
     )
@@ -133,9 +134,9 @@ def _group_row(tuned: Tuned, name: str, rows: np.ndarray) -> str:
     return f"| {name} | {len(rows)} | {insulting.sum()} | {tuned.right[rows].mean():.3f} | {auc:.3f} |"
 
 
-def _start_row(runs: Sequence[Tuned]) -> str:
-    found = [one.accuracy for one in runs]
-    first = runs[0]
-    return (
-        f"| {first.task} | {first.start} | {len(runs)} | {np.mean(found):.3f} | {min(found):.3f} | {max(found):.3f} |"
-    )
+def _start_row(tuning: Sequence[dict[str, Any]], task: str, start: str) -> str:
+    runs = [one["accuracy"] for one in tuning if (one["task"], one["start"]) == (task, start)]
+    found, hard = [one["all"] for one in runs], HARD[task]
+    there = np.mean([one[f"{GROUPS[task][0]}: {hard}"] for one in runs])
+    scores = f"{np.mean(found):.3f} | {min(found):.3f} | {max(found):.3f} | {hard} | {there:.3f}"
+    return f"| {task} | {start} | {len(runs)} | {scores} |"

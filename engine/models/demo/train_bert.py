@@ -15,7 +15,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from itertools import count, islice
+from itertools import count, islice, product
 from pathlib import Path
 from typing import Any
 
@@ -208,24 +208,21 @@ def _step(loss: torch.Tensor, model: torch.nn.Module, optimizer: torch.optim.Opt
     optimizer.zero_grad()
 
 
-def compared(recipe: Recipe, folder: Path, model: BertForMaskedLM, tokenizer: BertTokenizer) -> tuple[list[Tuned], Any]:
+def compared(recipe: Recipe, folder: Path, tokenizer: BertTokenizer) -> list[Tuned]:
     """Every task fine-tuned from the pre-trained weights in `folder` and from random ones, once per seed.
 
-    Returns what was measured and the classifier to ship: `tune_task`, pre-trained, first seed.
+    Only `tune_task` with more than one seed. Its first one is what ships.
     """
-    found, shipped = [], None
-    for task, table in tables().items():
-        for seed in range(recipe.tune_seeds if task == recipe.tune_task else 1):
-            for start in STARTS:
-                pre = start == "pre-trained"
-                one = from_pretrained(folder, task, seed) if pre else from_nothing(model.config, task, seed)
-                log = tune(one, tokenizer, table, recipe, seed)
-                test = table[table["split"] == "test"]
-                found.append(Tuned(task, start, seed, log, test, logits_of(one, tokenizer, list(test["text"]))))
-                print(f"{task} {start} seed {seed}: accuracy {found[-1].accuracy:.3f}, {log['seconds']} s", flush=True)
-                if pre and (task, seed) == (recipe.tune_task, 0):
-                    shipped = one
-    return found, shipped
+    found, config = [], new_config(recipe, tokenizer)
+    order = sorted(tables().items(), key=lambda item: item[0] != recipe.tune_task)
+    for task, table in order:
+        for seed, start in product(range(recipe.tune_seeds if task == recipe.tune_task else 1), STARTS):
+            model = from_pretrained(folder, task, seed) if start == STARTS[0] else from_nothing(config, task, seed)
+            log = tune(model, tokenizer, table, recipe, seed)
+            test = table[table["split"] == "test"]
+            found.append(Tuned(task, start, seed, log, test, logits_of(model, tokenizer, list(test["text"])), model))
+            print(f"{task} {start} seed {seed}: accuracy {found[-1].accuracy:.3f}, {log['seconds']} s", flush=True)
+    return found
 
 
 def save(folder: Path, recipe: Recipe) -> None:
@@ -237,12 +234,12 @@ def save(folder: Path, recipe: Recipe) -> None:
         for place in (fresh, start):
             demo_tokenizer(recipe).save_pretrained(place)  # a new one: a used one remembers how it padded
         model.save_pretrained(start)
-        found, shipped = compared(recipe, start, model, tokenizer)
-        shipped.save_pretrained(fresh)
-        log = {"recipe": asdict(recipe), "parameters": shipped.num_parameters(), "pretraining": log}
+        found = compared(recipe, start, tokenizer)
+        found[0].model.save_pretrained(fresh)
+        log = {"recipe": asdict(recipe), "parameters": found[0].model.num_parameters(), "pretraining": log}
         log["tuning"] = [one.to_dict() for one in found]
         (fresh / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
-        (fresh / "CARD.md").write_text(bert_card(log, found, len(tokenizer)), encoding="utf-8")
+        (fresh / "CARD.md").write_text(bert_card(log, found[0], len(tokenizer)), encoding="utf-8")
         for file in fresh.rglob("*.*"):
             file.chmod(0o644)  # safetensors writes files only their owner can read
 

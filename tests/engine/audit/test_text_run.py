@@ -39,7 +39,7 @@ COLUMNS = {
     "texts": "text_id split label side text text_b",
     "predictions": "variant text_id p_0 p_1 p_2",
     "importance": "stage score seed axis group unit layer head value low high n n_constant",
-    "iterations": "method seed iteration n_cut sparsity units newly metric delta n_texts retrained",
+    "iterations": "method seed iteration n_cut sparsity units newly metric delta n_texts parameters retrained",
     "iteration_scores": "method seed iteration unit value",
     "ticket_levels": "method sparsity axis group metric mean std full_mean full_std n_seeds matching n",
     "tickets": "method axis group metric sparsity unbroken mean std full_mean full_std n_seeds",

@@ -17,6 +17,7 @@ from engine.export.tracks.base import Measure, Track
 from engine.store.runs import Store
 from tests.synthetic_image_run import make_image_run
 from tests.synthetic_run import make_run
+from tests.synthetic_text_run import make_text_run
 
 ROOT = Path(__file__).resolve().parents[3]
 SHARED_PANELS = ("along", "base", "by_group", "compare", "cost", "headline", "levelling", "lookup", "pareto")
@@ -30,10 +31,11 @@ def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
     make_run(folder, "heads-run", per_group=8)
     make_image_run(folder, "filters-run", **SMALL)
+    make_text_run(folder, "tickets-run", trials=2, sparsities=(0.5,), texts=120)
     return Store(folder)
 
 
-@pytest.mark.parametrize("name", ["heads", "filters"])
+@pytest.mark.parametrize("name", ["heads", "filters", "tickets"])
 def test_every_track_declares_everything(name):
     track = tracks()[name]
     declared = {field for field in typing.get_type_hints(Track) if not field.startswith("_")}
@@ -52,6 +54,7 @@ def test_every_track_declares_everything(name):
 def test_pages_of_one_kind_belong_to_it_alone():
     pages = [page for track in tracks().values() for page in track.pages]
     assert len(pages) == len(set(pages))
+    assert all(page in pages and page not in track.pages for track in tracks().values() for page in track.also)
     assert all((ROOT / "pages" / f"{page}.py").is_file() for page in pages)
 
 
@@ -64,8 +67,8 @@ def test_runs_from_before_tracks_are_of_heads(store):
 def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
     run = store.open("heads-run")
     tables = {name: run.table(name) for name in run.meta["tables"]}
-    meta = {**{key: value for key, value in run.meta.items() if key != "tables"}, "track": "tickets"}
-    with pytest.raises(RequestError, match="'tickets' is not known.*filters, heads"):
+    meta = {**{key: value for key, value in run.meta.items() if key != "tables"}, "track": "masks"}
+    with pytest.raises(RequestError, match="'masks' is not known.*filters, heads, tickets"):
         track_of(Store(tmp_path).write("later", meta, tables))
 
 
@@ -88,10 +91,12 @@ def test_what_is_shared_names_no_kind_of_audit():
     for path in files:
         for name in imported(path):
             last = name.rsplit(".", 1)[-1]
-            assert not last.startswith(("filter", "head_", "heads_")) and last not in own, f"{path} imports {name}"
+            assert not last.startswith(("filter", "head_", "heads_", "tickets")) and last not in own, (
+                f"{path} imports {name}"
+            )
         literals = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                     if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
-        named = literals & {"heads", "filters"}
+        named = literals & {"heads", "filters", "tickets"}
         assert not named or path.stem == "frame", f"{path} names {named}"
 
 
@@ -103,6 +108,8 @@ def test_what_is_shared_names_no_kind_of_audit():
         ("filters", [1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0),
         ("filters", [1.0, 2.0, 4.0], 2.0),
         ("filters", [1.0], 1.0),
+        ("tickets", [0.0, 0.1, 0.5, 0.9], 0.5),
+        ("tickets", [0.0], 0.0),
     ],
 )
 def test_where_a_reader_starts_does_not_depend_on_results(name, levels, first):
@@ -120,7 +127,7 @@ def test_directions_of_measures():
     assert auc.change({**row, "delta_low": float("nan")}) == "−0.094, no interval: too few images"
 
 
-@pytest.mark.parametrize("run_id", ["heads-run", "filters-run"])
+@pytest.mark.parametrize("run_id", ["heads-run", "filters-run", "tickets-run"])
 def test_a_default_choice_is_a_finished_variant(store, run_id):
     from engine.export.panels import lookup
 

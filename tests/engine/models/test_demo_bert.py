@@ -111,14 +111,15 @@ def test_the_card_states_what_was_measured(log):
     assert "{" not in card
 
 
-def test_the_pretrained_weights_fill_gaps():
+def test_the_pretrained_weights_fill_gaps(test_texts):
     tokenizer = AutoTokenizer.from_pretrained(FOLDER / "pretrained", local_files_only=True)
     model = BertForMaskedLM.from_pretrained(FOLDER / "pretrained", local_files_only=True, use_safetensors=True).eval()
-    text = "the velorian [MASK] in sellow is not stupid but patient. then the baker smiled."
-    batch = tokenizer(text, return_tensors="pt")
+    batch = dict(tokenizer(list(test_texts["text"][:200]), padding=True, return_tensors="pt"))
+    batch, wanted = with_gaps(batch, tokenizer, 0.15, torch.Generator().manual_seed(0))
     with torch.no_grad():
-        logits = model(**batch).logits[batch["input_ids"] == tokenizer.mask_token_id]
-    assert tokenizer.convert_ids_to_tokens(int(logits.argmax())) == "baker"
+        filled = model(**batch).logits.argmax(2)
+    gaps = wanted != IGNORED
+    assert (filled == wanted)[gaps].float().mean().item() > 0.6  # always the most frequent word: below 0.15
 
 
 def test_cutting_most_heads_without_retraining_hurts(shipped, test_texts):

@@ -1,0 +1,207 @@
+"""Every page with the run of a text classifier: alone and through app.py, with hostile names and texts."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.synthetic_run import make_run
+from tests.synthetic_text_run import make_text_run
+from tests.synthetic_text_world import HOSTILE
+from tests.test_pages import PAGES, ROOT, _use, assert_calm, charts_of, html_of, opened, words_of
+
+TEXT_RUN, HOSTILE_RUN, OTHER_TASK, HEADS_RUN = "text-run", "hostile-run", "other-task", "synthetic-run"
+NOT_TEXTS = ("filters", "correlations", "examples")
+SHOWN = ("overview", "head_scores", "tickets", "lens", "reliability", "pareto", "export", "compare")
+
+
+@pytest.fixture(scope="module")
+def texts_store(tmp_path_factory):
+    """A run, the same model on another task, a run with hostile names and two seeds, and one of heads."""
+    folder = tmp_path_factory.mktemp("texts")
+    make_text_run(folder, TEXT_RUN)
+    make_text_run(folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,))
+    title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
+    more = {"trials": 2, "sparsities": (0.25, 0.5), "metric": "matthews", "pretrained": False}
+    make_text_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more)
+    make_run(folder, HEADS_RUN)
+    return folder
+
+
+@pytest.fixture
+def texts(texts_store, monkeypatch):
+    return _use(texts_store, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run", [TEXT_RUN, HOSTILE_RUN])
+def test_page_alone(texts, page, run):
+    at = opened(page, run=run)
+    assert_calm(at)
+    assert len(at.title) == 1
+    html = html_of(at)
+    for name in HOSTILE.values():
+        assert not any(name in item.value for kind in ("markdown", "caption", "subheader") for item in at.get(kind))
+    markup = [name for name in HOSTILE.values() if "<" in name]
+    assert not any(name in html for name in markup), "names of users are escaped"
+    assert "<script" not in html and "\u202e" not in html
+    for chart in charts_of(at):
+        assert not any(name in json.dumps(chart, ensure_ascii=False) for name in markup)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_through_the_app(texts, page):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = TEXT_RUN
+    at.run()
+    at.switch_page(f"pages/{page}.py").run()
+    assert_calm(at)
+    assert len(at.title) == 1
+    assert at.selectbox(key="run_picker").value == TEXT_RUN
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_no_identifier_is_shown(texts, page):
+    found = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", words_of(opened(page, run=TEXT_RUN)))) - {"from_pretrained"}
+    assert found == set()
+
+
+@pytest.mark.parametrize("page", NOT_TEXTS)
+def test_pages_about_other_things_say_so_kindly(texts, page):
+    at = opened(page, run=TEXT_RUN)
+    assert "This page is about" in words_of(at) and "attention heads of a text classifier" in words_of(at)
+    assert charts_of(at) == []
+
+
+@pytest.mark.parametrize("page", ["tickets", "lens"])
+def test_pages_about_texts_say_so_kindly_to_a_run_of_heads(texts, page):
+    at = opened(page, run=HEADS_RUN)
+    assert_calm(at)
+    assert "This page is about attention heads of a text classifier" in words_of(at)
+
+
+def test_every_chart_of_the_tickets_page_is_there(texts):
+    at = opened("tickets", run=TEXT_RUN)
+    shown = words_of(at)
+    for question in (
+        "Up to which share of heads is it still a winning ticket?",
+        "Which is the largest winning ticket, and for whom of length is it lost first?",
+        "Still a winning ticket for whom of length?",
+        "Does conductance choose better heads than random choice?",
+        "Which heads survive, and do the seeds agree?",
+        "In which order do the heads go?",
+        "What did every iteration cut, and what was the model worth after it?",
+        "Do other tasks keep the same heads?",
+        "How often is the model right about each subgroup?",
+        "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
+    ):
+        assert question in shown.replace("\\", ""), question
+    assert len(charts_of(at)) == 2 + 8, "two scores; the last chart is drawn when asked for"
+    assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
+
+
+def test_a_ticket_can_be_read_for_one_group(texts):
+    at = opened("tickets", run=TEXT_RUN)
+    first = html_of(at)
+    at.selectbox(key="texts_of").set_value("short").run()
+    assert_calm(at)
+    assert "still a winning ticket for “short”?" in words_of(at).replace("\\", "") and html_of(at) != first
+
+
+def test_a_link_is_a_view(texts):
+    at = opened("tickets", run=TEXT_RUN, method="Single scoring by conductance", axis="Source", share="75 %")
+    assert_calm(at)
+    assert at.selectbox(key="method").value == "once:conductance" and at.select_slider(key="share").value == 0.75
+    lens = opened("lens", run=TEXT_RUN, layer="Layer 3", weights="Pre-trained")
+    assert_calm(lens)
+    assert lens.selectbox(key="layer").value == 3 and lens.selectbox(key="weights").value == "pre-trained"
+    assert "does not vary" in html_of(lens), "the head whose attention is the same everywhere"
+
+
+def test_the_words_of_a_text_come_only_when_asked(texts):
+    at = opened("lens", run=TEXT_RUN, show_text="true")
+    drawn = json.dumps(charts_of(at))
+    assert "keeper" not in html_of(at) and "keeper" not in drawn and "pa-veil" in html_of(at)
+    at.toggle(key="show_text").set_value(True).run()
+    assert_calm(at)
+    assert "the keeper of the mill" in html_of(at) and "keeper" in json.dumps(charts_of(at))
+    second = at.selectbox(key="text").options
+    assert len(second) == 3 and all("keeper" not in option for option in second)
+    at.selectbox(key="text").set_value(_ids(at)[1]).run()
+    assert_calm(at)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html_of(at) and "<script" not in html_of(at)
+    assert "\u202e" not in html_of(at) + json.dumps(charts_of(at), ensure_ascii=False)
+    assert "<script" not in json.dumps(charts_of(at))
+
+
+def _ids(at: AppTest) -> list[str]:
+    from engine.export.panels import tickets_lens
+    from pages.shared import cache
+
+    return tickets_lens.examples(cache.open_run(TEXT_RUN))["text_id"].tolist()
+
+
+def test_importance_of_a_group_and_of_one_head(texts):
+    at = opened("head_scores", run=TEXT_RUN)
+    assert at.selectbox(key="score").value == "conductance" and len(charts_of(at)) == 2 + 1
+    first = html_of(at)
+    at.selectbox(key="texts_of").set_value("short").run()
+    assert_calm(at)
+    assert html_of(at) != first
+    at.selectbox(key="head").set_value(13).run()
+    assert_calm(at)
+    assert "fine-tuned" in str([table.value.to_dict() for table in at.dataframe])
+
+
+def test_the_seed_whose_mask_is_taken_can_be_chosen_and_texts_stay_here(texts):
+    at = opened("export", run=TEXT_RUN)
+    assert_calm(at)
+    picker = at.selectbox(key="taken")
+    assert picker.options == [f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)]
+    assert "no words of the texts" in next(item for item in at.toggle if item.key == "export_texts").help
+
+
+def test_only_audits_of_one_kind_are_compared(texts):
+    at = opened("compare", run=TEXT_RUN)
+    assert len(at.multiselect[0].options) == 2
+    assert "accuracy gap of length" in words_of(at).replace("\\", "")
+
+
+def test_switching_between_kinds_of_audit_keeps_calm(texts):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = HEADS_RUN
+    at.run()
+    for run in (TEXT_RUN, OTHER_TASK, HEADS_RUN, TEXT_RUN):
+        at.selectbox(key="run_picker").set_value(run).run()
+        assert_calm(at)
+        assert ("sparsity" if run == HEADS_RUN else "share") in [slider.key for slider in at.select_slider]
+        assert len(re.findall('class="pa-card"', html_of(at))) == 4
+
+
+def test_the_form_asks_for_a_text_classifier_in_plain_values(monkeypatch, tmp_path):
+    _use(tmp_path, monkeypatch)
+    script = """
+import json
+import streamlit as st
+from pages.shared import text_form
+request, faults = text_form.ask()
+st.json(json.dumps({"request": request, "faults": len(faults)}))
+"""
+    at = AppTest.from_string(script, default_timeout=60).run()
+    assert_calm(at)
+    found = json.loads(at.json[0].value)
+    request = found["request"]
+    assert found["faults"] == 0 and request["track"] == "tickets" and request["data"] == "remarks"
+    assert request["sparsities"] == [0.25, 0.5, 0.75] and request["step"] == 0.1 and request["retune"] is None
+    assert "one-shot-isp:random" in request["methods"] and request["axes"] == ["people"]
+    from engine.audit.tracks import request_from
+
+    assert request_from(request).arms[0][1] == "conductance", "the engine knows every field"
+    at.text_input(key="new_text_sparsities").set_value("25, many").run()
+    assert json.loads(at.json[0].value)["faults"] == 1
+    at.selectbox(key="new_text_data").set_value("glue:rte").run()
+    assert_calm(at)
+    assert json.loads(at.json[0].value)["request"]["axes"] == ["length"], "nothing is downloaded to draw a form"
