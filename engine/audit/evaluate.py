@@ -18,12 +18,14 @@ GROUPS = ("auc", "accuracy", "tpr", "fpr")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """rows: axis ("" for all images), metric, group, value, low, high (95 %, over images), n, verdict."""
+    """rows: axis ("" for all images), metric, group, value, low, high (95 %, over images), n, verdict.
+    notes: sentences that must be read with them."""
 
     model: str
     data: str
     n: int
     rows: list[dict[str, Any]]
+    notes: tuple[str, ...] = ()
 
 
 def evaluate(

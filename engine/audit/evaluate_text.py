@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -17,36 +19,49 @@ from engine.metrics.classifier_groups import GroupMeasure
 from engine.metrics.task_metric import MATTHEWS, TaskMetric
 from engine.surgery.record import MASK_FILE
 
+if TYPE_CHECKING:
+    from engine.models.load_text_classifier import TextClassifier
+
 
 def evaluate_text(
-    model: str, data: str, target: str | None, axes: tuple[str, ...], split: str, max_texts: int | None, device: str
+    model: str, data: str, ask: TextAsk, axes: tuple[str, ...], split: str, max_length: int | None, device: str
 ) -> Evaluation:
-    """A classifier, whole or cut, group by group. RequestError where the model, the texts or the split are wrong."""
-    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
-    from engine.surgery.text_replay import load_cut_classifier
+    """A classifier, whole or cut, group by group. RequestError where the model, the texts or the split are wrong.
 
+    max_length: tokens of a text that are read; None: as the model's tokenizer says.
+    """
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
     axes = axes or usual_axes(data)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
-    texts = load_texts(data, TextAsk(target=target, groups=groups, max_texts=max_texts))
-    if (Path(model).expanduser() / MASK_FILE).is_file():
-        classifier = load_cut_classifier(model, device)
-        texts = in_order_of(texts, classifier.classes)
-    else:
-        info = inspect_text_model(model)
-        if not info.has_head:
-            what = "has no classification head, so it answers nothing yet."
-            raise RequestError(Fault(info.name, what, "Give a fine-tuned classifier."))
-        texts = in_order_of(texts, info.classes)
-        classifier = load_text_classifier(model, texts.classes, device=device, max_length=min(128, info.n_positions))
+    texts = load_texts(data, replace(ask, groups=groups))
+    classifier, texts = _loaded(model, texts, max_length, device)
     if len(texts.classes) != len(classifier.classes):
         what = f"{model} tells {len(classifier.classes)} classes apart, {texts.name} has {len(texts.classes)}."
         raise RequestError(Fault("data", what, "Choose other texts."))
     return _measured(model, classifier, texts, split, axes)
 
 
-def _measured(model: str, classifier: object, texts: TextSet, split: str, axes: tuple[str, ...]) -> Evaluation:
+def _loaded(model: str, texts: TextSet, max_length: int | None, device: str) -> tuple[TextClassifier, TextSet]:
+    """The classifier, and the texts with labels in the order of its outputs where their names are the same."""
+    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
+    from engine.surgery.text_replay import load_cut_classifier
+
+    if (Path(model).expanduser() / MASK_FILE).is_file():
+        classifier = load_cut_classifier(model, device)
+        return replace(classifier, max_length=max_length or classifier.max_length), in_order_of(
+            texts, classifier.classes
+        )
+    info = inspect_text_model(model)
+    if not info.has_head:
+        what = "has no classification head, so it answers nothing yet."
+        raise RequestError(Fault(info.name, what, "Give a fine-tuned classifier."))
+    texts = in_order_of(texts, info.classes)
+    length = max_length or usual_length(info)
+    return load_text_classifier(model, texts.classes, device=device, max_length=length), texts
+
+
+def _measured(model: str, classifier: TextClassifier, texts: TextSet, split: str, axes: tuple[str, ...]) -> Evaluation:
     from engine.models.text_answers import probabilities_of
 
     table = texts.table.iloc[texts.rows(split)].reset_index(drop=True)
@@ -63,4 +78,18 @@ def _measured(model: str, classifier: object, texts: TextSet, split: str, axes: 
     parts = [plain.groups[plain.groups["metric"].isin(GROUPS)], borkan[borkan["metric"].isin(BORKAN)]]
     gaps = plain.results[plain.results["metric"].str.endswith("_gap")]
     rows = [row for part in (*whole, *parts, gaps) if isinstance(part, pd.DataFrame) for row in part.to_dict("records")]
-    return Evaluation(model, texts.name, len(table), rows)
+    return Evaluation(model, texts.name, len(table), rows, _notes(classifier, texts, table, second))
+
+
+def _notes(
+    classifier: TextClassifier, texts: TextSet, table: pd.DataFrame, second: list[str] | None
+) -> tuple[str, ...]:
+    """What must be known: how outputs were taken for classes, how many texts were cut short, notes of both."""
+    found = [*texts.notes, *classifier.notes]
+    if [name.casefold() for name in classifier.classes] != [name.casefold() for name in texts.classes]:
+        pairs = ", ".join(f"{one} = {other}" for one, other in zip(classifier.classes, texts.classes, strict=True))
+        found.append(f"The model calls its outputs otherwise; they are taken in order: {pairs}.")
+    longer = int((classifier.lengths(table["text"].tolist(), second) > classifier.max_length).sum())
+    if longer:
+        found.append(f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them is read.")
+    return tuple(found)

@@ -31,7 +31,7 @@ class Local(Executor):
         progress.expect(sum(sizes))
         for bundle, size in zip(bundles, sizes, strict=True):
             bench.hooks.check()
-            fresh = any(bench.keeper.get(bench.key(shard)) is None for shard in bundle)
+            fresh = not all(bench.kept(shard) for shard in bundle)
             progress.say(phase, bench.describe(bundle[0]))
             start = time.monotonic()
             bench.inside = _partly(progress, phase, size, bench.describe(bundle[0]), start)

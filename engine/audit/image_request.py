@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from engine.audit.class_order import in_order_of
-from engine.audit.setting_faults import setting_faults
 from engine.data.image_changes.base import image_changes
 from engine.data.images import ImageAsk, ImageSet, load_images, look
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.image_bench import TEST, TRAIN, ImageSettings
 from engine.scores.filter_base import filter_methods
+from engine.scores.setting_faults import setting_faults
 from engine.training.loss_plan import known_losses
 from engine.training.recipe import Recipe
 from engine.types import digest_of

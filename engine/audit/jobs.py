@@ -132,8 +132,10 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
         while not (folder / "cancel").exists():
             time.sleep(QUIET)
         time.sleep(GRACE)
-        _write(folder, _ended(job_state(store, job_id), Cancelled()))
-        os._exit(1)
+        state = job_state(store, job_id)
+        if state.status in ("queued", "running"):
+            _write(folder, _ended(state, Cancelled()))
+            os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.audit.lost_groups import lost_groups
-from engine.audit.setting_faults import setting_faults
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
 from engine.files import sha256_of
 from engine.metrics.bench import Settings
+from engine.scores.setting_faults import setting_faults
 from engine.selection.base import selection_methods
 from engine.selection.gamma import candidates
 from engine.types import ABLATIONS, READINGS, SPANS, Corpus, Decoding, PromptSet, Window, digest_of

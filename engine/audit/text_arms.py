@@ -11,7 +11,7 @@ from engine.audit.procedures import procedure_named
 from engine.audit.procedures.base import Iteration, Procedure, Walk
 from engine.audit.text_request import TextRequest
 from engine.metrics.text_bench import TextBench, TextShard
-from engine.scores.text_base import head_importance, unit_values
+from engine.scores.text_base import head_importance, says_nothing, unit_values
 
 DENSE = "dense"
 
@@ -62,7 +62,8 @@ class _World:
 def importance_of(bench: TextBench, shard: TextShard) -> np.ndarray:
     """One number per head of a finished importance, float (units,), NaN for heads that are gone."""
     arrays, _ = bench.without_weights(shard)
-    return unit_values(head_importance(shard.score), arrays["per_text"], bench.any_model.n_layers)
+    values = unit_values(head_importance(shard.score), arrays["per_text"], bench.any_model.n_layers)
+    return np.where(says_nothing(arrays["n_constant"], len(arrays["per_text"])), 0.0, values)
 
 
 def arms_of(request: TextRequest) -> list[TextArm]:

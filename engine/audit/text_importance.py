@@ -9,12 +9,13 @@ import pandas as pd
 
 from engine.audit.text_arms import TextArm
 from engine.audit.text_shards import importance_shards
+from engine.data.texts import CLASS
 from engine.metrics.text_bench import TRAIN, TextBench
-from engine.scores.text_base import aggregate, head_importance
+from engine.scores.text_base import aggregate, head_importance, says_nothing
 from engine.types import POOLED
 
-Found = tuple[np.ndarray, np.ndarray, list[str]]
-"""per_text [texts, units], n_constant [units], and which texts they are (none where a score reads none)."""
+Found = tuple[pd.DataFrame, np.ndarray]
+"""Numbers per text (index: text_id, or 0 where a score reads none) and unit; n_constant [units]."""
 MIN_TEXTS = 10
 """Scored texts below which a group has no importance of its own."""
 COLUMNS = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "value", "low", "high", "n",
@@ -24,50 +25,48 @@ COLUMNS = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "
 def importance_table(bench: TextBench, arms: Sequence[TextArm], trials: int) -> pd.DataFrame:
     """One row per stage, score, seed, group of texts and head; seed -1: all seeds together, interval over texts."""
     by_text = bench.table(TRAIN).set_index("text_id")
+    by_text[CLASS] = [bench.any_model.classes[label] for label in by_text["label"]]
+    axes = (*bench.texts.groups, CLASS)
     parts: list[pd.DataFrame] = []
     pools: dict[tuple[str, str], list[Found]] = {}
     for shard in importance_shards(bench, arms, trials):
         arrays, plain = bench.without_weights(shard)
-        found = arrays["per_text"], arrays["n_constant"], plain["text_ids"]
+        found = pd.DataFrame(arrays["per_text"], index=plain["text_ids"] or None), arrays["n_constant"]
         pools.setdefault((shard.stage, shard.score), []).append(found)
-        parts += _rows(bench, shard.stage, shard.score, shard.trial, found, by_text)
-    for (stage, score), trials_of_it in pools.items():
-        parts += _rows(bench, stage, score, POOLED, _together(trials_of_it), by_text)
-    return pd.concat(parts, ignore_index=True)[COLUMNS]
+        parts += _rows(bench, (shard.stage, shard.score, shard.trial), found, by_text[list(axes)])
+    for (stage, score), of_trials in pools.items():
+        parts += _rows(bench, (stage, score, POOLED), _together(of_trials), by_text[list(axes)])
+    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
 
 
 def _together(trials: Sequence[Found]) -> Found:
-    """Texts of several trials as if they were one's."""
-    per_text, n_constant, ids = zip(*trials, strict=True)
-    return np.concatenate(per_text), np.sum(n_constant, axis=0), [one for part in ids for one in part]
+    """The mean over trials of every text: a text read in several trials is one text, not several."""
+    tables, n_constant = zip(*trials, strict=True)
+    together = pd.concat(tables)
+    return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
 
 
-def _rows(
-    bench: TextBench, stage: str, score: str, seed: int, found: Found, by_text: pd.DataFrame
-) -> Iterator[pd.DataFrame]:
-    """Rows of one score in one trial, or in all of them together."""
-    method, model = head_importance(score), bench.any_model
-    per_text, n_constant, ids = found
-    units = np.arange(bench.n_units)
-    for axis, group, rows in _groups(bench, ids, by_text, len(per_text)):
+def _rows(bench: TextBench, which: tuple[str, str, int], found: Found, groups: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Rows of one score in one trial, or in all of them together. which: stage, score, seed."""
+    method, model = head_importance(which[1]), bench.any_model
+    table, n_constant = found
+    per_text, units = table.to_numpy(), np.arange(bench.n_units)
+    for axis, group, rows in _groups(groups.loc[table.index] if method.reads_texts else None, len(table)):
         shown = aggregate(method, per_text[rows], model.n_layers)
+        constant = n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0)
+        silent = says_nothing(np.isnan(per_text[rows]).sum(axis=0), len(rows))
         yield pd.DataFrame({
-            "stage": stage, "score": score, "seed": seed, "axis": axis, "group": group, "unit": units,
-            "layer": units // model.n_heads, "head": units % model.n_heads, "value": shown.value, "low": shown.low,
-            "high": shown.high, "n": len(rows) if method.reads_texts else 0,
-            "n_constant": n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0),
+            "stage": which[0], "score": which[1], "seed": which[2], "axis": axis, "group": group, "unit": units,
+            "layer": units // model.n_heads, "head": units % model.n_heads,
+            "value": np.where(silent, 0.0, shown.value), "low": shown.low, "high": shown.high,
+            "n": len(rows) if method.reads_texts else 0, "n_constant": constant,
         })  # fmt: skip
 
 
-def _groups(
-    bench: TextBench, ids: Sequence[str], by_text: pd.DataFrame, n: int
-) -> Iterator[tuple[str, str, np.ndarray]]:
-    """All texts, then every group of texts that is large enough; a score that reads no texts has no groups."""
+def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """All texts, then every group of texts that is large enough; a score that reads no texts (None) has no groups."""
     yield "", "", np.arange(n)
-    if not ids:
-        return
-    table = by_text.loc[list(ids)]
-    for axis in bench.texts.groups:
+    for axis in () if table is None else table.columns:
         for group in sorted(table[axis].unique()):
             rows = np.flatnonzero((table[axis] == group).to_numpy())
             if group and len(rows) >= MIN_TEXTS:

@@ -7,7 +7,6 @@ from typing import Any
 THESIS: dict[str, Any] = {"epochs": 3, "rate": 2e-5, "batch": 32, "schedule": "linear", "weight_decay": 0.0}
 """All eight GLUE tasks alike: 3 epochs, batches of 32, AdamW at 2e-5 with epsilon 1e-8. The thesis names no schedule
 and no weight decay; a line to zero per epoch and none are usual for BERT."""
-GLUE_TASKS = ("mnli", "qqp", "qnli", "mrpc", "sst-2", "cola", "rte", "wnli")
 SCORE_TEXTS = 2000
 """Training texts a score reads (Sec. 6.6.1)."""
 DEMO: dict[str, Any] = {"epochs": 6, "rate": 1e-3, "batch": 32, "schedule": "linear", "weight_decay": 0.0}

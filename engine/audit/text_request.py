@@ -10,11 +10,12 @@ from typing import Any
 
 from engine.audit.class_order import in_order_of
 from engine.audit.procedures import procedures
-from engine.audit.setting_faults import setting_faults
 from engine.audit.text_presets import SCORE_TEXTS, tune_of
 from engine.data.texts import TextAsk, TextSet, load_texts, look_texts
 from engine.errors import Fault, RequestError, unknown
+from engine.files import sha256_of
 from engine.metrics.text_bench import TEST, TRAIN, TextSettings
+from engine.scores.setting_faults import setting_faults
 from engine.scores.text_base import head_importances
 from engine.selection.budget import exact_count
 from engine.training.recipe import Recipe
@@ -23,7 +24,10 @@ from engine.types import digest_of
 CODE = 1
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 KEPT = ("first", "all", "none")
+MOST_KEPT = 4e9
+"""Bytes of weights that a run may keep."""
 CLASS_AXIS = "class"
+RESERVED = "image_id"
 _NOT_IN_KEY = ("model", "pretrained", "data", "title", "restart")  # their contents are in the key instead
 
 
@@ -124,7 +128,12 @@ class TextPlan:
     @property
     def content(self) -> list[Any]:
         """What the numbers rest on besides the request: hashes of weights and texts."""
-        return [self.model.weight_hash, None if self.start is None else self.start.weight_hash, self.texts.digest]
+        return [*self.identity, self.texts.digest]
+
+    @property
+    def identity(self) -> list[Any]:
+        """Hashes of weights, configuration and tokenizer of the model and of the pre-trained one."""
+        return [hashes_of(info) for info in (self.model, self.start) if info is not None]
 
     @property
     def run_id(self) -> str:
@@ -149,6 +158,12 @@ class TextPlan:
             score_texts=request.score_texts,
             first_seed=request.first_seed,
         )
+
+
+def hashes_of(info: Any) -> list[str]:
+    """Of a model's weights and of every small file beside them that decides what they compute."""
+    beside = [path for ending in ("*.json", "*.txt", "*.model") for path in sorted(info.folder.glob(ending))]
+    return [info.weight_hash, *(sha256_of(path) for path in beside)]
 
 
 def arm_of(name: str) -> tuple[str, str]:
@@ -199,6 +214,9 @@ def validate_text(request: TextRequest) -> TextPlan:
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
     """The texts with the group columns of the axes; labels in the order of the model's outputs if it names them."""
     parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
+    if RESERVED in parts:
+        what = f"a group column cannot be called {RESERVED}: the measures use that name."
+        raise RequestError(Fault("axis", what, "Rename the column."))
     ask = TextAsk(request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0)
     texts = load_texts(request.data, ask)
     return texts if info is None or retunes(request, info) else in_order_of(texts, info.classes)
@@ -241,7 +259,7 @@ def _arm_faults(request: TextRequest) -> list[Fault]:
     return faults
 
 
-_LEAST = {"trials": 1, "first_seed": 0, "score_texts": 2, "max_length": 4, "max_texts": 20}
+_LEAST = {"trials": 1, "first_seed": 0, "score_texts": 2, "max_length": 8, "max_texts": 20}
 _MAY_BE_NONE = ("max_length", "max_texts")
 LONGEST = 128
 """Tokens of a text that are read where nobody says."""
@@ -275,7 +293,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _recipe_faults(request: TextRequest) -> list[Fault]:
-    wrong = [unknown("tune", name, Recipe.known()) for name in request.tune if name not in Recipe.known()]
+    known = [name for name in Recipe.known() if name != "mirror"]  # texts have no mirror image
+    wrong = [unknown("tune", name, known) for name in request.tune if name not in known]
     return wrong or request.recipe.faults("tune")
 
 
@@ -308,12 +327,22 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
         why = ", ".join(needs) or "retune"
         what = f"{info.name} is fine-tuned, and {why} starts from the weights before that."
         faults.append(Fault("pretrained", what, "Name the pre-trained weights, or keep to once and alg61."))
+    if not info.has_head and request.retune is False:
+        what = f"{info.name} has no classification head, so as it is it answers nothing."
+        faults.append(Fault("retune", what, "Let it be fine-tuned here, or give a fine-tuned classifier."))
+    if start is not None and info.has_head and start.weight_hash == info.weight_hash:
+        what = f"{start.name} holds the same weights as the model, which are fine-tuned already."
+        faults.append(Fault("pretrained", what, "Name the weights before fine-tuning."))
+    if start is not None and width_of(start) != width_of(info):
+        what = f"{start.name} is {width_of(start)} wide, {info.name} {width_of(info)}."
+        faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
     if start is not None and (start.model_type, start.n_layers, start.n_heads) != (
         info.model_type, info.n_layers, info.n_heads
     ):  # fmt: skip
         what = f"{start.name} is {start.model_type} with {start.n_layers} x {start.n_heads} heads, "
         what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
         faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
+    faults += _kept_faults(request, info) if type(request.trials) is int else []
     counts = [exact_count(value, total) for value in request.sparsities if _is_number(value) and 0 < value < 1]
     if counts and min(counts) == 0:
         faults.append(Fault("sparsity", f"the smallest cuts none of {total} heads.", f"Give {1 / total:.3g} or more."))
@@ -322,11 +351,40 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
     return faults
 
 
+def width_of(info: Any) -> int:
+    """Width of the hidden states, from the model's config.json."""
+    from engine.models.adapters import adapter_for
+    from engine.models.checkpoint import read_config
+
+    config, _ = read_config(info.folder, causal=False)
+    return adapter_for(info.model_type).head_dim(config) * info.n_heads
+
+
+def _kept_faults(request: TextRequest, info: Any) -> list[Fault]:
+    """Weights that are kept become one table of the run, which must fit into memory."""
+    if request.keep_weights not in KEPT or request.keep_weights == "none":
+        return []
+    retrained = sum(procedures()[name].retrains for name, _ in request.arms if name in procedures())
+    models = (len(request.sparsities) * retrained + retunes(request, info)) * (
+        request.trials if request.keep_weights == "all" else 1
+    )
+    if 4 * models * info.n_parameters <= MOST_KEPT:
+        return []
+    what = f"weights of {models} models are about {4e-9 * models * info.n_parameters:.1f} GB."
+    fix = f"Keep none, or ask for fewer procedures or sparsities: {MOST_KEPT / 1e9:g} GB at most are kept with a run."
+    return [Fault("keep_weights", what, fix)]
+
+
 def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
-    """Whether the store has room for the weights of every fine-tuning that is sure to come (float32)."""
-    asked = len(request.sparsities) * request.trials
-    tuned = asked * sum(procedures()[name].retrains for name, _ in request.arms)
-    tuned += request.trials * retunes(request, info)
+    """Whether the store has room for the weights of every fine-tuning (float32; cuts make them smaller)."""
+    total = info.n_layers * info.n_heads
+    asked = sorted(exact_count(share, total) for share in request.sparsities)
+    rounds = {"never": 0, "asked": len(asked)}
+    tuned = int(retunes(request, info)) + sum(
+        rounds.get(procedure.trained, len(procedure.counts(total, asked, request.step)))
+        for procedure in (procedures()[name] for name, _ in request.arms)
+    )
+    tuned *= request.trials
     needed, there = 4 * tuned * info.n_parameters, root
     while not there.exists():
         there = there.parent

@@ -96,7 +96,7 @@ def bench_of(plan: TextPlan, store: Store, hooks: Hooks) -> TextBench:
     return TextBench(
         start=None if name is None else lambda seed: load(name, new_head=True, seed=seed),
         brought=None if plan.retune else load(request.model),
-        identity=[plan.model.weight_hash, None if plan.start is None else plan.start.weight_hash],
+        identity=plan.identity,
         texts=plan.texts, settings=plan.settings(), kinds=text_kinds(), keeper=store.shards, hooks=hooks,
         partial=store.partial,
     )  # fmt: skip

@@ -27,7 +27,7 @@ def importance_only(
 
     Shares its measurements with `run_text_audit`, so an audit that follows finds them finished.
     """
-    plan = validate_text(replace(request, methods=tuple(f"once:{score}" for _, score in request.arms)))
+    plan = validate_text(replace(request, methods=tuple(dict.fromkeys(f"once:{score}" for _, score in request.arms))))
     store.prove_writable()
     with closing(executor or Local()) as chosen:
         audit, arms = open_text_audit(plan, store, hooks, chosen), arms_of(plan.request)

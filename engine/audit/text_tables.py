@@ -98,7 +98,7 @@ def text_tables(
         "ticket_levels": levels,
         "tickets": tickets,
         "lens": _lens(bench, arms, finished),
-        "costs": _costs(bench, arms, finished, variants),
+        "costs": _costs(bench, arms, finished),
         "curves": _curves(bench, arms, finished, dense),
     }
     weights = _weights(bench, request, arms, finished, dense)
@@ -208,7 +208,7 @@ def _trial_row(bench: TextBench, arm: TextArm, finished: Finished, sparsity: flo
         realised=mask.sparsity, n_cut=len(found.cut), seed=trial, pooled=arm.pooled(sparsity), chosen=False,
         degenerate=int(degenerate(bench.answers(found.answers))), retrained=found.retrained,
         cut=json.dumps(list(mask.units)), mask_digest=mask.digest, parameters=bench.parameters_after(found.cut),
-        max_logit_difference=float(plain.get("max_logit_difference", 0.0)),
+        max_logit_difference=float(plain.get("max_logit_difference", np.nan)),
     )  # fmt: skip
 
 
@@ -218,7 +218,7 @@ def _pooled_row(arm: TextArm, sparsity: float, trials: Sequence[dict[str, Any]])
         realised=float(np.mean([row["realised"] for row in trials])), n_cut=trials[0]["n_cut"],
         degenerate=sum(row["degenerate"] for row in trials), retrained=trials[0]["retrained"], cut="",
         parameters=int(np.mean([row["parameters"] for row in trials])),
-        max_logit_difference=max(row["max_logit_difference"] for row in trials),
+        max_logit_difference=float(np.max([row["max_logit_difference"] for row in trials])),
     )  # fmt: skip
 
 
@@ -286,14 +286,12 @@ def _lens(bench: TextBench, arms: Sequence[TextArm], finished: Finished) -> pd.D
     return pd.concat(parts, ignore_index=True) if parts else tables[0].assign(stage="")
 
 
-def _costs(bench: TextBench, arms: Sequence[TextArm], finished: Finished, variants: pd.DataFrame) -> pd.DataFrame:
+def _costs(bench: TextBench, arms: Sequence[TextArm], finished: Finished) -> pd.DataFrame:
     """The full model, and the first trial of every pooled variant."""
     shards = {DENSE: TextShard("text_cost"), **cost_shards(arms, finished)}
     tables = bench.fetch(list(shards.values()))
     found = pd.concat([table.assign(variant=name) for name, table in zip(shards, tables, strict=True)])
-    worst = variants.set_index("variant")["max_logit_difference"]
-    found["max_logit_difference"] = found["variant"].map(worst)
-    return found.assign(agrees=True).reset_index(drop=True)
+    return found.reset_index(drop=True)
 
 
 def _trained(arms: Sequence[TextArm], finished: Finished) -> Iterator[tuple[str, int, TextShard]]:

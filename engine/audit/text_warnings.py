@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from engine.audit.procedures import procedures
 from engine.audit.text_request import TextPlan
 from engine.metrics.text_bench import TEST, TRAIN, TextBench
 from engine.metrics.tickets import MIN_SEEDS
+from engine.models.load_text_classifier import NEW_HEAD
+from engine.scores.text_kinds._work import scored_texts
 
 
 def truncated(bench: TextBench) -> dict[str, int]:
@@ -24,11 +27,37 @@ def text_warnings(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFra
     """Sentences, most general first."""
     texts = plan.texts
     found = [texts.stand_in] if texts.stand_in else []
-    found += [*texts.notes, *bench.any_model.notes, *_full(plan), *_lengths(plan, bench), *notes]
-    found += [*_groups(tables["groups"]), *_trials(tables["variants"])]
+    found += [*texts.notes, *_model(plan, bench), *_full(plan), *_lengths(plan, bench), *_scored(plan, bench), *notes]
+    found += [*_groups(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
     if plan.request.trials < MIN_SEEDS:
         found.append(f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}.")
     return list(dict.fromkeys(found))
+
+
+def _model(plan: TextPlan, bench: TextBench) -> list[str]:
+    """Notes of the model whose answers count; that its head is new is no news where it was fine-tuned here."""
+    if bench.brought is not None:
+        return list(bench.brought.notes)
+    return [note for note in bench.pretrained(0).notes if NEW_HEAD not in note]
+
+
+def _scored(plan: TextPlan, bench: TextBench) -> list[str]:
+    """Where fewer texts were scored than were asked for."""
+    wanted, n = plan.request.score_texts, len(scored_texts(bench, 0))
+    if n >= wanted - len(plan.texts.classes):
+        return []
+    return [f"{n} training texts were scored, not {wanted}: equally many of every class, and the rarest has no more."]
+
+
+def _same(plan: TextPlan, levels: pd.DataFrame) -> list[str]:
+    """Seeds that came to the same model say nothing about luck."""
+    few = levels[(levels["axis"] == "") & (levels["n_seeds"] < plan.request.trials)]
+    if few.empty:
+        return []
+    names = ", ".join(dict.fromkeys(few["method"]))
+    return [
+        f"{names}: several seeds came to the same model, which counts once, so fewer than {MIN_SEEDS} name no ticket."
+    ]
 
 
 def _full(plan: TextPlan) -> list[str]:
@@ -38,6 +67,8 @@ def _full(plan: TextPlan) -> list[str]:
         what = f"{recipe.epochs} epochs at {recipe.rate:g}, batches of {recipe.batch}"
         return [f"The full model of every seed was fine-tuned by this audit ({what})."]
     found = ["The full model is one fixed model, so seeds vary the subnetworks only."]
+    if any(procedures()[name].retrains for name, _ in plan.request.arms):
+        found.append("Subnetworks were fine-tuned by this audit, the full model by somebody else, perhaps otherwise.")
     if not plan.model.classes:
         order = ", ".join(f"{place} = {name}" for place, name in enumerate(plan.texts.classes))
         found.append(f"The model does not name its outputs; they are taken as {order}.")

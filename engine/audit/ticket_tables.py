@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.audit.text_arms import Finished, TextArm
 from engine.metrics.classifier_groups import GroupMeasure
-from engine.metrics.classifier_metrics import predicted
+from engine.metrics.classifier_metrics import degenerate, predicted
 from engine.metrics.task_metric import task_metric
 from engine.metrics.text_bench import TEST, TextBench, TextShard
 from engine.metrics.tickets import largest, level_of
@@ -26,16 +26,24 @@ def ticket_tables(
     for arm in arms:
         for sparsity in arm.sparsities:
             shards = [finished.at(arm, sparsity, trial).answers for trial in range(arm.n_trials)]
+            distinct = len({_model(bench, shard) for shard in shards})
+            flat = sum(degenerate(bench.answers(shard)) for shard in shards)
             for view, rows in views.items():
-                found = level_of(_values(bench, shards, rows, view), full[view])
+                found = level_of(_values(bench, shards, rows, view), full[view], distinct)
                 levels.append({
                     "method": arm.name, "sparsity": sparsity, "axis": view[0], "group": view[1], "metric": view[2],
                     "mean": found.mean, "std": found.std, "full_mean": found.full_mean, "full_std": found.full_std,
                     "n_seeds": found.n_seeds, "matching": found.matching, "n": len(rows),
-                    "word": found.word(arm.procedure.retrains),
+                    "word": found.word(arm.procedure.retrains), "degenerate": flat,
                 })  # fmt: skip
     table = pd.DataFrame(levels)
     return table, _largest(table)
+
+
+def _model(bench: TextBench, shard: TextShard) -> tuple[object, ...]:
+    """What makes a model another one: heads, and the seed it was fine-tuned with if any was."""
+    tuned_here = bool(shard.trained) or bench.settings.retune
+    return shard.trained, shard.off, shard.trial if tuned_here else 0
 
 
 def _views(bench: TextBench, measure: GroupMeasure) -> dict[tuple[str, str, str], np.ndarray]:

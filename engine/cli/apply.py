@@ -67,7 +67,7 @@ def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def _texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits of a few sentences. The weights are those of BASE: nothing is fine-tuned."""
-    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier
+    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
     from engine.surgery.agree import agree_on_texts
     from engine.surgery.cut import cut
     from engine.surgery.record import check_mask_fits, read_mask
@@ -79,7 +79,9 @@ def _texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         what = "has no classification head, so there is no classifier to cut."
         raise RequestError(Fault(info.name, what, "Export the checkpoint of the audit instead."))
     names = info.classes or tuple(str(place) for place in range(info.n_labels))
-    classifier = load_text_classifier(args.model, names, device=args.device, revision=args.revision)
+    classifier = load_text_classifier(
+        args.model, names, device=args.device, revision=args.revision, max_length=usual_length(info)
+    )
     small = cut(classifier, record.mask)
     folder = save_cut_classifier(small, record, Path(args.to))
     reloaded = load_cut_classifier(folder, str(classifier.device))

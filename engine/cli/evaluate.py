@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from engine.cli._options import json_flag
+from engine.cli._reading import absolute
 from engine.files import json_able
 
 SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
@@ -21,6 +22,9 @@ def add(commands: Any) -> None:
     add("--axis", action="append", metavar="AXIS", help="group column (default: the data's usual ones)")
     add("--split", default="test", help="train, validation or test")
     add("--max-images", "--max-texts", type=int, metavar="N", help="at most so many per split", dest="most")
+    add("--text", metavar="COLUMN", help="of a CSV of texts: the text")
+    add("--text-b", metavar="COLUMN", help="of a CSV of texts: the second text of pairs")
+    add("--max-length", type=int, metavar="TOKENS", help="how much of a text is read (default: what the model says)")
     add("--device", default="auto")
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -30,6 +34,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Load, ask every image or text of the split, measure."""
     from engine.audit.evaluate import evaluate
     from engine.audit.evaluate_text import evaluate_text
+    from engine.data.texts import TextAsk
     from engine.models.load_classifier import is_classifier_name
     from engine.models.load_text_classifier import is_text_model
     from engine.surgery.filter_replay import is_cut_folder
@@ -42,10 +47,23 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
             args.model, args.weights, data or "avatars", args.target, axes, args.split, args.most, args.device
         )
     else:
-        found = evaluate_text(args.model, data or "remarks", args.target, axes, args.split, args.most, args.device)
+        ask = TextAsk(text=args.text, text_b=args.text_b, target=args.target, max_texts=args.most)
+        found = evaluate_text(
+            args.model, absolute(data or "remarks"), ask, axes, args.split, args.max_length, args.device
+        )
     rows = [{name: row.get(name) for name in SHOWN} for row in found.rows]
-    value = {"model": found.model, "data": found.data, items: found.n, "results": json_able(rows)}
-    lines = [f"{found.model} on {found.data}, {found.n} {args.split} {items}", *map(_line, rows)]
+    value = {
+        "model": found.model,
+        "data": found.data,
+        items: found.n,
+        "results": json_able(rows),
+        "notes": list(found.notes),
+    }
+    lines = [
+        f"{found.model} on {found.data}, {found.n} {args.split} {items}",
+        *map(_line, rows),
+        *(f"! {note}" for note in found.notes),
+    ]
     return value, "\n".join(lines)
 
 

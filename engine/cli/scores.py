@@ -22,11 +22,11 @@ from engine.cli._options import (
     store_of,
     store_option,
 )
-from engine.cli._reading import absolute, settings_of
+from engine.cli._reading import absolute, pairs_of, settings_of
 from engine.errors import Fault, RequestError
 from engine.files import writable, write_whole
 
-TEXT_ONLY = ("pretrained", "score_texts", "max_length")
+TEXT_ONLY = ("pretrained", "score_texts", "max_length", "max_texts", "text", "text_b", "target", "retune", "tune")
 """Options that mean nothing for a language model."""
 TEXT_FOREIGN = tuple(name for name in HEADS_ONLY if name != "seeds")
 """Options that mean nothing for a text classifier."""
@@ -50,6 +50,12 @@ def _text_options(parser: argparse.ArgumentParser) -> None:
     add("--pretrained", metavar="NAME_OR_FOLDER", help="the weights before fine-tuning, scored too")
     add("--score-texts", type=int, default=2000, metavar="N", help="training texts that a score reads")
     add("--max-length", type=int, metavar="TOKENS", help="how much of a text is read (default 128)")
+    add("--max-texts", type=int, metavar="N", help="at most so many texts per split")
+    add("--text", metavar="COLUMN", help="of a CSV: the text")
+    add("--text-b", metavar="COLUMN", help="of a CSV: the second text of pairs")
+    add("--target", metavar="COLUMN", help="of a CSV: the label")
+    add("--retune", action=argparse.BooleanOptionalAction, default=None, help="fine-tune the full model here, per seed")
+    add("--tune", action="append", metavar="NAME=VALUE", help="epochs, rate, batch, … of fine-tuning")
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -83,13 +89,20 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def _text_request(args: argparse.Namespace) -> TextRequest:
     faults: list[Fault] = []
     task = absolute(args.task)
-    values = {"score_settings": settings_of(args.set or (), faults)}
+    values = {
+        "score_settings": settings_of(args.set or (), faults),
+        "tune": pairs_of("--tune", args.tune or (), faults),
+    }
+    scores = args.method or ("conductance",)
+    if "random" in scores:
+        faults.append(Fault("--method", "random draws its numbers; they say nothing about heads.", "Leave it out."))
     if faults:
         raise RequestError(faults)
     return TextRequest(
         model=absolute(args.model), data=task, axes=tuple(args.axis or ("class",)),
         pretrained=None if args.pretrained is None else absolute(args.pretrained), sparsities=(0.5,),
-        methods=tuple(f"once:{score}" for score in args.method or ("conductance",)), trials=args.seeds,
+        methods=tuple(f"once:{score}" for score in scores), trials=args.seeds, max_texts=args.max_texts,
+        text=args.text, text_b=args.text_b, target=args.target, retune=args.retune,
         first_seed=args.seed, score_texts=args.score_texts, max_length=args.max_length, device=args.device, **values,
     )  # fmt: skip
 

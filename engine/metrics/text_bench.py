@@ -91,8 +91,14 @@ class TextBench(Workbench):
         settings = [self.settings.tune.to_dict(), self.settings.retune, self.settings.first_seed]
         device = str(self.any_model.device).split(":")[0]
         return digest_of([kind.name, kind.version, list(self.identity), self.any_model.reading_digest,
-                          self.any_model.max_length, settings, self.texts.digest, device, own,
+                          self.any_model.max_length, settings, self.content, device, own,
                           kind.parts(self, shard)])  # fmt: skip
+
+    @cached_property
+    def content(self) -> str:
+        """Digest of which texts there are, their classes and splits: no measurement reads their groups."""
+        rows = self.texts.table.sort_values("text_id")[["text_id", "label", "split"]].values.tolist()
+        return digest_of([list(self.texts.classes), self.texts.metric, rows])
 
     def describe(self, shard: TextShard) -> str:
         cut = len(shard.trained) + len(shard.off)

@@ -41,9 +41,13 @@ class Level:
         return (WINNING if retrained else MATCHING) if self.matching else NO
 
 
-def level_of(subnetwork: Sequence[float], full: Sequence[float]) -> Level:
-    """From one value per seed each; a full model that is one fixed model has one value and no spread."""
-    return Level(float(np.mean(subnetwork)), _spread(subnetwork), float(np.mean(full)), _spread(full), len(subnetwork))
+def level_of(subnetwork: Sequence[float], full: Sequence[float], distinct: int | None = None) -> Level:
+    """From one value per seed each; a full model that is one fixed model has one value and no spread.
+
+    distinct: models behind the subnetwork's values, where some seeds came to the same one; only these count as seeds.
+    """
+    n_seeds = len(subnetwork) if distinct is None else distinct
+    return Level(float(np.mean(subnetwork)), _spread(subnetwork), float(np.mean(full)), _spread(full), n_seeds)
 
 
 def _spread(values: Sequence[float]) -> float:

@@ -30,6 +30,8 @@ PRETRAINED = "pretrained"
 """A folder beside a fine-tuned classifier: the weights that fine-tuning began with."""
 _PLAIN_NAME = "LABEL_"  # transformers' name of a class that nobody named
 
+NEW_HEAD = "classification head is new and random"
+
 
 @dataclass(frozen=True)
 class TextModelInfo:
@@ -122,6 +124,11 @@ def is_text_model(name: str | Path, revision: str | None = None) -> bool:
     except (OSError, ValueError, KeyError, TypeError):  # said by whoever loads it
         return False
     return model_type in known_types(causal=False)
+
+
+def usual_length(info: TextModelInfo) -> int:
+    """Tokens of a text that a model's own tokenizer reads, as far as the model has positions."""
+    return min(int(load_tokenizer(info.folder, "right").model_max_length), info.n_positions)
 
 
 def load_text_classifier(
@@ -331,7 +338,7 @@ def _is_in(name: str, modules: tuple[str, ...]) -> bool:
 def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_length: int, seed: int) -> tuple[str, ...]:
     notes = []
     if fresh:
-        why = f"Its classification head is new and random (seed {seed}): "
+        why = f"Its {NEW_HEAD} (seed {seed}): "
         notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")
     elif info.classes and [one.casefold() for one in info.classes] != [one.casefold() for one in classes]:
         notes.append(f"The checkpoint calls its classes {', '.join(info.classes)}; here: {', '.join(classes)}.")

@@ -16,6 +16,7 @@ import numpy as np
 
 from engine.discover import concrete_classes
 from engine.errors import Fault, RequestError, unknown
+from engine.scores.setting_faults import setting_faults
 from engine.seeds import rng
 from engine.types import Setting
 
@@ -37,7 +38,7 @@ class ImportanceOfTexts:
     """What a method found, in the order of the texts; one row where it reads none.
 
     per_text: float32 [n, units]. NaN where the head is cut, or where this text says nothing about it (a correlation
-    with a constant map); a head about which no text says anything gets 0. n_constant: int64 [units], texts that say
+    with a constant map; see `says_nothing`). n_constant: int64 [units], texts that say
     nothing about the head, 0 where cut. delta: float64 [n], convergence delta of the attribution; NaN without one.
     """
 
@@ -110,7 +111,7 @@ def head_importance(name: str) -> HeadImportance:
 
 def settings_of(method: HeadImportance, given: Mapping[str, Any]) -> dict[str, Any]:
     """All settings of a method: as given, else as declared. RequestError for unknown names and values out of range."""
-    faults = _setting_faults(method, given)
+    faults = setting_faults(method.settings, given)
     if faults:
         raise RequestError(faults)
     return {item.name: given.get(item.name, item.default) for item in method.settings}
@@ -125,19 +126,10 @@ def checked(
     labels: np.ndarray,
 ) -> dict[str, Any]:
     """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and labels too."""
-    faults = [*_setting_faults(method, given), *_text_faults(clf, texts, texts_b, labels)]
+    faults = [*setting_faults(method.settings, given), *_text_faults(clf, texts, texts_b, labels)]
     if faults:
         raise RequestError(faults)
     return settings_of(method, given)
-
-
-def _setting_faults(method: HeadImportance, given: Mapping[str, Any]) -> list[Fault]:
-    declared = {item.name: item for item in method.settings}
-    faults = [unknown("setting", name, declared) for name in given if name not in declared]
-    for name, value in given.items():
-        if name in declared and not declared[name].allows(value):
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give {declared[name].allowed()}."))
-    return faults
 
 
 def _text_faults(
@@ -204,13 +196,17 @@ def kept_units(clf: TextClassifier) -> list[np.ndarray]:
 
 
 def finished(clf: TextClassifier, per_text: np.ndarray, delta: np.ndarray | None = None) -> ImportanceOfTexts:
-    """per_text [n, units] as a result: NaN for cut heads, 0 for heads about which no text says anything."""
+    """per_text [n, units] as a result: NaN for cut heads."""
     kept = np.zeros(clf.n_layers * clf.n_heads, dtype=bool)
     kept[np.concatenate(kept_units(clf))] = True
     n_constant = np.where(kept, np.isnan(per_text).sum(axis=0), 0)
     values = np.where(kept, per_text, np.nan).astype(np.float32)
-    values[:, n_constant == len(values)] = 0.0
     return ImportanceOfTexts(values, np.full(len(values), np.nan) if delta is None else delta, n_constant)
+
+
+def says_nothing(n_constant: np.ndarray, n: int) -> np.ndarray:
+    """Heads that are there but about which none of n texts says anything, bool [units]: their importance is 0."""
+    return (n_constant == n) & (n > 0)
 
 
 def in_batches(

@@ -44,7 +44,7 @@ class Recipe:
         if type(self.epochs) is not int or self.epochs < 0:
             wrong.append(("epochs", "Give a whole number, 0 for none."))
         if type(self.batch) is not int or self.batch < 2:
-            wrong.append(("batch", "Give at least 2 images: batch norm cannot train on one."))
+            wrong.append(("batch", "Give at least 2: batch norm cannot train on one image."))
         if not (_is_number(self.rate) and 0 < self.rate < math.inf):
             wrong.append(("rate", "Give a learning rate above 0."))
         if self.schedule not in SCHEDULES:

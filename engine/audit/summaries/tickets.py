@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pandas as pd
 
@@ -26,14 +27,18 @@ class Tickets(Summary):
         full = whole.iloc[0]
         seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
         found = [f"\n{metric} as mean ± standard deviation over {seeds}; full model {_spread(full, 'full_')}"]
-        found += [
-            f"  {row.method:<26} {row.sparsity:>6.1%} cut  {_spread(row._asdict(), '')}  {row.word or 'too few seeds'}"
-            for row in whole.itertuples()
-        ]
+        found += [_level(row) for row in whole.to_dict("records")]
         for axis in run.meta["request"]["axes"]:
             found.append(f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per group)")
             found += _largest(tickets, axis) + _gaps(run, axis)
         return found
+
+
+def _level(row: dict[str, Any]) -> str:
+    """One arm at one sparsity."""
+    flat = f"  ! {row['degenerate']} predict one class only" if row["degenerate"] else ""
+    word = row["word"] or "too few seeds"
+    return f"  {row['method']:<26} {row['sparsity']:>6.1%} cut  {_spread(row, '')}  {word}{flat}"
 
 
 def _spread(row: pd.Series | dict, prefix: str) -> str:

@@ -78,6 +78,7 @@ def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.Data
     order = {group: place for place, group in enumerate(["", *groups])}
     others = [RANDOM, *words.IMPORTANCE]
     place = found["other"].map(lambda other: others.index(other) if other in others else len(others))
+    found = found.round({"value": 9, "low": 9, "high": 9})  # means of equal numbers differ in their last digits
     return found.assign(_group=found["group"].map(order), _other=place).sort_values(
         ["_other", "_group"], ignore_index=True
     )

@@ -132,11 +132,17 @@ def _first_cut(run: Run, method: str) -> pd.DataFrame:
 
 
 def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
-    """Other runs of the same shape that start from the same pre-trained weights."""
+    """Runs on other texts, of the same shape and from the same pre-trained weights; the first of each set of texts."""
     mine = run.meta["model"]
     names = ("n_layers", "n_heads", "pretrained_hash")
-    same = [other for other in others if all(other.meta["model"].get(name) == mine.get(name) for name in names)]
-    return [other for other in same if other.id != run.id and mine.get("pretrained_hash")]
+    if not mine.get("pretrained_hash"):
+        return []
+    found: dict[str, Run] = {}
+    for other in others:
+        same = all(other.meta["model"].get(name) == mine.get(name) for name in names)
+        if same and other.meta["data"]["digest"] != run.meta["data"]["digest"]:
+            found.setdefault(other.meta["data"]["digest"], other)
+    return list(found.values())
 
 
 def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel:
@@ -193,7 +199,10 @@ def _levels(run: Run, method: str) -> list[float]:
 
 def _task_name(run: Run, taken: dict[str, object]) -> str:
     name = str(run.meta["data"]["name"])
-    return name if name not in taken else f"{name} ({run.id})"
+    for longer in (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})"):
+        if longer not in taken:
+            return longer
+    return run.id
 
 
 def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) -> str:
@@ -203,7 +212,7 @@ def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) 
     if not run.meta["model"].get("pretrained_hash"):
         return "This audit has no pre-trained weights, so there is nothing that tasks could share."
     n = len(others)
-    why = f"of {n} other audits none starts from the same pre-trained weights" if n else "there is no other audit"
+    why = f"of {say.count(n, 'other audit')} none is of another task from these" if n else "there is no other audit"
     return f"For that, another task must be audited from the same pre-trained weights; {why}."
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from engine.errors import PruneAuditError
 from engine.metrics.text_bench import TEST, TRAIN, TextBench
 from engine.models.load_text_classifier import TextClassifier
 from engine.models.text_answers import probabilities_of
@@ -21,11 +22,20 @@ def answers_of(bench: TextBench, classifier: TextClassifier, split: str = TEST) 
 
 
 def scored_texts(bench: TextBench, trial: int) -> pd.DataFrame:
-    """Training texts that a score reads in one trial: a class-balanced sample of texts of usual length."""
+    """Training texts that a score reads in one trial: equally many of every class, drawn among those of usual length.
+
+    PruneAuditError where a class has no text of usual length.
+    """
     table = bench.table(TRAIN)
     words = (table["text"] + " " + table["text_b"]).str.split().str.len()
     usual = table[words.between(*words.quantile(list(MIDDLE)))]
-    per_class = max(1, bench.settings.score_texts // usual["label"].nunique())
+    counts = usual["label"].value_counts()
+    if len(counts) < table["label"].nunique():
+        raise PruneAuditError(
+            f"{bench.texts.name}: a class has no training text of usual length (the middle {MIDDLE[1] - MIDDLE[0]:.0%} "
+            "of lengths in words), so no balanced sample can be scored."
+        )
+    per_class = max(1, min(bench.settings.score_texts // len(counts), int(counts.min())))
     parts = []
     for label, rows in usual.groupby("label"):
         order = rng("scored texts", bench.settings.first_seed + trial, label).permutation(len(rows))

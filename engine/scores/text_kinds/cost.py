@@ -12,6 +12,7 @@ from engine.metrics.latency import latency_row, paired_latency
 from engine.metrics.text_bench import TEST, TextBench, TextShard
 from engine.metrics.workbench import Kind
 from engine.models.load_text_classifier import TextClassifier
+from engine.surgery.agree import agree_on_texts
 from engine.surgery.cut import cut
 
 REPEATS = 15
@@ -20,9 +21,11 @@ BATCH = 8
 
 
 class TextCost(Kind):
-    """One row: parameters, bytes, latency as latency.latency_row has it. `off` heads are cut for real first."""
+    """One row: parameters, bytes, latency as latency.latency_row has it, and whether masked and cut agree. `off` heads
+    are cut for real first."""
 
     name = "text_cost"
+    version = 2
 
     def parts(self, bench: TextBench, shard: TextShard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}
@@ -45,7 +48,8 @@ class TextCost(Kind):
         own, whole = paired_latency(
             lambda: small.logits(batch), lambda: dense.logits(batch), REPEATS, dense.device, bench.hooks.check
         )
-        return pd.DataFrame([{"parameters": small.n_parameters, "bytes": _bytes(small), **latency_row(own, whole)}])
+        row = {"parameters": small.n_parameters, "bytes": _bytes(small), **latency_row(own, whole)}
+        return pd.DataFrame([row | _agreement(bench, shard, small)])
 
     def size(self, bench: TextBench, shard: TextShard) -> float:
         return 2.0 * REPEATS * BATCH
@@ -53,3 +57,13 @@ class TextCost(Kind):
 
 def _bytes(classifier: TextClassifier) -> int:
     return sum(value.numel() * value.element_size() for value in classifier.model.parameters())
+
+
+def _agreement(bench: TextBench, shard: TextShard, small: TextClassifier) -> dict[str, float | bool]:
+    """How far the cut model is from the masked one. One that was trained after its cut was compared before that."""
+    if not shard.off:
+        plain = bench.without_weights(bench.tuned_shard(shard.trained, shard.trial))[1]
+        return {"max_logit_difference": plain["max_logit_difference"], "agrees": True}
+    texts, second = bench.pairs(bench.table(TEST).head(BATCH))
+    found = agree_on_texts(bench.model_of(shard), bench.mask(shard.off), texts, second, small)
+    return {"max_logit_difference": found.max_logit_difference, "agrees": found.holds}

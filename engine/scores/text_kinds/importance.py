@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.metrics.packed import pack
-from engine.metrics.text_bench import TUNED, TextBench, TextShard
+from engine.metrics.text_bench import TRAIN, TUNED, TextBench, TextShard
 from engine.metrics.workbench import Kind
 from engine.scores.text_base import head_importance, settings_of
 from engine.scores.text_kinds._work import scored_texts
@@ -22,6 +22,7 @@ class Importance(Kind):
     [units]; plainly: text_ids. A score that reads no texts has one row."""
 
     name = "importance"
+    version = 2
 
     def parts(self, bench: TextBench, shard: TextShard) -> dict[str, Any]:
         method = head_importance(shard.score)
@@ -38,7 +39,8 @@ class Importance(Kind):
         return [self._one(bench, shard) for shard in shards]
 
     def _one(self, bench: TextBench, shard: TextShard) -> pd.DataFrame:
-        method, table = head_importance(shard.score), scored_texts(bench, shard.trial)
+        method = head_importance(shard.score)
+        table = scored_texts(bench, shard.trial) if method.reads_texts else bench.table(TRAIN).head(1)
         classifier, (texts, second) = bench.model_of(shard), bench.pairs(table)
         with masked(classifier, bench.mask(shard.off)) if shard.off else nullcontext():
             found = method.importance(

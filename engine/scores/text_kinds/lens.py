@@ -32,7 +32,7 @@ class Lens(Kind):
 
     def parts(self, bench: TextBench, shard: TextShard) -> dict[str, Any]:
         settings = asked(bench, "conductance")
-        return {name: settings[name] for name in ("steps", "baseline", "correlation")}
+        return {name: settings[name] for name in ("steps", "baseline", "correlation", "target")}
 
     def together(self, bench: TextBench, shard: TextShard) -> Hashable:
         return shard
@@ -50,8 +50,10 @@ class Lens(Kind):
             bench.hooks.check()
             batch = classifier.encode([text.text], [text.text_b] if bench.texts.pair else None)
             found = conductance(
-                classifier, batch, steps=settings["steps"], baseline=settings["baseline"], check=bench.hooks.check
-            )
+                classifier, batch, steps=settings["steps"], target=settings["target"],
+                labels=torch.tensor([text.label], device=classifier.device), baseline=settings["baseline"],
+                check=bench.hooks.check,
+            )  # fmt: skip
             rows += _rows(classifier, text, batch, found, settings["correlation"])
         return pd.DataFrame(rows, columns=list(COLUMNS))
 

@@ -138,3 +138,10 @@ def test_a_language_model_is_no_text_classifier(world):
 
 def test_names_of_arms():
     assert arm_of("isp") == ("isp", "conductance") and arm_of("once:random") == ("once", "random")
+
+
+def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):
+    monkeypatch.setattr("engine.audit.text_request.MOST_KEPT", 100_000)
+    found = faults_of(text_request(world))
+    assert "weights of 7 models are about 0.0 GB" in found["keep_weights"]  # 2 sparsities x 3 procedures + the full one
+    assert validate_text(text_request(world, keep_weights="none")).retune

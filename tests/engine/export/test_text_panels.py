@@ -216,12 +216,14 @@ def test_the_order_heads_go_in(run):
     assert f"{len(never)} of 16 heads are never cut" in panel.answer
 
 
-def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run):
+def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tmp_path):
     alone = tickets_survival.between_tasks(run, ISP)
     assert alone.figure is None and "there is no other audit" in alone.answer
     other = store.open("same")
-    assert "of 1 other audits none starts from" in tickets_survival.between_tasks(run, ISP, [other]).answer
+    assert "of 1 other audit none is of another task" in tickets_survival.between_tasks(run, ISP, [other]).answer
     assert "has no pre-trained weights" in tickets_survival.between_tasks(other, ISP, [run]).answer
+    same_task = make_text_run(tmp_path, "same-task", sparsities=(0.5,))
+    assert tickets_survival.between_tasks(run, ISP, [same_task]).figure is None, "the same texts are no other task"
     panel = tickets_survival.between_tasks(run, ISP, [store.open("scores"), other])
     assert panel.figure is not None and "in common, where chance gives 50 %" in panel.answer
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}

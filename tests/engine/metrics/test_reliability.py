@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from engine.metrics.reliability import (
+    cross_overlap,
     icc_c1,
     icc_c1_bootstrap,
     icc_of_ranks,
@@ -57,3 +58,21 @@ def test_noise_stays_noise_however_often():
     assert spearman_brown(-0.2, 10) == 0 and spearman_brown(0.5, 2) == pytest.approx(2 / 3)
     constant = repeats_of(np.ones((6, 2)))
     assert np.isnan(constant.icc) and constant.needed is None
+
+
+def test_overlap_between_tasks_by_hand():
+    found = cross_overlap([[0, 1], [0, 2]], [[0, 1]], 4)
+    assert found.share == pytest.approx((2 / 2 + 1 / 2) / 2) and found.expected == pytest.approx(0.5)
+    assert np.isnan(cross_overlap([[]], [[0]], 4).share)
+
+
+def test_sets_that_agree_within_a_task_do_not_agree_between_tasks_by_that():
+    """Three equal sets on each side are one draw, not three: independent tasks pass the upper point 1 time in 40."""
+    draw = np.random.default_rng(3)
+    passed = [
+        not cross_overlap([draw.permutation(16)[:8].tolist()] * 3, [draw.permutation(16)[:8].tolist()] * 3, 16).chance
+        for _ in range(60)
+    ]
+    assert np.mean(passed) < 0.09
+    same = list(range(8))
+    assert not cross_overlap([same] * 3, [same] * 3, 16).chance
