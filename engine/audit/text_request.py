@@ -145,7 +145,8 @@ class TextPlan:
         """The request with everything said that it left to the usual way, JSON-able."""
         request = self.request
         methods = [":".join(arm) for arm in request.arms]
-        return request.to_dict() | {"methods": methods, "retune": self.retune, "tune": request.recipe.to_dict(),
+        recipe = {name: value for name, value in request.recipe.to_dict().items() if name != "mirror"}
+        return request.to_dict() | {"methods": methods, "retune": self.retune, "tune": recipe,
                                     "max_length": self.max_length}  # fmt: skip
 
     def settings(self) -> TextSettings:

@@ -55,9 +55,8 @@ def _same(plan: TextPlan, levels: pd.DataFrame) -> list[str]:
     if few.empty:
         return []
     names = ", ".join(dict.fromkeys(few["method"]))
-    return [
-        f"{names}: several seeds came to the same model, which counts once, so fewer than {MIN_SEEDS} name no ticket."
-    ]
+    said = f"several seeds came to the same model, which counts once; below {MIN_SEEDS} nothing is a ticket"
+    return [f"{names}: {said}."]
 
 
 def _full(plan: TextPlan) -> list[str]:

@@ -89,10 +89,8 @@ def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def _text_request(args: argparse.Namespace) -> TextRequest:
     faults: list[Fault] = []
     task = absolute(args.task)
-    values = {
-        "score_settings": settings_of(args.set or (), faults),
-        "tune": pairs_of("--tune", args.tune or (), faults),
-    }
+    tune = pairs_of("--tune", args.tune or (), faults)
+    values = {"score_settings": settings_of(args.set or (), faults), "tune": tune}
     scores = args.method or ("conductance",)
     if "random" in scores:
         faults.append(Fault("--method", "random draws its numbers; they say nothing about heads.", "Leave it out."))

@@ -145,3 +145,41 @@ def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkey
     found = faults_of(text_request(world))
     assert "weights of 7 models are about 0.0 GB" in found["keep_weights"]  # 2 sparsities x 3 procedures + the full one
     assert validate_text(text_request(world, keep_weights="none")).retune
+
+
+def test_the_run_follows_configuration_and_tokenizer_too(world, tmp_path):
+    shutil.copytree(world, tmp_path / "w")
+    mine = text_request(tmp_path / "w")
+    before = validate_text(mine).run_id
+    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
+        path = tmp_path / "w" / name
+        path.write_text(path.read_text() + "\n")
+        after = validate_text(mine).run_id
+        assert after != before, name
+        before = after
+
+
+def test_a_model_without_a_head_cannot_be_taken_as_it_is(world, tmp_path):
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path / "encoder"
+    shutil.copytree(world / "model" / "pretrained", folder)
+    config = BertConfig.from_pretrained(folder)
+    BertModel(config).save_pretrained(folder)
+    request = text_request(world, model=str(folder), retune=False)
+    assert "answers nothing" in faults_of(request)["retune"]
+    assert validate_text(replace(request, retune=None)).start_name == str(folder)
+
+
+def test_pretrained_weights_that_are_none(world, tmp_path):
+    same = text_request(world, pretrained=str(world / "model"))
+    assert "fine-tuned already" in faults_of(same)["pretrained"]
+    build("bert", tmp_path / "wide", hidden_size=64)
+    wide = text_request(world, pretrained=str(tmp_path / "wide"))
+    assert "is 64 wide" in faults_of(wide)["pretrained"]
+
+
+def test_a_group_column_with_a_name_the_measures_need(world, tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text((world / "colours.csv").read_text().replace("split,side", "split,image_id"))
+    assert "cannot be called image_id" in faults_of(text_request(world, data=str(path), axes=("image_id",)))["axis"]

@@ -203,12 +203,13 @@ def test_differences_between_scores_are_differences_of_pooled_values(run):
         assert row.value == pytest.approx(one - other, abs=1e-9)
 
 
-def test_importance_of_both_stages_and_of_groups(run):
-    table = run.table("importance")
+def test_importance_of_both_stages_and_of_groups(run, request_, tmp_path):
+    table, bench = run.table("importance"), bench_of(validate_text(request_), Store(tmp_path), Hooks())
+    read = len({one for trial in range(3) for one in scored_texts(bench, trial)["text_id"]})  # a text counts once
     assert set(table["stage"]) == {"pre-trained", "fine-tuned"} and set(table["seed"]) == {-1, 0, 1, 2}
     assert {"conductance", "michel", "magnitude"} == set(table["score"])  # random says nothing about a head
     pooled = table[(table["seed"] == -1) & (table["score"] == "conductance") & (table["axis"] == "")]
-    assert (pooled.groupby("stage").size() == 12).all() and (pooled["n"] == 27).all()
+    assert (pooled.groupby("stage").size() == 12).all() and (pooled["n"] == read).all()
     assert set(table.loc[table["axis"] == "side", "group"]) <= {"left", "right"}
 
 
@@ -318,3 +319,40 @@ def test_a_sound_run_verifies_and_a_changed_one_does_not(run, copy):
     meta["tables"]["predictions"]["sha256"] = sha256_of(copy.path / "predictions.parquet")
     (copy.path / "run.json").write_text(json.dumps(meta))
     assert not verify_run(Run(copy.path))["ok"]
+
+
+def test_random_alone_is_an_audit_too_and_has_no_heat_map(request_, store):
+    run = run_text_audit(replace(request_, methods=("once:random",)), store)
+    assert len(run.table("importance")) == 0 and len(run.table("iteration_scores"))
+
+
+def test_seeds_that_come_to_one_model_count_once(world, tmp_path):
+    """magnitude draws nothing: with a fixed full model three seeds cut the same heads: no ticket to name."""
+    mine = text_request(world, retune=False, methods=("once:magnitude", "isp:magnitude"), sparsities=(0.5,))
+    run = run_text_audit(mine, Store(tmp_path))
+    levels = run.table("ticket_levels").query("axis == ''").set_index("method")
+    assert levels.loc["once:magnitude", "n_seeds"] == 1 and not levels.loc["once:magnitude", "matching"]
+    assert levels.loc["isp:magnitude", "n_seeds"] == 3  # these were fine-tuned with three seeds
+    assert any("once:magnitude: several seeds came to the same model" in one for one in run.meta["warnings"])
+    assert verify_run(run)["ok"]
+
+
+def test_a_text_read_in_every_trial_counts_once(world, tmp_path):
+    """A fixed full model and a sample that is everything: three equal readings leave the interval as it is."""
+    mine = text_request(world, retune=False, methods=("once:michel",), sparsities=(0.5,), score_texts=48)
+    table = run_text_audit(mine, Store(tmp_path)).table("importance").query("stage == 'fine-tuned' and axis == ''")
+    one, pooled = table[table["seed"] == 0], table[table["seed"] == -1]
+    assert (pooled["n"].to_numpy() == one["n"].to_numpy()).all()
+    for column in ("value", "low", "high"):
+        assert np.allclose(pooled[column], one[column], atol=1e-6)
+
+
+def test_costs_say_whether_masked_and_cut_agree_because_it_was_tried(run):
+    costs = run.table("costs").set_index("variant")
+    assert costs["agrees"].all() and (costs["max_logit_difference"] < 1e-3).all()
+    assert costs.loc["once:conductance-75%", "max_logit_difference"] > 0  # float sums in another order
+
+
+def test_more_group_columns_serve_the_same_measurements(run, request_, store, monkeypatch):
+    monkeypatch.setattr("engine.scores.text_kinds.tuned.fit", None)
+    assert run_text_audit(replace(request_, axes=("side", "length", "class"), keep_weights="none"), store).id != run.id

@@ -59,3 +59,27 @@ def test_options_of_the_other_kind_are_refused(world, tmp_path, capsys):
     assert main(["scores", "--model", "demo-gpt2", "--max-length", "9", "--out", str(tmp_path / "s.csv"),
                  "--store", str(tmp_path / "s"), "--json"]) == 2  # fmt: skip
     assert "--max-length" in {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]}
+
+
+def test_a_cut_model_is_evaluated_and_what_is_cut_short_is_counted(world, tmp_path, capsys):
+    from engine.models.load_text_classifier import inspect_text_model
+    from engine.surgery.record import MaskRecord, write_mask
+
+    info = inspect_text_model(world / "model")
+    record = MaskRecord(info.name, None, info.weight_hash, 3, 4, ((0, 1), (2, 3)), realised=2 / 12)
+    mask = write_mask(tmp_path / "mask.json", record)
+    assert main(["apply", str(mask), "--model", str(world / "model"), "--to", str(tmp_path / "cut"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["heads_cut"] == 2
+    asked = ["evaluate", "--model", str(tmp_path / "cut"), "--data", str(world / "colours.csv"), "--axis", "side"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["texts"] == 45 and not any("longer than" in note for note in found["notes"])
+    assert {row["group"] for row in found["results"] if row["axis"] == "side"} >= {"left", "right"}
+    assert main([*asked, "--max-length", "8", "--json"]) == 0
+    assert any("longer than 8 tokens" in note for note in json.loads(capsys.readouterr().out)["notes"])
+
+
+def test_scores_of_random_are_refused(world, tmp_path, capsys):
+    asked = ["scores", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--method", "random",
+             "--store", str(tmp_path / "s"), "--out", str(tmp_path / "s.csv"), "--json"]  # fmt: skip
+    assert main(asked) == 2 and "say nothing about heads" in capsys.readouterr().out

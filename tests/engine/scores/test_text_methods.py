@@ -16,7 +16,14 @@ import torch
 from engine.errors import Cancelled, PruneAuditError, RequestError
 from engine.scores import text_base
 from engine.scores.conductance import conductance
-from engine.scores.text_base import aggregate, head_importance, head_importances, settings_of, unit_values
+from engine.scores.text_base import (
+    aggregate,
+    head_importance,
+    head_importances,
+    says_nothing,
+    settings_of,
+    unit_values,
+)
 from engine.surgery.cut import cut
 from engine.surgery.mask import gated, masked
 from engine.types import HeadMask
@@ -223,8 +230,9 @@ def test_a_head_whose_map_is_constant_in_every_text_gets_zero_and_is_counted():
         clf.adapter.output_projection(clf.model, 1).weight[:, 16:24] = 0  # nothing of head 2 of layer 1 is read
     found = scored("conductance", clf)
     assert found.n_constant.tolist() == [5 if unit == 6 else 0 for unit in range(UNITS)]
-    assert not found.per_text[:, 6].any()
-    assert unit_values(head_importance("conductance"), found.per_text, LAYERS)[6] == 0
+    assert np.isnan(found.per_text[:, 6]).all()
+    assert says_nothing(found.n_constant, 5).tolist() == [unit == 6 for unit in range(UNITS)]
+    assert np.isnan(unit_values(head_importance("conductance"), found.per_text, LAYERS)[6])
 
 
 def test_a_text_that_says_nothing_is_left_out_of_the_mean_and_counted():
