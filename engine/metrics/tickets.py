@@ -50,6 +50,12 @@ def level_of(subnetwork: Sequence[float], full: Sequence[float], distinct: int |
     return Level(float(np.mean(subnetwork)), _spread(subnetwork), float(np.mean(full)), _spread(full), n_seeds)
 
 
+def by_spread_only(matching: bool, mean: float, full_mean: float, full_std: float) -> bool:
+    """Whether a level matches only because its seeds differ widely: its mean is below the full model's by more than
+    the full model's own standard deviation (0 where that is one fixed model)."""
+    return bool(matching and mean < full_mean - (0.0 if np.isnan(full_std) else full_std) - ROUNDING)
+
+
 def _spread(values: Sequence[float]) -> float:
     return float(np.std(values, ddof=1)) if len(values) > 1 else float("nan")
 

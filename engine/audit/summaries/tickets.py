@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.summaries.base import Summary, ends, number
+from engine.metrics.tickets import by_spread_only
 from engine.store.runs import Run
 from engine.words import AXES
 
@@ -38,6 +39,8 @@ def _level(row: dict[str, Any]) -> str:
     """One arm at one sparsity."""
     flat = f"  ! {row['degenerate']} predict one class only" if row["degenerate"] else ""
     word = row["word"] or "too few seeds"
+    if by_spread_only(row["matching"], row["mean"], row["full_mean"], row["full_std"]):
+        word += ", by its spread only"
     return f"  {row['method']:<26} {row['sparsity']:>6.1%} cut  {_spread(row, '')}  {word}{flat}"
 
 

@@ -151,6 +151,7 @@ def _hover(row: dict[str, Any], measure: Any) -> str:
     text = f"<b>{words.method_name(row['method'])}</b>, {say.percent(row['sparsity'])} asked"
     text += f"<br>{measure.name} {spread(row['mean'], row['std'], measure)} over {row['n_seeds']:.0f} seeds"
     text += f"<br>full model {spread(row['full_mean'], row['full_std'], measure)}<br>{said}"
+    text += "<br>by the spread of its seeds only" if row["by_spread"] else ""
     return text + ("<br>a seed predicts one class only" if row.get("degenerate", 0) > 0 else "")
 
 
@@ -195,7 +196,23 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> str:
         )
     elif others:
         parts.append("No other arm is a ticket at any level.")
-    return " ".join(parts)
+    return " ".join([*parts, *_easy_said(table)])
+
+
+def _easy_said(table: pd.DataFrame) -> list[str]:
+    """What the definition forgives: tickets by the spread of their seeds, or with a seed that tells nothing apart."""
+    stars = table[table["state"].isin(TICKET)]
+    wide, flat = int(stars["by_spread"].sum()), int((stars["degenerate"] > 0).sum())
+    said = []
+    if wide:
+        verb = "matches" if wide == 1 else "match"
+        said.append(
+            f"{wide} of {say.count(len(stars), 'ticket')} {verb} only because seeds differ widely: the mean lies below "
+            "the full model's by more than its own deviation."
+        )
+    if flat:
+        said.append(f"{flat} of {say.count(len(stars), 'ticket')} rest on a seed that predicts one class only.")
+    return said
 
 
 def _reach(table: pd.DataFrame, method: str) -> float:

@@ -14,6 +14,7 @@ from engine.export.panels.base import Choice
 from engine.export.panels.classifier_lookup import DENSE, trials_of
 from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
+from engine.metrics.tickets import by_spread_only
 from engine.store.runs import Run
 
 PRETRAINED, TUNED = "pre-trained", "fine-tuned"
@@ -85,18 +86,21 @@ def seeds_said(run: Run) -> str:
 
 
 def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
-    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant` and `state`.
+    """Rows of the table `ticket_levels` about all texts or one group, with `realised`, `variant`, `state`
+    and `by_spread` (matching only because its seeds differ widely).
 
     state: "winning" (matching, trained from the pre-trained weights), "matching", "no", or "" with too few seeds.
     """
     if not run.has("ticket_levels"):
         return pd.DataFrame()
     table = lookup.frame(run, "ticket_levels")
-    rows = table[(table["axis"] == axis) & (table["group"] == group)]
+    rows = table[(table["axis"] == axis) & (table["group"] == group)].drop(columns="degenerate", errors="ignore")
     arms = pooled(run)[["method", "sparsity", "realised", "variant", "degenerate"]]
     rows = rows.merge(arms.round({"sparsity": 9}), on=["method", "sparsity"], how="left")
     rows = rows.assign(realised=rows["realised"].fillna(rows["sparsity"]))
     state = [state_of(run, row["method"], bool(row["matching"]), row["n_seeds"]) for row in rows.to_dict("records")]
+    ends = rows[["matching", "mean", "full_mean", "full_std"]].itertuples(index=False)
+    rows = rows.assign(by_spread=[by_spread_only(*end) for end in ends])
     return rows.assign(state=state).sort_values(["method", "sparsity"], ignore_index=True)
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from engine.metrics.tickets import largest, level_of
+from engine.metrics.tickets import by_spread_only, largest, level_of
 
 
 def test_the_definition_by_hand():
@@ -22,6 +22,12 @@ def test_the_definition_by_hand():
 def test_fewer_than_three_seeds_name_no_ticket(values):
     level = level_of(values, [0.1] * len(values))
     assert not level.matching and level.word(True) == ""
+
+
+def test_what_matches_by_its_spread_only():
+    """.865 ± .114 reaches a full model of .957 ± .007, but nobody would call it as good; .951 ± .011 is."""
+    assert by_spread_only(True, 0.865, 0.957, 0.007) and not by_spread_only(True, 0.951, 0.957, 0.007)
+    assert not by_spread_only(False, 0.5, 0.957, 0.007) and by_spread_only(True, 0.89, 0.9, math.nan)
 
 
 def test_the_largest_and_the_unbroken_one():
