@@ -84,13 +84,13 @@ LOSSES: dict[str, Word] = {
     "labels": Word("PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."),
 }
 PROCEDURES: dict[str, Word] = {
+    "one-shot-isp": Word(
+        "one-shot ISP", "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest once."
+    ),
     "isp": Word(
         "ISP",
         "Iterative structured pruning (Algorithm 6.2): every iteration cuts a share of the heads that are left from "
         "the pre-trained weights and fine-tunes the rest.",
-    ),
-    "one-shot-isp": Word(
-        "one-shot ISP", "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest once."
     ),
     "igspf": Word(
         "IGSPF", "Finds the heads as Algorithm 6.1 does, cuts them from the pre-trained weights, and fine-tunes once."

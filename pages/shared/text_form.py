@@ -9,7 +9,8 @@ import streamlit as st
 
 from engine import words
 from engine.audit.procedures import procedures
-from engine.audit.text_presets import GLUE_TASKS, SCORE_TEXTS, tune_of
+from engine.audit.text_presets import SCORE_TEXTS, tune_of
+from engine.data.text_readers.glue_tasks import GLUE_TASKS
 from engine.data.texts import TextInfo, look_texts
 from engine.errors import Fault, RequestError
 from engine.models import catalog

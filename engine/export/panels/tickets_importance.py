@@ -157,7 +157,7 @@ def _kept_order(r: float) -> str:
 def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
     word = words.IMPORTANCE.get(score)
     n = int(max(table["n"].max() for table in found.values()))
-    read = f"Mean over {say.count(n, 'reading')} of training texts, {seeds_said(run)}." if n else f"{seeds_said(run)}."
+    read = f"Mean over {say.count(n, 'training text')}, {seeds_said(run)}." if n else f"{seeds_said(run)}."
     crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
     how = ""
     if score in BOTH_SIGNS:
