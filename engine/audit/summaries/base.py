@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 
+import pandas as pd
+
 from engine.store.runs import Run
 
 
@@ -31,3 +33,12 @@ def ends(low: float, high: float, form: str) -> str:
 
 def number(value: float, form: str) -> str:
     return "none" if math.isnan(value) else f"{value:{form}}"
+
+
+def paid_most(rows: pd.DataFrame) -> str:
+    """The subgroup with the lowest change, "" for the dense model."""
+    known = rows[rows["delta"].notna()]
+    if known.empty:
+        return ""
+    most = known.loc[known["delta"].idxmin()]
+    return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"

@@ -6,7 +6,7 @@ import math
 
 import pandas as pd
 
-from engine.audit.summaries.base import Summary, ends, number
+from engine.audit.summaries.base import Summary, ends, number, paid_most
 from engine.store.runs import Run
 from engine.words import AXES
 
@@ -31,7 +31,7 @@ class Filters(Summary):
                 f"\n{AXES.get(axis, axis)}  (gap of AUC with 95 % interval; null band up to; AUC; lowest change)"
             )
             for item in variants[variants["chosen"]].itertuples():
-                paid = _paid(mine[mine["variant"] == item.variant])
+                paid = paid_most(mine[mine["variant"] == item.variant])
                 wrong = f"  ! {item.degenerate} degenerate" if item.degenerate else ""
                 level = number(float(auc.get(item.variant, math.nan)), ".3f")
                 gap = gaps.loc[item.variant] if item.variant in gaps.index else None
@@ -44,12 +44,3 @@ def _gap(row: pd.Series | None) -> str:
         return "gap none".ljust(72)
     change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
     return f"gap {row.value:.3f} {ends(row.low, row.high, '.3f')}  {change:<24}  null {number(row.null_high, '.3f')}"
-
-
-def _paid(rows: pd.DataFrame) -> str:
-    """The subgroup with the lowest change, "" for the dense model."""
-    known = rows[rows["delta"].notna()]
-    if known.empty:
-        return ""
-    most = known.loc[known["delta"].idxmin()]
-    return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"

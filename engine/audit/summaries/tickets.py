@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.summaries.base import Summary, ends, number
+from engine.audit.summaries.base import Summary, ends, number, paid_most
 from engine.metrics.tickets import by_spread_only
 from engine.store.runs import Run
 from engine.words import AXES
@@ -29,10 +29,39 @@ class Tickets(Summary):
         seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
         found = [f"\n{metric} as mean ± standard deviation over {seeds}; full model {_spread(full, 'full_')}"]
         found += [_level(row) for row in whole.to_dict("records")]
+        found += [*_compared(run, metric), *_classes(run)]
         for axis in run.meta["request"]["axes"]:
             found.append(f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per group)")
             found += _largest(tickets, axis) + _gaps(run, axis)
         return found
+
+
+def _compared(run: Run, metric: str) -> list[str]:
+    """What choosing by one score rather than another is worth, at every sparsity."""
+    table = run.table("arm_differences")
+    table = table[(table["axis"] == "") & (table["metric"] == "accuracy")]
+    lines = [
+        f"  {row.base}, {row.sparsity:.1%} cut: {row.score} minus {row.other} {row.value:+.3f} "
+        f"{ends(row.low, row.high, '+.3f')}"
+        for row in table.itertuples()
+    ]
+    return (
+        ["\naccuracy with heads chosen by one score minus another, 95 % over texts and seeds", *lines] if lines else []
+    )
+
+
+def _classes(run: Run) -> list[str]:
+    """Whether heads that matter for texts of one class matter for the other, in tasks of two classes."""
+    table = run.table("importance")
+    pooled = table[(table["axis"] == "class") & (table["seed"] == -1) & (table["stage"] == "fine-tuned")]
+    found = []
+    for score, rows in pooled.groupby("score"):
+        wide = rows.pivot(index="unit", columns="group", values="value")
+        if wide.shape[1] == 2:
+            one, other = wide.columns
+            r = wide[one].corr(wide[other])
+            found.append(f"  {score}: Pearson {r:+.2f} over heads between texts of {one} and of {other}")
+    return ["\nimportance of heads after fine-tuning, by class of the texts", *found] if found else []
 
 
 def _level(row: dict[str, Any]) -> str:
@@ -63,11 +92,16 @@ def _gaps(run: Run, axis: str) -> list[str]:
     """The gap of accuracy of the full model and of every reported variant."""
     results, variants = run.table("results"), run.table("variants")
     rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index("variant")
+    groups = run.table("groups")
+    groups = groups[(groups["metric"] == "accuracy") & (groups["axis"] == axis) & (groups["verdict"] == "")]
     lines = []
     for name in variants.loc[variants["chosen"], "variant"]:
         if name in rows.index and not math.isnan(rows.loc[name].value):
             row = rows.loc[name]
             change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
             level = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}"
-            lines.append(f"  {name:<32} gap of accuracy {level}  {change:<24}  null {number(row.null_high, '.3f')}")
+            paid = paid_most(groups[groups["variant"] == name])
+            lines.append(
+                f"  {name:<32} gap of accuracy {level}  {change:<24}  null {number(row.null_high, '.3f')}{paid}"
+            )
     return lines
