@@ -7,10 +7,10 @@ import pytest
 from engine.audit.experiments import ExperimentAsk, experiment_named, experiments
 from engine.audit.image_presets import PAPER
 from engine.audit.image_request import ImageRequest, validate_images
-from engine.audit.setting_faults import setting_faults
 from engine.errors import RequestError
 from engine.models.vision import architectures
 from engine.scores.filter_base import filter_methods
+from engine.scores.setting_faults import setting_faults
 
 EACH = pytest.mark.parametrize("name", experiments())
 
