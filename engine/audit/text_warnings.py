@@ -28,6 +28,7 @@ def text_warnings(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFra
     texts = plan.texts
     found = [texts.stand_in] if texts.stand_in else []
     found += [*texts.notes, *_model(plan, bench), *_full(plan), *_lengths(plan, bench), *_scored(plan, bench), *notes]
+    found += _learned_nothing(plan, tables)
     found += [*_groups(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
     if plan.request.trials < MIN_SEEDS:
         found.append(f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}.")
@@ -39,6 +40,22 @@ def _model(plan: TextPlan, bench: TextBench) -> list[str]:
     if bench.brought is not None:
         return list(bench.brought.notes)
     return [note for note in bench.pretrained(0).notes if NEW_HEAD not in note]
+
+
+def _learned_nothing(plan: TextPlan, tables: dict[str, pd.DataFrame]) -> list[str]:
+    """Where the full model cannot be told from one that always names the most frequent class."""
+    results = tables["results"]
+    row = results[(results["variant"] == "dense") & (results["axis"] == "") & (results["metric"] == plan.texts.metric)]
+    guess = 0.0
+    if plan.texts.metric == "accuracy":
+        guess = float(tables["texts"]["label"].value_counts(normalize=True).iloc[0])
+    value, low = float(row["value"].iloc[0]), float(row["low"].iloc[0])
+    if low > guess:
+        return []
+    return [
+        f"The full model's {plan.texts.metric} of {value:.3f} (95 % from {low:.3f}) cannot be told from always naming "
+        f"the most frequent class ({guess:.3f}): what matches it may have learned nothing either."
+    ]
 
 
 def _scored(plan: TextPlan, bench: TextBench) -> list[str]:
