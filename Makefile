@@ -29,8 +29,9 @@ run: .venv/ready
 
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1
+# Two files at a time: on one core the tests take longer than anybody waits.
 test: .venv/ready-dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-slow: .venv/ready-slow
 	$(BIN)/python -m pytest -m slow

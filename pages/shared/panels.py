@@ -13,6 +13,7 @@ from engine.export import say
 from engine.export.panels import base
 from engine.export.panels.base import Choice, Panel
 from engine.export.panels.headline import Headline, Number
+from engine.export.tables import for_spreadsheets
 from pages.shared import state
 from pages.shared.cache import Call, KeptRun, memory
 from pages.shared.controls import capital, neighbours
@@ -122,7 +123,7 @@ def _take_away(panel: Panel, key: str, label: str, with_chart: bool = False) -> 
 
 
 def _files(panel: Panel, key: str) -> None:
-    content, name = panel.table.to_csv(index=False).encode(), f"{panel.key}.csv"
+    content, name = for_spreadsheets(panel.table).to_csv(index=False).encode(), f"{panel.key}.csv"
     st.download_button("Table (CSV)", content, name, "text/csv", key=state.key_of("csv", key), on_click="ignore")
     if panel.has_chart:
         name, key = f"{panel.key}.html", state.key_of("html", key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -89,7 +91,7 @@ def _answer(run: Run, choice: Choice) -> str:
     measure = Measure(low["metric"], few="texts")
     text = (
         f"Uncut, the lowest is the {measure.name} of {words.quoted(low['group'])}, "
-        f"{measure.number(low['value_dense'])}: {_means(low['metric'], run)}."
+        f"{measure.number(low['value_dense'])}: {_as_pairs(low, run)}."
     )
     if lookup.variant_of(run, choice)["variant"] == "dense":
         return text
@@ -100,11 +102,20 @@ def _answer(run: Run, choice: Choice) -> str:
     name = Measure(most["metric"], few="texts")
     return (
         f"{text} The cut costs most in the {name.name} of {words.quoted(most['group'])}: {name.change(most)}; "
-        f"{_means(most['metric'], run)} more often."
+        f"{_wrong(most['metric'], run)} more often."
     )
 
 
-def _means(metric: str, run: Run) -> str:
+def _as_pairs(row: dict[str, Any], run: Run) -> str:
+    """What an AUC counts: pairs of texts in the right order."""
+    positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
+    inside, way, other = (negative, "below", positive) if row["metric"] == "bpsn_auc" else (positive, "above", negative)
+    share = say.percent(round(float(row["value_dense"]), 3))
+    return f"in {share} of pairs its {inside} text is rightly ranked {way} another subgroup's {other} one"
+
+
+def _wrong(metric: str, run: Run) -> str:
+    """What happens more often where an AUC falls."""
     positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
     if metric == "bpsn_auc":
         return f"its {negative} texts are ranked above others' {positive} ones"

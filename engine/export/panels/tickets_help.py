@@ -20,6 +20,8 @@ from engine.store.runs import Run
 RANDOM = "random"
 LONGEST = 6
 """Groups drawn at most."""
+MAX_Q = 0.05
+"""False discovery rate up to which a difference is claimed."""
 
 
 def score_difference(run: Run, choice: Choice) -> Panel:
@@ -38,7 +40,8 @@ def score_difference(run: Run, choice: Choice) -> Panel:
         f"Difference of {_measure(table.iloc[0].to_dict()).name}: {words.importance_name(score)} minus "
         f"the other score, {words.procedure_name(procedure)} at {say.percent(at)}, same texts, {n}, {seeds_said(run)} "
         "each. "
-        f"{words.INTERVALS_TEXTS} Several intervals are read at once: q holds the false discovery rate."
+        f"{words.INTERVALS_TEXTS} Several intervals are read at once: only differences with q (false discovery "
+        f"rate) of at most {MAX_Q:g} are claimed."
     )
     return Panel(
         "score_difference", question, _answer(run, choice, table, procedure, score), figure, _readable(table), note
@@ -107,27 +110,41 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score
     return say.sentence(start + " ".join(filter(None, parts)))
 
 
-def _said(row: dict[str, Any], name: str, other: str) -> str:
-    change = _measure(row).change(_as_change(row))
+def kind_of(row: dict[str, Any]) -> str:
+    """What say.direction gives, but "by chance" where the interval leaves out zero and q is too large for a claim."""
     kind = say.direction(_as_change(row))
+    return "by chance" if kind in ("rose", "fell") and not row["q"] <= MAX_Q else kind
+
+
+def _said(row: dict[str, Any], name: str, other: str) -> str:
+    change, kind = _measure(row).change(_as_change(row)), kind_of(row)
     verdict = {
         "rose": f"{name} chooses better than {other}",
         "fell": f"{name} chooses worse than {other}",
-        "unclear": f"{name} does not help: it cannot be told from {other}",
+        "unclear": f"{name} and {other} cannot be told apart",
+        "by chance": f"{name} and {other} cannot be told apart once all comparisons are counted",
     }.get(kind, f"whether {name} helps against {other} was not measured")
-    return f"{verdict} ({_measure(row).name} {change})."
+    q = f"; q = {say.number(row['q'])}" if kind == "by chance" and math.isfinite(row["q"]) else ""
+    return f"{verdict} ({_measure(row).name} {change}{q})."
 
 
 def _groups_said(table: pd.DataFrame) -> str:
-    kinds = {row["group"]: say.direction(_as_change(row)) for row in table.to_dict("records")}
-    parts = []
-    for kind, verb in (("rose", "helps"), ("fell", "harms")):
-        names = [words.quoted(group) for group, found in kinds.items() if found == kind]
-        if names:
-            parts.append(f"it {verb} {say.listing(names)}")
-    if not parts:
-        return "No subgroup alone shows a clear difference." if kinds else ""
-    return f"Of the subgroups {' and '.join(parts)}."
+    kinds = {row["group"]: kind_of(row) for row in table.to_dict("records")}
+
+    def named(kind: str) -> list[str]:
+        return [words.quoted(group) for group, found in kinds.items() if found == kind]
+
+    parts = [f"it {verb} {say.listing(named(kind))}" for kind, verb in (("rose", "helps"), ("fell", "harms"))
+             if named(kind)]  # fmt: skip
+    text = f"Of the subgroups {' and '.join(parts)}." if parts else ""
+    if not parts and kinds:
+        text = "No subgroup alone shows a clear difference."
+    if by_chance := named("by chance"):
+        text += (
+            f" The interval of {say.listing(by_chance)} alone leaves out zero, which so many comparisons can give by "
+            f"chance (q above {MAX_Q:g})."
+        )
+    return text
 
 
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:

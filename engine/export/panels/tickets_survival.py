@@ -16,7 +16,9 @@ from engine.export.panels.base import Choice, Panel, nothing
 from engine.export.panels.correlations import matrix_figure
 from engine.export.panels.head_grid import Scale, head_grid, mark
 from engine.export.panels.tickets_lookup import (
+    arm_of,
     head_said,
+    heads_said,
     kept_by_seed,
     level_of,
     methods,
@@ -25,6 +27,11 @@ from engine.export.panels.tickets_lookup import (
 from engine.metrics.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run
 
+RANDOM = "random"
+SAME_DRAWS = (
+    "Random choice draws the same heads for the same seed on every task, so what tasks have in common would say "
+    "nothing about them."
+)
 SAME_ORDER = "Chance: kept sets of the same sizes drawn at random."
 
 
@@ -61,10 +68,13 @@ def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
 
 def _always(share: np.ndarray) -> str:
     every, never = int((share == 1).sum()), int((share == 0).sum())
-    return (
-        f"every seed keeps {say.count(every, 'head')} of {len(share)} and cuts {never}; about the other "
-        f"{len(share) - every - never} they differ."
-    )
+    differ = len(share) - every - never
+    kept = f"every seed keeps {say.count(every, 'head')} of {len(share)}"
+    gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
+    kept = kept if every else "no head is kept by every seed"
+    gone = gone if never else "no head is cut by every seed" if every else "none is cut by every seed"
+    rest = f"about the other {differ} they differ" if differ else "they differ about none"
+    return f"{kept} and {gone}; {rest}."
 
 
 def _agree(found: SetOverlap, n: int) -> str:
@@ -111,7 +121,7 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     mark(figure, run, choice, [unit for unit in range(total) if not counts[unit]], "circle-open", "never cut")
     first = mean[counts == n].sort_values(kind="stable")
     never = int((counts == 0).sum())
-    lead = f"{head_said(run, int(first.index[0]))} goes first" if len(first) else "no head is cut by every seed"
+    lead = _first_said(run, first)
     answer = say.sentence(f"{lead}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut.")
     heads = int(run.meta["model"]["n_heads"])
     readable = pd.DataFrame({"layer": np.arange(total) // heads, "head": np.arange(total) % heads,
@@ -119,6 +129,16 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     arm = say.sentence(words.method_name(choice.method))
     note = f"{arm}, {say.count(n, 'seed')}; mean over the seeds that cut a head."
     return Panel("tickets_order", question, answer, figure, readable, f"{note} {words.COUNTING}")
+
+
+def _first_said(run: Run, first: pd.Series) -> str:
+    """Which heads go first, all that tie; `first`: iterations of the heads that every seed cuts, in order."""
+    if first.empty:
+        return "no head is cut by every seed"
+    tied = [int(unit) for unit in first.index[first <= first.iloc[0] + 1e-9]]
+    if len(tied) == 1:
+        return f"of the heads that every seed cuts, {head_said(run, tied[0])} goes first"
+    return f"of the heads that every seed cuts, {len(tied)} go first, at the same time ({heads_said(run, tied)})"
 
 
 def _first_cut(run: Run, method: str) -> pd.DataFrame:
@@ -150,6 +170,8 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     question = "Do other tasks keep the same heads?"
     if choice.method == "dense":
         return nothing("tickets_tasks", question, "Nothing is cut here: every head survives.")
+    if arm_of(choice.method)[1] == RANDOM:
+        return nothing("tickets_tasks", question, SAME_DRAWS)
     at, total = level_of(run, choice), lookup.total_heads(run)
     found, without = _kept_of(run, choice, at, others)
     if len(found) < 2:

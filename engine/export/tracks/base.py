@@ -212,6 +212,10 @@ class Track(ABC):
     item: str
     items: str
     """What a measurement is made on: "prompt", "prompts"."""
+    whole: str = "dense model"
+    """The model before the cut, as sentences call it."""
+    repeat: str = "trial"
+    """One of several models of an arm, where there are several."""
     level: Level
     pages: tuple[str, ...]
     """Pages that only this kind of audit has, the most telling first."""

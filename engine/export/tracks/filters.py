@@ -284,14 +284,14 @@ class Filters(Track):
         return write_trial_mask(run, variant, path)
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.export.filter_checkpoint import write_filter_checkpoint  # late: it loads torch
+        from engine.export.filter_checkpoint import trial_row, write_filter_checkpoint  # late: it loads torch
         from engine.export.model_card import model_card
 
         if not variant["n_cut"]:
             what = f"{variant['variant']!r} cuts nothing."
             raise RequestError(Fault("variant", what, "Choose one that cuts filters."))
         paths, card = write_filter_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, variant), encoding="utf-8")
+        card.write_text(model_card(run, trial_row(run, variant)), encoding="utf-8")
         return [*paths, card]
 
     def shelves(self) -> Iterator[Shelf]:

@@ -77,6 +77,7 @@ class Tickets(Track):
     about = "attention heads of a text classifier"
     one, many = "head", "heads"
     item, items = "text", "texts"
+    whole, repeat = "full model", "seed"
     level = Level(
         key="share",
         noun="share of heads",
@@ -322,13 +323,13 @@ class Tickets(Track):
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
         from engine.export.model_card import model_card
-        from engine.export.text_checkpoint import write_text_checkpoint  # late: it loads torch
+        from engine.export.text_checkpoint import seed_row, write_text_checkpoint  # late: it loads torch
 
         if not variant["n_cut"]:
             what = f"{variant['variant']!r} cuts nothing."
             raise RequestError(Fault("variant", what, "Choose one that cuts heads."))
         paths, card = write_text_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, variant), encoding="utf-8")
+        card.write_text(model_card(run, seed_row(run, variant)), encoding="utf-8")
         return [*paths, card]
 
     def shelves(self) -> Iterator[Shelf]:
