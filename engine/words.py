@@ -27,6 +27,7 @@ WINNING = (
     "model's mean. It is winning where it was trained from the pre-trained weights, else only matching."
 )
 """Chen et al. 2020, as the thesis uses it."""
+SAME_MODELS = "Fewer than three of its seeds came to different models, so whether it is a ticket is left open."
 FEW_SEEDS = "With fewer than three seeds a standard deviation says little, so nothing here is called a ticket."
 
 

@@ -15,7 +15,7 @@ from engine.export.tracks import track_of
 from engine.export.tracks.base import Maps
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, choose, select
+from pages.shared.controls import capital, choose, select, texts_label
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 PICTURE, BIAS, PERPLEXITY = (state.key_of("map", name) for name in ("picture", "bias", "perplexity"))
@@ -57,7 +57,7 @@ def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
     with left:
         score = select("Score", scores, state.SCORE, lambda name: capital(maps.name(name)))
     with right:
-        group = select("Measured on", groups, state.TICKET_GROUP, _group_label)
+        group = select("Measured on", groups, state.TICKET_GROUP, texts_label)
     for make in maps.wide:
         _selectable(run, make, choice, maps, score=score, group=group)
     for column, make in zip(st.columns(2, gap="large"), maps.beside, strict=True):
@@ -67,10 +67,6 @@ def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
             )
     _one_head(run, maps.numbers)
     panels.look_ahead(run, maps.wide, choice, {make: {"score": score, "group": group} for make in maps.wide})
-
-
-def _group_label(group: str) -> str:
-    return capital(words.group_name(group)) if group else "All texts"
 
 
 def _selectable(run: KeptRun, make: Callable[..., Any], choice: Choice, maps: Maps, **options: str) -> None:

@@ -33,7 +33,8 @@ def page() -> None:
     shown = _words(run, text_id)
     left, right = st.columns(2, gap="large")
     with left:
-        clicked = panels.draw(made(run, tickets_lens.lens_heads, choice, text_id, stage), HEADS, selectable=True)
+        panel = made(run, tickets_lens.lens_heads, choice, text_id, stage, picked=(layer, head))
+        clicked = panels.draw(panel, HEADS, selectable=True)
         _follow(run, clicked, text_id, stage)
     with right:
         panels.draw(made(run, tickets_lens.lens_scatter, choice, text_id, stage, layer, head, shown=shown))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine import words
 from engine.export.panels import (
     classifier_groups,
     tickets_curve,
@@ -19,7 +18,7 @@ from engine.export.panels.base import Choice
 from engine.export.tracks import track_of
 from pages.shared import cache, panels, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, choose, choose_reading, select
+from pages.shared.controls import choose, choose_reading, select, texts_label
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 ALL = ""
@@ -66,11 +65,7 @@ def _group(run: KeptRun, choice: Choice) -> str:
     """All texts, or one group of the chosen axis."""
     groups = [ALL, *tickets_lookup.groups_of_axis(run, choice.measured)]
     with st.container(width=320):
-        return select("Measured on", groups, state.TICKET_GROUP, _label)
-
-
-def _label(group: str) -> str:
-    return capital(words.group_name(group)) if group else "All texts"
+        return select("Measured on", groups, state.TICKET_GROUP, texts_label)
 
 
 def _others(run: KeptRun) -> tuple[KeptRun, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -101,6 +102,19 @@ def test_every_chart_of_the_tickets_page_is_there(texts):
         assert question in shown.replace("\\", ""), question
     assert len(charts_of(at)) == 2 + 8, "two scores; the last chart is drawn when asked for"
     assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
+
+
+def test_a_table_taken_from_a_page_runs_no_formula(monkeypatch):
+    from engine.export.panels.base import Panel
+    from pages.shared import panels
+
+    files = {}
+    monkeypatch.setattr(
+        panels.st, "download_button", lambda label, data, name, *rest, **more: files.update({name: data})
+    )
+    table = pd.DataFrame({"subgroup": ["=HYPERLINK(1)", "fair"], "change": [-0.5, 1.0]})
+    panels._files(Panel("made_up", "Who?", "One.", None, table, ""), "made_up")
+    assert files["made_up.csv"].decode().splitlines() == ["subgroup,change", "'=HYPERLINK(1),-0.5", "fair,1.0"]
 
 
 def test_a_ticket_can_be_read_for_one_group(texts):

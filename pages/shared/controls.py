@@ -27,6 +27,11 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def texts_label(group: str) -> str:
+    """Which texts something is measured on, in a picker: all, or those of one subgroup."""
+    return capital(words.group_name(group)) if group else "All texts"
+
+
 def axis_label(axis: str) -> str:
     return capital(words.axis_name(axis))
 

@@ -189,13 +189,13 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) ->
     figure.add_trace(go.Scatter(
         x=[row[track_of(run).level.realised] for row, _ in rows], y=[row["value"] for row, _ in rows], mode="markers",
         marker={"symbol": track_of(run).flag_symbol, "size": 13, "color": colour}, text=[text for _, text in rows],
-        hovertemplate="%{text}<extra></extra>", name="degenerate trials",
+        hovertemplate="%{text}<extra></extra>", name=f"degenerate {track_of(run).repeat}s",
     ))  # fmt: skip
 
 
 def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
     if row["method"] == "dense":
-        return f"<b>{words.METHODS['dense'].name}</b><br>{measure.number(row['value'])}"
+        return f"<b>{track_of(run).whole}</b><br>{measure.number(row['value'])}"
     head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).reached(run, row)}"
     return f"{head}<br>{measure.with_interval(row)}<br>change {measure.change(row)}"
 

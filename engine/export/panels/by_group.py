@@ -120,7 +120,7 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
     is_cut = variant["variant"] != "dense"
     if is_cut:
         figure.add_trace(_links(choice, drawn))
-    dense = (words.METHODS["dense"].name, "dense")
+    dense = (track_of(run).whole, "dense")
     figure.add_trace(_points(run, choice, about, drawn, "_dense", dense, 0.14 if is_cut else 0))
     if is_cut:
         mine = (lookup.variant_label(run, variant), variant["method"])

@@ -93,7 +93,8 @@ def _degenerate(run: Run, variant: dict[str, Any]) -> str:
     wrong, trials = int(variant["degenerate"]), int(run.meta["request"]["trials"])
     if not wrong:
         return ""
-    of = f"{wrong} of {say.count(trials, 'trial')}" if variant["seed"] < 0 else "This trial"
+    repeat = track_of(run).repeat
+    of = f"{wrong} of {say.count(trials, repeat)}" if variant["seed"] < 0 else f"This {repeat}"
     ends = "ends" if wrong == 1 else "end"
     return (
         f"{of} {ends} with a model that predicts one class for every {track_of(run).item}. It is marked in the charts "
@@ -104,8 +105,9 @@ def _degenerate(run: Run, variant: dict[str, Any]) -> str:
 def _missed(run: Run, variant: dict[str, Any]) -> str:
     if bool(variant.get("met", True)):
         return ""
-    level = track_of(run).level
+    track = track_of(run)
+    level = track.level
     return (
-        f"The target of {level.say(variant['speedup'])} was not met exactly: the model's filters are too coarse. "
-        f"Reached: {say.factor(variant['achieved'])}."
+        f"The target of {level.say(variant[level.column])} was not met exactly: the model's {track.many} are too "
+        f"coarse. Reached: {level.say(variant[level.realised])}."
     )

@@ -38,11 +38,11 @@ def cost(run: Run, choice: Choice) -> Panel:
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
-        f"Time: median of {n} on {device}, cut and dense in turn; ranges hold the middle half of the paired ratios. "
+        f"Time: median of {n} on {device}, cut and uncut in turn; ranges hold the middle half of the paired ratios. "
         "Other machines differ. Bytes: the weights as stored."
     )
     colour = track_of(run).style(variant["method"], choice.dark).colour
-    figure = None if is_dense else _figure(choice, colour, dense, mine)
+    figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
     return Panel("cost", QUESTION, answer, figure, table, note)
 
 
@@ -100,9 +100,9 @@ def _in_theory(mine: dict[str, Any]) -> str:
     return f" By FLOPs alone it would be {say.factor(ratio)} as fast." if math.isfinite(ratio) else ""
 
 
-def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any]) -> go.Figure:
+def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str) -> go.Figure:
     drawn = _measured(dense, mine)
-    figure = blank(choice, 120 + 30 * len(drawn), "percent of the dense model")
+    figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     shares = [100 * mine[key] / dense[key] for key, _ in drawn]
     high = [max(100 / mine["speedup_low"] - shares[0], 0), *[0] * (len(drawn) - 1)]
     low = [max(shares[0] - 100 / mine["speedup_high"], 0), *[0] * (len(drawn) - 1)]

@@ -33,7 +33,8 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
         {"what": row["what"], "before": row["value"] - row["delta"], "after": row["value"], "change": row["delta"],
          "change low": row["delta_low"], "change high": row["delta_high"], "n": row["n"]} for row in rows
     )  # fmt: skip
-    more = "Worst-off and best-off are chosen on the dense model, so part of a change towards the middle is chance."
+    whole = track_of(run).whole
+    more = f"Worst-off and best-off are chosen on the {whole}, so part of a change towards the middle is chance."
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
     note = lookup.caveat(run, counted, more=more)  # n of the ends may count something else
     return Panel("levelling_down", QUESTION, levelling_verdict(run, choice), figure, table, note)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from engine import words
 from engine.audit import variants
 from engine.errors import RequestError, unknown
 from engine.export.panels.base import Choice
@@ -128,7 +127,7 @@ def total_heads(run: Run) -> int:
 def variant_label(run: Run, variant: dict[str, Any]) -> str:
     """A variant in words, e.g. "FASP, 20 % cut"."""
     if variant["variant"] == "dense":
-        return words.METHODS["dense"].name
+        return track_of(run).whole
     return track_of(run).label(variant)
 
 

@@ -154,7 +154,8 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> 
     if wrong.empty:
         return
     figure.add_trace(go.Scatter(
-        x=wrong["value_q"], y=wrong["value"], mode="markers", hoverinfo="skip", name="degenerate trials",
+        x=wrong["value_q"], y=wrong["value"], mode="markers", hoverinfo="skip",
+        name=f"degenerate {track_of(run).repeat}s",
         marker={"symbol": track_of(run).flag_symbol, "size": 9, "color": choice.theme.alarm},
     ))  # fmt: skip
 
@@ -207,9 +208,9 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
 
 
 def _named(run: Run, row: dict[str, Any]) -> str:
-    if row["method"] == "dense":
-        return "the dense model"
     track = track_of(run)
+    if row["method"] == "dense":
+        return f"the {track.whole}"
     mark = track.mark(row).replace(" = ", " ")
     return f"{words.method_name(row['method'])} ({track.level.say(row[track.level.column])}{mark})"
 

@@ -15,14 +15,11 @@ from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
 from engine.export.panels.correlations import matrix_figure
 from engine.export.panels.reliability_parts import GOOD, ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
-from engine.export.panels.tickets_importance import ABSENT, importance, rank_correlation, scores
+from engine.export.panels.tickets_importance import ABSENT, chance_correlation, importance, rank_correlation, scores
 from engine.export.panels.tickets_lookup import TUNED, arm_of, level_of, seeds_said
 from engine.metrics.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
 from engine.types import POOLED
-
-BY_CHANCE = 1.96
-"""Two scores that know nothing of each other correlate by less than this over sqrt(heads - 1), 95 times in 100."""
 
 
 def scores_agree(run: Run, choice: Choice) -> Panel:
@@ -42,7 +39,7 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
             for i, j in itertools.combinations(range(len(known)), 2)]  # fmt: skip
     table = pd.DataFrame(rows)
     total = lookup.total_heads(run)
-    chance = BY_CHANCE / math.sqrt(max(total - 1, 1))
+    chance = chance_correlation(total)
     note = (
         f"Spearman over {total} heads of the fine-tuned model, mean over {seeds_said(run)}. Chance: up to "
         f"\u00b1{r_of(chance)}. Agreement is no proof that either score is right."

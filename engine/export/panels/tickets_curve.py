@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -20,12 +20,16 @@ from engine.export.panels.tickets_lookup import (
     TICKET,
     UNJUDGED,
     WON,
+    Reach,
     arm_of,
+    but_said,
     few_seeds,
+    first_and_last,
     groups_of_axis,
     level_of,
     measure_of,
     methods,
+    reach_of,
     seeds_said,
     ticket_levels,
 )
@@ -33,10 +37,13 @@ from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 HEIGHT = 360
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+"""Of lines beside each other: stars hide the symbols that tell them apart. Six procedures, and groups at most."""
 BESIDE = 0.012
 """Shares by which points of several lines are moved apart, so that bars do not hide each other."""
 LONGEST = 5
 """Groups drawn at most."""
+ALL_ARMS, OTHER_ARMS = "of all arms", "of the others"
 ABSENT = "This run has no tickets: its full model was not measured over seeds."
 MARKS = (
     "Band and bars: mean \u00b1 standard deviation over seeds, as the definition asks; filled stars: winning tickets, "
@@ -134,11 +141,17 @@ def _line(
     figure.add_trace(go.Scatter(
         x=x, y=[rows[0]["full_mean"], *(row["mean"] for row in rows)], mode="lines+markers", error_y=bars,
         name=words.method_name(method), showlegend=False, opacity=1 if chosen else 0.85,
-        line={"color": style.colour, "width": 3 if chosen else 1.6, "dash": style.dash},
+        line={"color": style.colour, "width": 3 if chosen else 1.6, "dash": _dash(method)},
         marker={"symbol": ["circle-open", *symbols], "size": [7, *sizes], "color": style.colour,
                 "line": {"width": 1.6, "color": style.colour}},
         text=["the full model", *(_hover(row, measure) for row in rows)], hovertemplate="%{text}<extra></extra>",
     ))  # fmt: skip
+
+
+def _dash(method: str) -> str:
+    """That of the procedure: each score has a column of its own here."""
+    order, procedure = list(words.PROCEDURES), arm_of(method)[0]
+    return DASHES[order.index(procedure) % len(DASHES) if procedure in order else -1]
 
 
 def _symbol(state: str, style: Style) -> str:
@@ -167,7 +180,7 @@ def _legend(figure: go.Figure, choice: Choice, order: Sequence[str]) -> None:
             "line": {"width": 1.6, "color": style.colour},
         }
         _entry(figure, words.procedure_name(arm_of(method)[0]), mode="lines+markers", marker=marker,
-               line={"color": style.colour, "dash": style.dash, "width": 2})  # fmt: skip
+               line={"color": style.colour, "dash": _dash(method), "width": 2})  # fmt: skip
     ink = choice.theme.ink
     _entry(figure, "full model", mode="lines", line={"color": ink, "dash": "dot", "width": 1})
 
@@ -184,19 +197,43 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> str:
     start = f"The full model's {measure.name} is {spread(row['full_mean'], row['full_std'], measure)}."
     if few := few_seeds(run):
         return f"{start} {few}"
-    parts = [start, f"{say.sentence(_reach_said(run, table, choice.method))}."]
-    others = [(_reach(table, method), method) for method in methods(run) if method != choice.method]
-    furthest = max(others, default=None, key=lambda pair: pair[0])
-    if furthest and furthest[0] > 0:
-        best = [method for reach, method in others if reach == furthest[0]]
-        verb = "gets" if len(best) == 1 else "get"
-        parts.append(
-            f"Of the others {say.listing(map(words.method_name, best))} {verb} furthest: {_kind(run, table, best[0])} "
-            f"up to {say.percent(furthest[0])}."
-        )
-    elif others:
-        parts.append("No other arm is a ticket at any level.")
+    parts = [start, f"{say.sentence(_reach_said(table, choice.method))}."]
+    known = set(table["method"])
+    others = [method for method in methods(run) if method != choice.method and method in known]
+    if others:
+        parts.append(furthest_said({method: _reach(table, method) for method in others}, OTHER_ARMS))
     return " ".join([*parts, *_easy_said(table)])
+
+
+def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
+    """Which arms get furthest, by kind of ticket, each with what must be said about it."""
+    end = max(one.share for one in reach.values())
+    if not end:
+        unknown = all(one.state == UNJUDGED for one in reach.values())
+        other = "any arm" if whom == ALL_ARMS else "any other arm"
+        if unknown:
+            return f"Whether {other} is a ticket is left open."
+        return f"{other.replace('any', 'No')} is a ticket at any level."
+    best = [method for method, one in reach.items() if one.share == end]
+    kinds = {state: [method for method in best if reach[method].state == state] for state in TICKET}
+    parts = {}
+    for state, arms in kinds.items():
+        named = [words.method_name(name) + (f" ({reach[name].but})" if reach[name].but else "") for name in arms]
+        if named:
+            parts[_kind_said(state, len(named))] = say.listing(named)
+    far = f"up to {say.percent(end)} of heads cut"
+    if len(parts) == 1:
+        kind, names = next(iter(parts.items()))
+        return f"{say.sentence(whom)} {names} {'gets' if len(best) == 1 else 'get'} furthest: {kind} {far}."
+    each = "; ".join(f"{names}, {kind}" for kind, names in parts.items())
+    return f"{say.sentence(whom)} these get furthest, {far}: {each}."
+
+
+def _kind_said(state: str, n: int) -> str:
+    """What one or several arms are."""
+    if n == 1:
+        return Reach(state=state).kind
+    return "winning tickets" if state == WON else "matching, but no winning tickets"
 
 
 def _easy_said(table: pd.DataFrame) -> list[str]:
@@ -211,32 +248,33 @@ def _easy_said(table: pd.DataFrame) -> list[str]:
             "the full model's by more than its own deviation."
         )
     if flat:
-        said.append(f"{flat} of {say.count(len(stars), 'ticket')} rest on a seed that predicts one class only.")
+        verb = "rests" if flat == 1 else "rest"
+        said.append(f"{flat} of {say.count(len(stars), 'ticket')} {verb} on a seed that predicts one class only.")
     return said
 
 
-def _reach(table: pd.DataFrame, method: str) -> float:
-    rows = table[(table["method"] == method) & table["state"].isin(TICKET)]
-    return float(rows["sparsity"].max()) if len(rows) else 0.0
+def _reach(table: pd.DataFrame, method: str) -> Reach:
+    return reach_of(table[table["method"] == method])
 
 
-def _kind(run: Run, table: pd.DataFrame, method: str) -> str:
-    state = table.loc[(table["method"] == method) & table["state"].isin(TICKET), "state"].iloc[0]
-    return "a winning ticket" if state == WON else "matching, but no winning ticket"
-
-
-def _reach_said(run: Run, table: pd.DataFrame, method: str) -> str:
+def _reach_said(table: pd.DataFrame, method: str) -> str:
     if method == "dense":
         return "nothing is cut by the full model"
     mine = table[table["method"] == method].sort_values("sparsity")
-    reach, name = _reach(table, method), words.method_name(method)
+    reach, name = reach_of(mine), words.method_name(method)
     if mine.empty:
         return f"{name} was not measured here"
-    if not reach:
-        return f"{name} is no ticket at any of {say.count(len(mine), 'level')}"
-    before = mine[(mine["sparsity"] < reach) & (mine["state"] == LOST)]["sparsity"]
-    gaps = f", though not at {say.listing(map(say.percent, before))}" if len(before) else ""
-    return f"{name} is {_kind(run, table, method)} up to {say.percent(reach)} of heads cut{gaps}"
+    return reach_said(reach, name, len(mine))
+
+
+def reach_said(reach: Reach, name: str, levels: int) -> str:
+    """How far an arm gets on all texts or one group; `levels`: how many were measured."""
+    if reach.state == UNJUDGED:
+        return f"whether {name} is a ticket is left open: fewer than three of its seeds came to different models"
+    if not reach.share:
+        return f"{name} is no ticket at any " + (f"of {say.count(levels, 'level')}" if levels else "level")
+    but = f", though {reach.but}" if reach.but else ""
+    return f"{name} is {reach.kind} up to {say.percent(reach.share)} of heads cut{but}"
 
 
 def _note(run: Run, table: pd.DataFrame) -> str:
@@ -266,11 +304,13 @@ def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> g
             y=[0.0, *(row["mean"] - row["full_mean"] for row in rows)], mode="lines+markers", showlegend=False,
             error_y={"type": "data", "array": [None, *(row["std"] for row in rows)], "color": style.colour, "width": 0,
                      "thickness": 1.4},
-            line={"color": style.colour, "width": 2}, marker=marker, name=plain(words.group_name(group)),
+            line={"color": style.colour, "width": 2, "dash": DASHES[place]}, marker=marker,
+            name=plain(words.group_name(group)),
             text=["the full model", *(f"{named}<br>{_hover(row, measure)}" for row in rows)],
             hovertemplate="%{text}<extra></extra>",
         ))  # fmt: skip
-        _entry(figure, plain(words.group_name(group)), mode="lines+markers", line={"color": style.colour, "width": 2},
+        _entry(figure, plain(words.group_name(group)), mode="lines+markers",
+               line={"color": style.colour, "width": 2, "dash": DASHES[place]},
                marker={"symbol": style.symbol, "size": 9, "color": style.colour})  # fmt: skip
     figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero")
     figure.update_yaxes(nticks=7)
@@ -281,21 +321,23 @@ def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> st
     """How far each group's ticket reaches, the shortest first."""
     if few := few_seeds(run):
         return f"{few} {_here(run, choice, parts)}".strip()
-    reach = {group: _reach(part, choice.method) for group, part in parts.items()}
-    least, most = min(reach.values()), max(reach.values())
-    name = words.method_name(choice.method)
+    every = {group: _reach(part, choice.method) for group, part in parts.items()}
+    reach = {group: one for group, one in every.items() if one.state != UNJUDGED}
+    name, whom = words.method_name(choice.method), f"subgroup of {words.axis_name(choice.measured)}"
+    if not reach:
+        return f"Whether {name} is a ticket for any {whom} is left open. {_here(run, choice, parts)}".strip()
+    first, last = first_and_last(reach)
+    least, most = reach[first[0]].unbroken, reach[last[0]].unbroken
+    more = f"{but_said(reach)} {_here(run, choice, parts)}".rstrip()
     if least == most:
-        whom = f"subgroup of {words.axis_name(choice.measured)}"
-        far = f"reaches {say.percent(least)} for every {whom}" if least else f"is no ticket for any {whom} at any level"
-        return say.sentence(f"{name} {far}. {_here(run, choice, parts)}".strip())
-    first = [group for group, value in reach.items() if value == least]
-    last = [group for group, value in reach.items() if value == most]
+        at = "any level" if not any(one.share for one in reach.values()) else "the first cut"
+        far = f"reaches {say.percent(least)} for every {whom}" if least else f"is no ticket for any {whom} at {at}"
+        return say.sentence(f"{name} {far}.{more}")
     until = f"after {say.percent(least)}" if least else "at the first cut"
     return (
         f"With {name} the ticket is lost first for {say.listing(map(words.quoted, first))}, {until}; it lasts longest "
-        f"for {say.listing(map(words.quoted, last))}, up to {say.percent(most)}. "
-        f"{_here(run, choice, parts)}"
-    ).strip()
+        f"for {say.listing(map(words.quoted, last))}, up to {say.percent(most)}.{more}"
+    )
 
 
 def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:

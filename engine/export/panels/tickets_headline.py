@@ -7,7 +7,7 @@ from typing import Any
 
 from engine import words
 from engine.export import say
-from engine.export.panels import classifier_headline
+from engine.export.panels import classifier_headline, lookup
 from engine.export.panels.base import Choice
 from engine.export.panels.tickets_lookup import (
     LOST,
@@ -25,7 +25,9 @@ from engine.store.runs import Run
 def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     """Who paid most and what became of the gap, then whether it is a ticket, and for whom not."""
     text = classifier_headline.sentence(run, choice, variant)
-    return text if variant["variant"] == "dense" else f"{text} {ticket_said(run, choice, variant)}".strip()
+    if variant["variant"] == "dense":
+        return text
+    return " ".join(filter(None, (text, overall_said(run, choice, variant), ticket_said(run, choice, variant))))
 
 
 def ticket_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
@@ -42,11 +44,34 @@ def ticket_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         LOST: "It is no ticket",
         UNJUDGED: "Whether it is a ticket is left open",
     }.get(row["state"], "It matches the full model, but was not trained from the pre-trained weights")
+    if row["state"] in TICKET:
+        start += _but(run, row)
     lost = [group for group in groups_of_axis(run, choice.measured) if _lost(run, variant, choice.measured, group)]
     for_whom = ""
     if row["state"] in TICKET and lost:
         for_whom = f"; for {say.listing(words.quoted(group) for group in lost)} alone it is none"
     return f"{start} ({levels}){for_whom}."
+
+
+def _but(run: Run, row: dict[str, Any]) -> str:
+    """What a ticket owes to the spread of its seeds, and smaller shares that are none."""
+    table = ticket_levels(run)
+    mine = table[(table["method"] == row["method"]) & (table["sparsity"] < row["sparsity"]) & (table["state"] == LOST)]
+    parts = [f"not at {say.listing(map(say.percent, mine['sparsity']))}"] if len(mine) else []
+    parts += ["here only because its seeds differ widely"] if row["by_spread"] else []
+    return f", though {' and '.join(parts)}" if parts else ""
+
+
+def overall_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+    """The change on all texts, where it is clear; else ""."""
+    measure = lookup.reading(run, choice).quality
+    row = lookup.measured(run, variant["variant"], measure, choice)
+    kind = say.direction(row) if row is not None else "unknown"
+    if kind not in ("fell", "rose"):
+        return ""
+    verb = "falls" if kind == "fell" else "rises"
+    before, after = (measure.number(value) for value in (row["value"] - row["delta"], row["value"]))
+    return f"On all texts {measure.name} {verb} from {before} to {after} (change {measure.change(row)})."
 
 
 def spread(mean: float, std: float, measure: Any) -> str:
@@ -69,7 +94,10 @@ def _lost(run: Run, variant: dict[str, Any], axis: str, group: str) -> bool:
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """Those of any classifier, and that few seeds make no ticket."""
+    """Those of any classifier, and that few seeds, or seeds that came to the same model, make no ticket."""
     found = classifier_headline.warnings(run, choice, variant)
-    few = few_seeds(run) if variant["variant"] != "dense" else ""
-    return tuple(filter(None, (*found, few)))
+    if variant["variant"] == "dense":
+        return tuple(found)
+    row = level_row(run, variant)
+    same = words.SAME_MODELS if row is not None and row["state"] == UNJUDGED else ""
+    return tuple(filter(None, (*found, few_seeds(run) or same)))

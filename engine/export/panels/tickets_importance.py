@@ -129,11 +129,12 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
     parts = []
     if len(found) == 2:
         r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
-        parts.append(f"{_kept_order(r)} (rank correlation {r_of(r)} over {lookup.total_heads(run)} heads)")
+        total = lookup.total_heads(run)
+        parts.append(f"{_kept_order(r, total)} (rank correlation {r_of(r)} over {total} heads)")
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [f"{say.percent(round(share, 3))} {words.stage_name(stage)}" for stage, share in negative.items()]
-        parts.append(f"a negative correlation have {say.listing(shares)}, the first candidates for a cut")
+        parts.append(f"the correlation is negative for {say.listing(shares)}, the first candidates for a cut")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
     parts.append(f"highest after fine-tuning is {head_said(run, int(top['unit']))} ({say.number(top['value'])})")
@@ -144,11 +145,18 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
     return say.sentence("; ".join(parts) + ".")
 
 
-def _kept_order(r: float) -> str:
+def chance_correlation(total: int) -> float:
+    """What two orders of `total` heads that know nothing of each other correlate by, at most 95 times in 100."""
+    return 1.96 / math.sqrt(max(total - 1, 1))
+
+
+def _kept_order(r: float, total: int) -> str:
+    """What fine-tuning leaves of the order of heads, against what chance gives among so many."""
+    chance = chance_correlation(total)
     if math.isnan(r):
         return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
-    if abs(r) < 0.3:
-        return "Fine-tuning reorders the heads: what mattered before says little about after"
+    if abs(r) <= chance:
+        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{r_of(chance)})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
@@ -177,7 +185,8 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def importance_scatter(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
     """Before against after, one point per head."""
-    question = "Does fine-tuning keep the order of the heads?"
+    whom = f" on texts of {words.quoted(group)}" if group else ""
+    question = f"Does fine-tuning keep the order of the heads by {words.importance_name(score)}{whom}?"
     before, after = (importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED))
     if before.empty or after.empty:
         return nothing("importance_scatter", question, "That takes an importance before and after fine-tuning.")
@@ -198,7 +207,8 @@ def importance_scatter(run: Run, choice: Choice, score: str = "conductance", gro
     r = rank_correlation(both["before"], both["after"])
     up = both["after"] - both["before"]
     most, least = (head_said(run, int(getattr(up, end)())) for end in ("idxmax", "idxmin"))
-    answer = f"{_kept_order(r)} (rank correlation {r_of(r)}). Most gains {most}; most loses {least}."
+    kept = _kept_order(r, lookup.total_heads(run))
+    answer = f"{kept} (rank correlation {r_of(r)}). Most gains {most}; most loses {least}."
     heads = int(run.meta["model"]["n_heads"])
     table = pd.DataFrame({"layer": both.index // heads, "head": both.index % heads, "pre-trained": both["before"],
                           "fine-tuned": both["after"]})  # fmt: skip

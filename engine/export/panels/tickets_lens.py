@@ -17,7 +17,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
-from engine.export.panels.head_grid import Scale, head_grid
+from engine.export.panels.head_grid import Scale, head_grid, mark
 from engine.export.panels.reliability_parts import marker, r_of
 from engine.export.panels.tickets_lookup import PRETRAINED, TUNED, head_said, scoring
 from engine.store.runs import Run
@@ -85,8 +85,19 @@ def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[st
     return row
 
 
-def lens_heads(run: Run, choice: Choice, text_id: str, stage: str) -> Panel:
-    """Layer x head of one text: the correlation between attention and attribution. A head can be picked."""
+def _target(run: Run) -> str:
+    """Of which class attributions are: the predicted or the true one."""
+    return "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
+
+
+def _seed(run: Run) -> str:
+    """Whose maps are kept."""
+    return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
+
+
+def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple[int, int] | None = None) -> Panel:
+    """Layer x head of one text: the correlation between attention and attribution. A head can be picked; `picked`:
+    (layer, head) of the one that is."""
     question = "In this text, which heads attend to what decides?"
     rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
     if rows.empty:
@@ -98,9 +109,11 @@ def lens_heads(run: Run, choice: Choice, text_id: str, stage: str) -> Panel:
     hover = [_heads_hover(run, unit, values[unit], unit in kept) for unit in range(total)]
     scale = Scale(-1, 1, [-0.86, 0, 0.86], ["against<br>\u22121", "0<br> ", "along<br>+1"], diverges=True)
     figure = head_grid(run, choice, values, scale, hover)
+    if picked is not None:
+        mark(figure, run, choice, [picked[0] * heads + picked[1]], "circle-open", "shown here")
     known = rows.dropna(subset=["correlation"])
     table = rows[["layer", "head", "correlation"]].reset_index(drop=True)
-    note = f"{_correlation_said(run)} of one text: read single texts beside the means of all. {words.COUNTING}"
+    note = f"{_correlation_said(run)} of one text: read it beside the means of all. {_seed(run)} {words.COUNTING}"
     if known.empty:
         return Panel("lens_heads", question, "No head's maps vary here.", figure, table, note)
     best = known.loc[known["correlation"].idxmax()]
@@ -140,9 +153,9 @@ def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, he
     table = _pairs(row, labels)
     note = (
         "Row: the token that attends; column: the token it attends to. Attribution: conductance of that attention for "
-        "the predicted class; positive speaks for it. Padding is left out."
+        f"the {_target(run)} class; positive speaks for it. Padding is left out. {_seed(run)}"
     )
-    return Panel("lens_maps", question, _maps_said(row, labels), None, table, note, parts)
+    return Panel("lens_maps", question, _maps_said(run, row, labels), None, table, note, parts)
 
 
 def lens_scatter(
@@ -167,7 +180,9 @@ def lens_scatter(
     ))  # fmt: skip
     figure.update_xaxes(showgrid=True, nticks=6)
     some = "" if step == 1 else f" The chart shows every {step}th of them."
-    note = f"{say.count(len(x), 'pair')} of tokens.{some} {_correlation_said(run)}; low ones are cut first."
+    note = (
+        f"{say.count(len(x), 'pair')} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
+    )
     return Panel("lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note)
 
 
@@ -212,7 +227,7 @@ def _map(
     return figure
 
 
-def _maps_said(row: dict[str, Any], labels: list[str]) -> str:
+def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
     """What the model said, where the head looks most, and what speaks most for the prediction."""
     right = "rightly" if row["predicted"] == row["label"] else f"wrongly, it is {words.quoted(str(row['label']))}"
     n = len(labels)
@@ -228,7 +243,7 @@ def _maps_said(row: dict[str, Any], labels: list[str]) -> str:
     says = f"The model says {words.quoted(str(row['predicted']))}, {right}."
     if row["stage"] == PRETRAINED:
         says = f"Its classification head is still random, so its answer ({words.quoted(str(row['predicted']))}) is too."
-    return f"{says} {look}; the attention from {pair} speaks most for that class."
+    return f"{says} {look}; the attention from {pair} speaks most for the {_target(run)} class."
 
 
 def _token_said(labels: list[str], place: int) -> str:

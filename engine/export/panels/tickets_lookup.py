@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -56,11 +58,6 @@ def pooled(run: Run) -> pd.DataFrame:
     return table[table["method"] != DENSE]
 
 
-def variant_at(run: Run, choice: Choice) -> dict[str, Any]:
-    """The pooled variant of the choice, also where the slider stands at nothing cut."""
-    return lookup.variant_of(run, Choice(choice.method, choice.axis, level_of(run, choice)))
-
-
 def methods(run: Run) -> list[str]:
     """Arms of the run in the order of the track."""
     return lookup.methods(run)
@@ -72,8 +69,9 @@ def seeds(run: Run) -> int:
 
 
 def few_seeds(run: Run) -> str:
-    """What must be said where there are too few for a ticket; else ""."""
-    return words.FEW_SEEDS if seeds(run) < LEAST_SEEDS else ""
+    """What must be said where no arm has enough for a ticket; else ""."""
+    most = lookup.frame(run, "ticket_levels")["n_seeds"].max() if run.has("ticket_levels") else seeds(run)
+    return words.FEW_SEEDS if most < LEAST_SEEDS else ""
 
 
 def scoring(run: Run, name: str, usual: object) -> object:
@@ -94,23 +92,101 @@ def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
     if not run.has("ticket_levels"):
         return pd.DataFrame()
     table = lookup.frame(run, "ticket_levels")
-    rows = table[(table["axis"] == axis) & (table["group"] == group)].drop(columns="degenerate", errors="ignore")
+    return _levels(run, table[(table["axis"] == axis) & (table["group"] == group)])
+
+
+def _levels(run: Run, rows: pd.DataFrame) -> pd.DataFrame:
+    rows = rows.drop(columns="degenerate", errors="ignore")
     arms = pooled(run)[["method", "sparsity", "realised", "variant", "degenerate"]]
     rows = rows.merge(arms.round({"sparsity": 9}), on=["method", "sparsity"], how="left")
     rows = rows.assign(realised=rows["realised"].fillna(rows["sparsity"]))
-    state = [state_of(run, row["method"], bool(row["matching"]), row["n_seeds"]) for row in rows.to_dict("records")]
+    tuned = {method: from_pretrained(run, method) for method in rows["method"].unique()}
+    state = [state_of(tuned[row.method], bool(row.matching), row.n_seeds) for row in rows.itertuples()]
     ends = rows[["matching", "mean", "full_mean", "full_std"]].itertuples(index=False)
     rows = rows.assign(by_spread=[by_spread_only(*end) for end in ends])
     return rows.assign(state=state).sort_values(["method", "sparsity"], ignore_index=True)
 
 
-def state_of(run: Run, method: str, matching: bool, n_seeds: float) -> str:
-    """What a level of an arm is."""
+def state_of(pretrained: bool, matching: bool, n_seeds: float) -> str:
+    """What a level of an arm is; `pretrained`: whether its models were trained from the pre-trained weights."""
     if n_seeds < LEAST_SEEDS:
         return UNJUDGED
     if not matching:
         return LOST
-    return WON if from_pretrained(run, method) else MATCHING
+    return WON if pretrained else MATCHING
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far an arm gets, on all texts or one group.
+
+    share: the largest that is a ticket; unbroken: the largest up to which every measured one is (both 0 where there is
+    none); state: that of the largest ticket, else LOST, or UNJUDGED where no level has enough different models; failed:
+    smaller shares that are none; by_spread: the largest matches only because its seeds differ widely.
+    """
+
+    share: float = 0.0
+    unbroken: float = 0.0
+    state: str = UNJUDGED
+    failed: tuple[float, ...] = ()
+    by_spread: bool = False
+
+    @property
+    def kind(self) -> str:
+        return "a winning ticket" if self.state == WON else "matching, but no winning ticket"
+
+    @property
+    def but(self) -> str:
+        """What must be said with the largest share; "" where nothing must."""
+        parts = [f"not at {say.listing(map(say.percent, self.failed))}"] if self.failed else []
+        if self.by_spread:
+            parts.append(f"at {say.percent(self.share)} only because its seeds differ widely")
+        return " and ".join(parts)
+
+
+def reach_of(levels: pd.DataFrame) -> Reach:
+    """From the rows of ticket_levels of one arm, on all texts or one group."""
+    rows = levels.sort_values("sparsity")
+    good, lost = rows[rows["state"].isin(TICKET)], rows[rows["state"] == LOST]
+    if good.empty:
+        return Reach(state=LOST if len(lost) else UNJUDGED)
+    last = good.iloc[-1]
+    failed = lost.loc[lost["sparsity"] < last["sparsity"], "sparsity"].tolist()
+    whole = good.loc[good["sparsity"] < failed[0], "sparsity"].max() if failed else last["sparsity"]
+    unbroken = 0.0 if pd.isna(whole) else float(whole)
+    return Reach(float(last["sparsity"]), unbroken, last["state"], tuple(failed), bool(last["by_spread"]))
+
+
+def reaches(run: Run, axis: str) -> dict[tuple[str, str], Reach]:
+    """(arm, group) -> how far it gets, for all texts ("") and the groups of an axis."""
+    if not run.has("ticket_levels"):
+        return {}
+    table = lookup.frame(run, "ticket_levels")
+    rows = table[(table["group"] == "") | (table["axis"] == axis)]
+    found = [(group, _levels(run, part)) for group, part in rows.groupby("group", sort=False)]
+    return {(str(method), str(group)): reach_of(part)
+            for group, whole in found for method, part in whole.groupby("method", sort=False)}  # fmt: skip
+
+
+def first_and_last(reach: Mapping[str, Reach]) -> tuple[list[str], list[str]]:
+    """Groups that lose the ticket first, and those that keep it longest, as shares are cut one after the other."""
+    ends = [pick(one.unbroken for one in reach.values()) for pick in (min, max)]
+    first, last = ([group for group, one in reach.items() if one.unbroken == end] for end in ends)
+    return first, last
+
+
+def but_said(reach: Mapping[str, Reach]) -> str:
+    """Groups that have it again at a larger share, or only because seeds differ widely; "" where there are none."""
+    again, wide = (
+        [f"{words.quoted(group)} ({say.percent(one.share)})" for group, one in reach.items() if is_so(one)]
+        for is_so in (lambda one: one.failed, lambda one: one.by_spread)
+    )
+    text = f" {say.listing(again)} {'have' if len(again) > 1 else 'has'} it again at a larger share." if again else ""
+    if wide:
+        ends = "largest shares" if len(wide) > 1 else "largest share"
+        verb = "match" if len(wide) > 1 else "matches"
+        text += f" The {ends} of {say.listing(wide)} {verb} only because seeds differ widely."
+    return text
 
 
 def from_pretrained(run: Run, method: str) -> bool:

@@ -138,7 +138,7 @@ def _first_said(run: Run, first: pd.Series) -> str:
     tied = [int(unit) for unit in first.index[first <= first.iloc[0] + 1e-9]]
     if len(tied) == 1:
         return f"of the heads that every seed cuts, {head_said(run, tied[0])} goes first"
-    return f"of the heads that every seed cuts, {len(tied)} go first, at the same time ({heads_said(run, tied)})"
+    return f"of the heads that every seed cuts, {len(tied)} go first, in the same iteration ({heads_said(run, tied)})"
 
 
 def _first_cut(run: Run, method: str) -> pd.DataFrame:

@@ -12,16 +12,20 @@ import plotly.graph_objects as go
 from engine import words
 from engine.export import say
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain, wrapped
-from engine.export.panels.tickets_curve import ABSENT, EASY
+from engine.export.panels.tickets_curve import ABSENT, ALL_ARMS, EASY, furthest_said, reach_said
 from engine.export.panels.tickets_headline import spread
 from engine.export.panels.tickets_lookup import (
-    LEAST_SEEDS,
+    UNJUDGED,
     WON,
+    Reach,
+    but_said,
     few_seeds,
+    first_and_last,
     from_pretrained,
     groups_of_axis,
     measure_of,
     methods,
+    reaches,
     seeds_said,
     state_of,
     tickets,
@@ -30,6 +34,8 @@ from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 ALL = "all texts"
+STAR, DAGGER = "\u2605", "\u2020"
+Reaches = dict[tuple[str, str], Reach]
 OTHERS = " The chart shows the arms that share procedure or score with the chosen one; the table has all."
 LONGEST = 6
 """Groups in the chart at most; the table always has all of them."""
@@ -43,63 +49,68 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("tickets_table", question, ABSENT)
     mine = table[(table["group"] == "") | (table["axis"] == choice.measured)]
-    mine = mine.assign(state=[_state(run, row) for row in mine.to_dict("records")])
+    reach = reaches(run, choice.measured)
+    mine = mine.assign(state=[_state(run, reach, row) for row in mine.to_dict("records")])
     groups = [group for group in groups_of_axis(run, choice.measured) if group in set(mine["group"])]
-    figure = _figure(run, choice, mine, ["", *groups[:LONGEST]])
+    figure = _figure(run, choice, mine, reach, ["", *groups[:LONGEST]])
     hidden = len(groups) - LONGEST
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
     more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
     note = (
         f"{words.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
-        f"\u2020: some smaller share is none.{more}"
+        f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
     )
-    return Panel("tickets_table", question, _answer(run, choice, mine, groups), figure, _readable(mine), note)
+    return Panel("tickets_table", question, _answer(run, choice, mine, reach, groups), figure, _readable(mine), note)
 
 
-def _state(run: Run, row: dict[str, Any]) -> str:
-    return state_of(run, row["method"], not math.isnan(row["sparsity"]), row["n_seeds"])
+def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
+    """That of the largest ticket; where there is none, whether any level could be judged."""
+    if found := reach.get((row["method"], row["group"])):
+        return found.state
+    return state_of(from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"])
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) -> str:
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> str:
     """The chosen arm: overall, then the group that loses it first."""
     if few := few_seeds(run):
         return few
     mine = table[table["method"] == choice.method].set_index("group")
     if mine.empty:
-        best = table[(table["group"] == "") & table["sparsity"].notna()].sort_values("sparsity")
-        if best.empty:
-            return "No arm is a ticket at any level."
-        last = best.iloc[-1]
-        return f"Furthest gets {words.method_name(last['method'])}: {say.percent(last['sparsity'])} of heads cut."
+        whole = {method: one for (method, group), one in reach.items() if not group}
+        return furthest_said(whole, ALL_ARMS) if whole else "No arm was measured."
     name, parts = words.method_name(choice.method), []
     if "" in mine.index:
-        row = mine.loc[""]
-        if math.isnan(row["sparsity"]):
-            parts.append(f"{name} is no ticket on all texts at any level")
-        else:
+        row, one = mine.loc[""], reach.get((choice.method, ""), Reach())
+        said = f"On all texts {reach_said(one, name, 0)}"
+        if not math.isnan(row["sparsity"]):
             measure = measure_of(run, "")
-            kind = "a winning ticket" if row["state"] == WON else "matching, but no winning ticket,"
-            parts.append(
-                f"On all texts {name} is {kind} up to {say.percent(row['sparsity'])} of heads cut "
-                f"({measure.name} {spread(row['mean'], row['std'], measure)} against "
-                f"{spread(row['full_mean'], row['full_std'], measure)})"
-            )
-    reach = {group: np.nan_to_num(mine.loc[group, "sparsity"]) for group in groups if group in mine.index}
-    if reach:
-        parts.append(_lost_first(reach, choice))
-    return say.sentence(f"{'. '.join(parts)}.")
+            full = spread(row["full_mean"], row["full_std"], measure)
+            said += f" ({measure.name} {spread(row['mean'], row['std'], measure)} against {full})"
+        parts.append(f"{said}.")
+    alone = {group: reach.get((choice.method, group), Reach()) for group in groups if group in mine.index}
+    alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
+    if alone:
+        parts.append(_lost_first(alone, choice))
+    return say.sentence(" ".join(parts))
 
 
-def _lost_first(reach: dict[str, float], choice: Choice) -> str:
-    least, most = min(reach.values()), max(reach.values())
+def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
+    """Which subgroup loses it first as more and more is cut, and what must be said about larger shares."""
+    first, last = first_and_last(alone)
+    least, most = alone[first[0]].unbroken, alone[last[0]].unbroken
     if least == most:
         who = "every" if least else "no"
-        far = f"up to {say.percent(least)}" if least else "at any level"
-        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}"
-    first = say.listing(words.quoted(group) for group, value in reach.items() if value == least)
-    last = say.listing(words.quoted(group) for group, value in reach.items() if value == most)
-    far = f"has it up to {say.percent(least)} only" if least else "has it at no level"
-    return f"It is lost first for {first}, which alone {far}; {last} has it up to {say.percent(most)}"
+        at = "any level" if not any(one.share for one in alone.values()) else "the smallest share"
+        far = f"up to {say.percent(least)}" if least else f"at {at}"
+        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}.{but_said(alone)}"
+    verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
+    far = f"{verbs[0]} it up to {say.percent(least)} only" if least else f"{verbs[0]} it at no level"
+    if not least and any(alone[group].share for group in first):
+        far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
+    alone_said = "which alone" if len(first) == 1 else "which by themselves"
+    firsts, lasts = (say.listing(map(words.quoted, some)) for some in (first, last))
+    text = f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to {say.percent(most)}."
+    return text + but_said(alone)
 
 
 def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
@@ -108,7 +119,7 @@ def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
     return track_of(run).compared(known, choice.method)
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) -> go.Figure:
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
     order = _arms(run, choice, table)
     cells = table.set_index(["method", "group"])
@@ -117,11 +128,11 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) ->
     for place in np.ndindex(shape):
         key = order[place[0]], groups[place[1]]
         row = cells.loc[key] if key in cells.index else None
-        texts[place], hover[place] = _cell(run, key, row)
+        texts[place], hover[place] = _cell(run, key, row, reach.get(key, Reach()))
         values[place] = 0.0 if row is None else np.nan_to_num(row["sparsity"])
     names = [wrapped(words.method_name(method), 18) for method in order]
     lines = max((name.count("<br>") + 1 for name in names), default=1)
-    figure = blank(choice, 84 + max(34, 16 * lines + 8) * len(order))
+    figure = blank(choice, 110 + max(40, 16 * lines + 8) * len(order))
     look = choice.theme
     figure.add_trace(go.Heatmap(
         z=values, x=list(range(len(groups))), y=list(range(len(order))), zmin=0, zmax=1, xgap=3, ygap=3,
@@ -131,17 +142,20 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, groups: list[str]) ->
     strong = "#0b0f14" if choice.dark else "#ffffff"
     for y, x in np.ndindex(shape):
         figure.add_annotation(x=x, y=y, text=texts[y, x], showarrow=False,
-                              font={"size": 13, "color": strong if values[y, x] > 0.72 else look.ink})  # fmt: skip
+                              font={"size": 12, "color": strong if values[y, x] > 0.72 else look.ink})  # fmt: skip
     named = [f"<b>{name}</b>" if method == choice.method else name for method, name in zip(order, names, strict=True)]
     figure.update_yaxes(tickvals=list(range(len(order))), ticktext=named, autorange="reversed", showgrid=False,
                         showline=False)  # fmt: skip
-    columns = [ALL if not group else wrapped(words.group_name(group), 10) for group in groups]
-    figure.update_xaxes(tickvals=list(range(len(groups))), ticktext=columns, side="top", showline=False, tickangle=0)
+    columns = [ALL if not group else wrapped(words.group_name(group), 12) for group in groups]
+    figure.update_xaxes(
+        tickvals=list(range(len(groups))), ticktext=columns, side="top", showline=False, tickfont={"size": 11},
+        autotickangles=[0, -45],
+    )  # fmt: skip
     figure.update_layout(margin={"t": 44})
     return figure
 
 
-def _cell(run: Run, key: tuple[str, str], row: Any) -> tuple[str, str]:
+def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, str]:
     """What stands in a cell, and what is said when it is pointed at."""
     method, group = key
     whom = f"<b>{words.method_name(method)}</b>, {plain(words.group_name(group)) if group else ALL}"
@@ -149,19 +163,25 @@ def _cell(run: Run, key: tuple[str, str], row: Any) -> tuple[str, str]:
         return "", f"{whom}<br>not measured"
     measure = measure_of(run, group)
     full = f"full model {spread(row['full_mean'], row['full_std'], measure)}"
-    if row["n_seeds"] < LEAST_SEEDS:
-        return "?", f"{whom}<br>too few seeds to judge; {full}"
+    if row["state"] == UNJUDGED:
+        return "?", f"{whom}<br>too few different models to judge; {full}"
     if math.isnan(row["sparsity"]):
         return "none", f"{whom}<br>no ticket at any level; {full}"
     broken = not row["unbroken"] >= row["sparsity"]
-    star = "\u2605 " if from_pretrained(run, method) else ""
-    kind = "winning ticket" if star else "matching only"
+    won = row["state"] == WON
+    kind = "winning ticket" if won else "matching only"
     text = f"{whom}<br>{kind} up to {say.percent(row['sparsity'])}<br>{measure.name} "
     text += f"{spread(row['mean'], row['std'], measure)}, {full}"
     if broken:
         until = say.percent(row["unbroken"]) if row["unbroken"] > 0 else "none"
         text += f"<br>unbroken up to {until}"
-    return f"{star}{say.percent(row['sparsity'])}" + ("\u2020" if broken else ""), text
+    text += "<br>only because its seeds differ widely" if reach.by_spread else ""
+    share = f"{say.percent(row['sparsity'])}{DAGGER if broken else ''}"
+    if reach.by_spread:
+        share = f"({STAR})<br>{share}" if won else f"({share})"
+    else:
+        share = f"{STAR}<br>{share}" if won else share
+    return share, text
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:

@@ -83,6 +83,7 @@ def test_the_card_says_what_was_measured_and_how_to_load_it(run):
     row = run.table("variants").set_index("variant", drop=False).loc[TRIAL].to_dict()
     card = model_card(run, row)
     assert card.startswith("# synthetic-resnet, pruned: AutoBot + PW, 16×") and "load_cut_classifier" in card
+    assert "## This model" in card and "Means over all trials of the audit, not this model." in card
     assert "- **Gender.**" in card and "costs" in card and run.meta["model"]["weight_hash"] in card
     assert not any(word in card.lower() for word in ("toxic", "judge", "from_pretrained", "debias", "unbiased"))
 

@@ -13,6 +13,7 @@ from engine import words
 from engine.errors import RequestError
 from engine.export import contents, say
 from engine.export.masks import write_masks
+from engine.export.model_card import model_card
 from engine.export.panels import (
     along,
     classifier_groups,
@@ -36,7 +37,7 @@ from engine.export.tables import HIDDEN, shown
 from engine.export.tracks import track_of, tracks
 from engine.store.runs import Run, Store
 from engine.surgery.record import read_mask
-from tests.synthetic_text_run import make_text_run
+from tests.synthetic_text_run import _tickets, make_text_run
 from tests.synthetic_text_world import CONSTANT, HOSTILE
 
 ISP = Choice("isp:conductance", "length", 0.5, None, "accuracy")
@@ -149,11 +150,73 @@ def test_the_table_says_for_whom_it_is_lost_first(run):
     assert "winning ticket up to 25 % of heads cut" in panel.answer
     assert "lost first for “short”, which alone has it at no level; “long” has it up to 75 %" in panel.answer
     cells = {annotation.text for annotation in panel.figure.layout.annotations}
-    assert {"★ 25 %", "★ 75 %", "★ 75 %†", "none", "50 %"} <= cells, "winning, unbroken, none, matching only"
+    assert {"★<br>25 %", "★<br>75 %", "none", "50 %"} <= cells, "winning, none, matching only"
+    assert cells & {"★<br>75 %†", "(★)<br>75 %†"}, "some smaller share is none"
     by_group = tickets_curve.tickets_by_group(run, ISP)
     assert "lost first for “short”, at the first cut" in by_group.answer
     classes = tickets_table.tickets_table(run, Choice("once:conductance", "class", 0.5, None, "accuracy"))
     assert "no subgroup of class has it at any level" in classes.answer
+
+
+def levels_as(run: Run, folder, edit) -> Run:
+    """The run with other levels of tickets, and the largest that follow from them."""
+    levels = edit(run.table("ticket_levels"))
+    other = changed(run, folder / "levels", "ticket_levels", lambda table: levels)
+    return changed(other, folder / "tickets", "tickets", lambda table: _tickets(levels))
+
+
+def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_path):
+    def edit(table: pd.DataFrame) -> pd.DataFrame:
+        table["matching"] = ~((table["method"] == "isp:random") & (table["sparsity"] == 0.5))
+        table["matching"] &= table["method"] != "once:random"
+        wide = (table["method"] == "isp:random") & (table["sparsity"] == 0.75)
+        return table.assign(std=table["std"].where(~wide, 1.0), mean=table["full_mean"] - 0.2 * wide)
+
+    tied = levels_as(run, tmp_path, edit)
+    curve = tickets_curve.tickets_curve(tied, Choice("once:random", "length", 0.5, None, "accuracy")).answer
+    assert "single scoring by conductance, matching, but no winning ticket" in curve and "winning tickets" in curve
+    wide = "not at 50 % and at 75 % only because its seeds differ widely"
+    assert f"ISP by random choice ({wide})" in curve
+    mine = Choice("isp:random", "length", 0.75, None, "accuracy")
+    panel = tickets_table.tickets_table(tied, mine)
+    assert f"winning ticket up to 75 % of heads cut, though {wide}" in panel.answer
+    assert "(★)<br>75 %†" in {note.text for note in panel.figure.layout.annotations}
+    for text in (panel.answer, tickets_curve.tickets_by_group(tied, mine).answer):
+        assert "75 %) match only because seeds differ widely" in text
+        assert "(75 %) have it again at a larger share" in text
+    said = headline(tied, mine).sentence
+    assert "It is a winning ticket, though not at 50 % and here only because its seeds differ widely (" in said
+
+
+def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
+    def edit(table: pd.DataFrame) -> pd.DataFrame:
+        same = table["method"] == "once:conductance"
+        return table.assign(n_seeds=table["n_seeds"].where(~same, 1), matching=table["matching"] & ~same)
+
+    open_ = levels_as(run, tmp_path, edit)
+    for make in (tickets_curve.tickets_curve, tickets_table.tickets_table, tickets_curve.tickets_by_group):
+        answer = make(open_, ONCE).answer
+        assert "left open" in answer and "no ticket" not in answer, make.__name__
+    assert words.SAME_MODELS in headline(open_, ONCE).warnings
+    texts = {note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations}
+    assert "?" in texts
+
+
+def test_lines_differ_by_more_than_colour_where_stars_hide_symbols(run):
+    for figure in (*tickets_curve.tickets_curve(run, ISP).parts, tickets_curve.tickets_by_group(run, ISP).figure):
+        drawn = [trace.line.dash for trace in figure.data if trace.x[0] is not None]
+        assert len(drawn) > 1 and len(set(drawn)) == len(drawn)
+
+
+def test_the_card_beside_one_seed_is_about_that_seed(run):
+    row = run.table("variants").set_index("variant", drop=False).loc["isp:conductance-50%#1"].to_dict()
+    card = model_card(run, row)
+    own = lookup.result(run, "isp:conductance-50%#1", "accuracy")
+    assert card.startswith("# synthetic-bert, pruned: ISP by conductance, 50 % cut, seed 1\n")
+    assert f"- Accuracy: {say.number(own['value'])} (" in card
+    assert card.index("## This model") < card.index("Means over all seeds of the audit, not this model.")
+    pooled = model_card(run, lookup.variant_of(run, ISP))
+    assert "## This model" not in pooled and "## Measured against the full model" in pooled
 
 
 def test_with_two_seeds_nothing_is_called_a_ticket(store):
@@ -178,10 +241,17 @@ def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path)
     control = Choice("once:random", "length", 0.5, None, "accuracy")
     assert tickets_help.score_difference(run, control).answer == panel.answer, "the control shows what it is for"
     same = tickets_help.score_difference(store.open("same"), ONCE)
-    assert "conductance does not help: it cannot be told from random choice" in same.answer
+    assert "conductance and random choice cannot be told apart (accuracy" in same.answer
+    assert "does not help" not in same.answer
 
-    def harm(table: pd.DataFrame) -> pd.DataFrame:
-        return table.assign(value=-0.1, low=-0.2, high=-0.05)
+    def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
+        return table.assign(value=-0.1, low=-0.2, high=-0.05, q=q)
+
+    many = tickets_help.score_difference(
+        changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE
+    )
+    assert "cannot be told apart once all comparisons are counted" in many.answer and "q = 0.900" in many.answer
+    assert "harms" not in many.answer and "“long” and “short” alone leaves out zero" in many.answer
 
     harmed = tickets_help.score_difference(changed(run, tmp_path, "arm_differences", harm), ONCE)
     assert "chooses worse than random choice" in harmed.answer and "it harms “long” and “short”" in harmed.answer
@@ -214,6 +284,8 @@ def test_the_order_heads_go_in(run):
     assert set(table.loc[table["seeds that cut it"] == 0, "unit"]) == never
     assert set(table.loc[table["iteration (mean)"] == 1, "unit"]) <= first
     assert f"{len(never)} of 16 heads are never cut" in panel.answer
+    tied = table.loc[(table["seeds that cut it"] == 3) & (table["iteration (mean)"] == 1), "unit"]
+    assert f"Of the heads that every seed cuts, {len(tied)} go first" in panel.answer
 
 
 def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tmp_path):
@@ -229,6 +301,8 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
     missing = tickets_survival.between_tasks(run, Choice("isp:conductance", "length", 0.75), [store.open("scores")])
     assert "have no ISP by conductance at 75 %: other remarks" in missing.answer
+    drawn = tickets_survival.between_tasks(run, Choice("isp:random", "length", 0.5), [store.open("scores")])
+    assert drawn.figure is None and "draws the same heads for the same seed" in drawn.answer
 
 
 def test_importance_before_and_after_beside_each_other(run):
@@ -245,6 +319,10 @@ def test_importance_before_and_after_beside_each_other(run):
         assert f"{say.percent(round(float((table['value'] < 0).mean()), 3))} {stage}" in panel.answer
     assert after.loc[CONSTANT, "n_constant"] == after.loc[CONSTANT, "n"]
     assert "1 head has maps that never vary and counts as 0" in panel.answer
+    scatter = tickets_importance.importance_scatter(run, ISP, "michel", group="short")
+    assert scatter.question.endswith("by Michel on texts of “short”?")
+    kept = tickets_importance._kept_order
+    assert "no more" in kept(0.5, 16) and "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200), "chance is .51"
     group = tickets_importance.importance_maps(run, ISP, "conductance", group="short")
     assert "on texts of “short”" in group.question and group.answer != panel.answer
 
@@ -280,7 +358,10 @@ def test_borkan_in_one_order_and_with_its_meaning(run):
     panel = tickets_groups.borkan(run, ONCE)
     assert len(panel.parts) == 3 and set(panel.table["measure"]) == {"subgroup AUC", "BPSN AUC", "BNSP AUC"}
     assert len({part.layout.yaxis.ticktext for part in panel.parts}) == 1, "one order of subgroups in every column"
-    assert "“fair” texts are ranked above others' “insult” ones" in panel.answer and "Borkan" in panel.caveat
+    low = panel.table.loc[panel.table["measure"] != "subgroup AUC", "before"].min()
+    assert f"in {say.percent(round(low, 3))} of pairs its “fair” text is rightly ranked below" in panel.answer
+    assert "“fair” texts are ranked above others' “insult” ones more often" in panel.answer
+    assert "Borkan" in panel.caveat
     assert not tickets_groups.has_borkan(run, Choice("isp:conductance", "class", 0.5))
 
 
@@ -298,7 +379,7 @@ def test_iterations_name_what_they_cut(run, tmp_path):
     assert "only where a level was asked for" in some.caveat and "nan" not in some.answer
 
 
-def test_the_lens_reads_the_matrices_back(run):
+def test_the_lens_reads_the_matrices_back(run, tmp_path):
     text_id = tickets_lens.examples(run)["text_id"].iat[0]
     row = tickets_lens.row_of(run, text_id, "fine-tuned", 0, 1)
     assert row["attention"].shape == (row["n_tokens"],) * 2 and np.allclose(row["attention"].sum(axis=1), 1, atol=5e-3)
@@ -311,6 +392,14 @@ def test_the_lens_reads_the_matrices_back(run):
     assert f"{row['correlation']:.2f}" in scatter.answer and len(scatter.figure.data[0].x) == row["n_tokens"] ** 2
     constant = tickets_lens.lens_scatter(run, ISP, text_id, "fine-tuned", *divmod(CONSTANT, 4))
     assert "does not vary" in constant.answer
+    assert "of seed 0, the first" in maps.caveat and "for the predicted class" in maps.caveat
+    gold = {"request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}}
+    gold = tickets_lens.lens_maps(changed(run, tmp_path, "lens", lambda table: table, **gold), ISP, text_id,
+                                  "fine-tuned", 0, 1)  # fmt: skip
+    assert "for the true class" in gold.caveat and gold.answer.endswith("speaks most for the true class.")
+    small = tickets_lens.lens_heads(run, ISP, text_id, "fine-tuned", (0, 1)).figure
+    places = [(list(trace.x), list(trace.y)) for trace in small.data]
+    assert ([1], [0]) in places, "the head that is shown is marked"
     gone = tickets_lens.lens_maps(run, ISP, text_id, "fine-tuned", 2, 2)
     assert gone.parts == () and "was cut, or its maps were not kept" in gone.answer
     assert "head is still random" in tickets_lens.lens_maps(run, ISP, text_id, "pre-trained", 0, 1).answer
@@ -355,8 +444,9 @@ def test_degenerate_seeds_are_warned_of_and_crossed(run):
     wrong = Choice("once:random", "length", 0.75, None, "accuracy")
     assert any("predicts one class for every text" in text for text in headline(run, wrong).warnings)
     for panel in (tickets_along.gap_along_sparsity(run, wrong), pareto.pareto(run, wrong)):
-        marks = [trace for trace in panel.figure.data if trace.name == "degenerate trials"]
+        marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
+    assert any(" of 3 seeds end" in text for text in headline(run, wrong).warnings), "not trials"
 
 
 def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
