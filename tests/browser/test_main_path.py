@@ -86,6 +86,7 @@ def test_main_path(page, address, tmp_path):
 def test_a_click_on_a_head_shows_its_numbers(page, address):
     page.goto(f"{address}/head_scores{RUN}")
     settled(page)
+    page.wait_for_function("() => document.querySelectorAll('.js-plotly-plot .nsewdrag').length >= 3")  # none moves now
     cell = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
     cell.wait_for()
     before = page.get_by_role("combobox", name="Head").input_value()

@@ -127,8 +127,10 @@ def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
     folder = jobs._prepare(store, job_id, request)
     jobs._write(folder, jobs.JobState(job_id, "x", "running", "start"))
     code = (
-        "import sys, time\nfrom engine.audit.jobs import leave_when_cancelled\nfrom engine.store.runs import Store\n"
-        "leave_when_cancelled(Store(sys.argv[1]), sys.argv[2])\nprint('ready', flush=True)\ntime.sleep(60)"
+        "import sys, time\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\n"
+        "store, job = Store(sys.argv[1]), sys.argv[2]\n"
+        "with jobs._lock(jobs._folder(store, job), print):\n"
+        "    jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n    time.sleep(60)"
     )
     words = [sys.executable, "-c", code, str(store.root), job_id]
     with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=jobs.PROJECT, text=True) as process:
