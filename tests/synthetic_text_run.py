@@ -18,6 +18,7 @@ import pandas as pd
 
 from engine.metrics.auc import auc
 from engine.metrics.classifier_groups import Arm, GroupMeasure, arm_difference
+from engine.metrics.classifier_layout import TEXTS
 from engine.metrics.fdr import benjamini_hochberg
 from engine.seeds import rng
 from engine.store.runs import Run, Store
@@ -67,8 +68,10 @@ def make_text_run(folder: Path | str, run_id: str = "text-run", **options: Any) 
     for arm in world.arms:
         for sparsity in world.options["sparsities"]:
             found[arm, sparsity] = [answers(world, arm, sparsity, seed) for seed in trials]
-    images = world.texts.rename(columns={"text_id": "image_id"})
-    measure = GroupMeasure(images, world.classes, world.axes, found["dense", 0.0], n_boot=DRAWS, n_permutations=DRAWS)
+    full = found["dense", 0.0]
+    measure = GroupMeasure(
+        world.texts, world.classes, world.axes, full, n_boot=DRAWS, n_permutations=DRAWS, items=TEXTS
+    )
     measured = {key: measure.variant(parts) for key, parts in found.items() if key[0] != "dense"}
     results, groups = _numbers(world, measure, measured, found)
     levels = _ticket_levels(world, found, groups)

@@ -16,6 +16,7 @@ from engine.data.texts import SPLITS, TextAsk, TextSet, load_texts
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.borkan import BORKAN, BorkanMeasure
 from engine.metrics.classifier_groups import GroupMeasure
+from engine.metrics.classifier_layout import TEXTS
 from engine.metrics.task_metric import MATTHEWS, TaskMetric
 from engine.surgery.record import MASK_FILE
 
@@ -69,12 +70,11 @@ def _measured(model: str, classifier: TextClassifier, texts: TextSet, split: str
         raise RequestError(Fault("split", f"{texts.name} has no {split} texts.", "Choose another split."))
     second = table["text_b"].tolist() if texts.pair else None
     answers = probabilities_of(classifier, table["text"].tolist(), second).astype(np.float64)
-    frame = table.rename(columns={"text_id": "image_id"})
-    plain = GroupMeasure(frame, texts.classes, axes, answers, split=split).dense()
-    borkan = BorkanMeasure(frame, texts.classes, axes, answers, split=split).dense_arm.pooled("dense")
+    plain = GroupMeasure(table, texts.classes, axes, answers, split=split, items=TEXTS).dense()
+    borkan = BorkanMeasure(table, texts.classes, axes, answers, split=split).dense_arm.pooled("dense")
     whole = [plain.results[plain.results["axis"] == ""]]
     if texts.metric == MATTHEWS:
-        whole.append(TaskMetric(frame, texts.classes, answers, split=split).dense_arm.pooled("dense"))
+        whole.append(TaskMetric(table, texts.classes, answers, split=split).dense_arm.pooled("dense"))
     parts = [plain.groups[plain.groups["metric"].isin(GROUPS)], borkan[borkan["metric"].isin(BORKAN)]]
     gaps = plain.results[plain.results["metric"].str.endswith("_gap")]
     rows = [row for part in (*whole, *parts, gaps) if isinstance(part, pd.DataFrame) for row in part.to_dict("records")]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from engine.audit.class_order import in_order_of
+from engine.audit.request_checks import (
+    axis_faults,
+    check_device,
+    from_json,
+    is_number,
+    no_axis_faults,
+    whole_number_faults,
+)
 from engine.data.image_changes.base import image_changes
 from engine.data.images import ImageAsk, ImageSet, load_images, look
 from engine.errors import Fault, RequestError, unknown
@@ -84,14 +92,7 @@ class ImageRequest:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> ImageRequest:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        value = {name: item for name, item in value.items() if name != "track"}
-        known = {item.name for item in fields(cls)}
-        faults = [unknown("request", name, known) for name in value if name not in known]
-        absent = [name for name in ("model", "data", "axes") if name not in value]
-        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in absent]
-        if faults:
-            raise RequestError(faults)
-        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+        return from_json(cls, value, ("model", "data", "axes"))
 
     def settings(self) -> ImageSettings:
         """What the bench needs to know of it."""
@@ -157,7 +158,7 @@ def validate_images(request: ImageRequest) -> ImagePlan:
             faults.extend(error.faults)
             return None
 
-    attempt(lambda: _device(request))
+    attempt(lambda: check_device(request.device))
     sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
     images = attempt(lambda: images_of(request)) if sound else None
     model = attempt(lambda: _model(request, images)) if sound else None
@@ -175,12 +176,6 @@ def is_fresh(request: ImageRequest) -> bool:
     from engine.models.vision import architectures
 
     return request.model in architectures() and request.weights in (None, "imagenet")
-
-
-def _device(request: ImageRequest) -> None:
-    from engine.models import runtime
-
-    runtime.pick_device(request.device)
 
 
 def images_of(request: ImageRequest) -> ImageSet:
@@ -238,9 +233,7 @@ def _fit_faults(request: ImageRequest, model: Any, images: ImageSet) -> list[Fau
     if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
         what = f"{model.name} has its classes in another order than {images.name}."
         faults.append(Fault("data", what, f"The model's order: {', '.join(model.classes)}."))
-    known = tuple(dict.fromkeys((*images.groups, CLASS_AXIS)))
-    for axis in request.axes:
-        faults += [unknown("axis", part, known, "Join two with +.") for part in axis.split("+") if part not in known]
+    faults += axis_faults(request.axes, tuple(dict.fromkeys((*images.groups, CLASS_AXIS))))
     if request.classes and set(request.classes) != set(images.classes):
         what = f"{', '.join(request.classes)} are not the classes of {images.name}."
         faults.append(Fault("classes", what, f"They are: {', '.join(images.classes)}."))
@@ -308,31 +301,24 @@ def _pw_faults(pw: Mapping[str, Mapping[str, float]]) -> list[Fault]:
 _PW = {"theta": (0.0, 1.0), "gamma": (0.0, 1000.0)}
 
 
+_LEAST = {"trials": 1, "first_seed": 0, "loss_share": 0, "max_images": 20, "size": 8}
+
+
 def _number_faults(request: ImageRequest) -> list[Fault]:
     faults = []
-    numbers = [value for value in request.speedups if _is_number(value)]
+    numbers = [value for value in request.speedups if is_number(value)]
     for value in request.speedups:
-        if not (_is_number(value) and 1.0 < value < math.inf):
+        if not (is_number(value) and 1.0 < value < math.inf):
             faults.append(Fault("speedup", f"{value!r} is not above 1.", "Give ratios of FLOPs such as 2,4,16."))
     if len({f"{value:g}" for value in numbers}) < len(numbers):
         faults.append(Fault("speedup", "two of them are one to six digits.", "Leave one out."))
     if not request.speedups:
         faults.append(Fault("speedup", "none is named.", "Give ratios of FLOPs such as 2,4,16."))
-    if not request.axes:
-        faults.append(Fault("axis", "none is named.", 'Name a group column, or "class".'))
-    for name, least in (("trials", 1), ("first_seed", 0), ("loss_share", 0), ("max_images", 20), ("size", 8)):
-        value = getattr(request, name)
-        if value is None and name in ("max_images", "size"):
-            continue
-        if type(value) is not int or value < least:
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give a whole number from {least}."))
+    faults += no_axis_faults(request.axes)
+    faults += whole_number_faults(request, _LEAST, ("max_images", "size"))
     if request.keep_weights not in KEPT:
         faults.append(unknown("keep_weights", request.keep_weights, KEPT))
     return faults
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _recipe_faults(request: ImageRequest) -> list[Fault]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.audit.lost_groups import lost_groups
+from engine.audit.request_checks import from_json
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
@@ -93,14 +94,7 @@ class AuditRequest:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> AuditRequest:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        known = {item.name for item in fields(cls)}
-        faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [
-            Fault("request", f"{name} is missing.", "Name it.") for name in ("model", "axes") if name not in value
-        ]
-        if faults:
-            raise RequestError(faults)
-        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+        return from_json(cls, value, ("model", "axes"))
 
     def settings(self) -> Settings:
         """What the bench needs to know of it."""

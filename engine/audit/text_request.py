@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.audit.class_order import in_order_of
 from engine.audit.procedures import procedures
+from engine.audit.request_checks import (
+    axis_faults,
+    check_device,
+    from_json,
+    is_number,
+    no_axis_faults,
+    whole_number_faults,
+)
 from engine.audit.text_presets import SCORE_TEXTS, tune_of
 from engine.data.texts import TextAsk, TextSet, load_texts, look_texts
 from engine.errors import Fault, RequestError, unknown
@@ -27,7 +35,6 @@ KEPT = ("first", "all", "none")
 MOST_KEPT = 4e9
 """Bytes of weights that a run may keep."""
 CLASS_AXIS = "class"
-RESERVED = "image_id"
 _NOT_IN_KEY = ("model", "pretrained", "data", "title", "restart")  # their contents are in the key instead
 
 
@@ -90,14 +97,7 @@ class TextRequest:
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> TextRequest:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        value = {name: item for name, item in value.items() if name != "track"}
-        known = {item.name for item in fields(cls)}
-        faults = [unknown("request", name, known) for name in value if name not in known]
-        absent = [name for name in ("model", "data", "axes") if name not in value]
-        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in absent]
-        if faults:
-            raise RequestError(faults)
-        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+        return from_json(cls, value, ("model", "data", "axes"))
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def validate_text(request: TextRequest) -> TextPlan:
             faults.extend(error.faults)
             return None
 
-    attempt(lambda: _device(request))
+    attempt(lambda: check_device(request.device))
     sound = type(request.max_texts) in (int, type(None))
     info, start = attempt(lambda: _inspected(request.model)), None
     texts = attempt(lambda: texts_of(request, info)) if sound else None
@@ -215,9 +215,6 @@ def validate_text(request: TextRequest) -> TextPlan:
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
     """The texts with the group columns of the axes; labels in the order of the model's outputs if it names them."""
     parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
-    if RESERVED in parts:
-        what = f"a group column cannot be called {RESERVED}: the measures use that name."
-        raise RequestError(Fault("axis", what, "Rename the column."))
     ask = TextAsk(request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0)
     texts = load_texts(request.data, ask)
     return texts if info is None or retunes(request, info) else in_order_of(texts, info.classes)
@@ -226,12 +223,6 @@ def texts_of(request: TextRequest, info: Any = None) -> TextSet:
 def usual_axes(data: str) -> tuple[str, ...]:
     """The axes of a set of texts where nobody names any: its usual groups, and its classes."""
     return (*look_texts(data).default_groups, CLASS_AXIS)
-
-
-def _device(request: TextRequest) -> None:
-    from engine.models import runtime
-
-    runtime.pick_device(request.device)
 
 
 def _inspected(name: str) -> Any:
@@ -269,28 +260,18 @@ LONGEST = 128
 def _number_faults(request: TextRequest) -> list[Fault]:
     faults = []
     for value in request.sparsities:
-        if not (_is_number(value) and 0.0 < value < 1.0):
+        if not (is_number(value) and 0.0 < value < 1.0):
             fix = "Give shares of heads between 0 and 1; one head at least must stay."
             faults.append(Fault("sparsity", f"{value!r} is not allowed.", fix))
     if not request.sparsities:
         faults.append(Fault("sparsity", "none is named.", "Give shares of heads such as 0.25,0.5,0.75."))
-    if not request.axes:
-        faults.append(Fault("axis", "none is named.", 'Name a group column, or "class".'))
-    if not (_is_number(request.step) and 0.0 < request.step < 1.0):
+    if not (is_number(request.step) and 0.0 < request.step < 1.0):
         faults.append(Fault("step", f"{request.step!r} is not allowed.", "Give a share of heads between 0 and 1."))
-    for name, least in _LEAST.items():
-        value = getattr(request, name)
-        if value is None and name in _MAY_BE_NONE:
-            continue
-        if type(value) is not int or value < least:
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give a whole number from {least}."))
+    faults += no_axis_faults(request.axes)
+    faults += whole_number_faults(request, _LEAST, _MAY_BE_NONE)
     if request.keep_weights not in KEPT:
         faults.append(unknown("keep_weights", request.keep_weights, KEPT))
     return faults
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _recipe_faults(request: TextRequest) -> list[Fault]:
@@ -302,9 +283,7 @@ def _recipe_faults(request: TextRequest) -> list[Fault]:
 def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     """Model and texts together: classes, groups, splits, length."""
     faults = []
-    known = (*texts.groups, CLASS_AXIS)
-    for axis in request.axes:
-        faults += [unknown("axis", part, known, "Join two with +.") for part in axis.split("+") if part not in known]
+    faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
     if info.has_head and not retunes(request, info) and info.n_labels != len(texts.classes):
         what = f"{info.name} tells {info.n_labels} classes apart, {texts.name} has {len(texts.classes)}."
         faults.append(Fault("model", what, "Choose other texts, or let it be fine-tuned here (retune)."))
@@ -344,7 +323,7 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
         what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
         faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
     faults += _kept_faults(request, info) if type(request.trials) is int else []
-    counts = [exact_count(value, total) for value in request.sparsities if _is_number(value) and 0 < value < 1]
+    counts = [exact_count(value, total) for value in request.sparsities if is_number(value) and 0 < value < 1]
     if counts and min(counts) == 0:
         faults.append(Fault("sparsity", f"the smallest cuts none of {total} heads.", f"Give {1 / total:.3g} or more."))
     if len(set(counts)) < len(counts):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -124,15 +124,16 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
 def run_meta(audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which texts, with which code, and what must be known about it."""
     plan, bench, request = audit.plan, audit.bench, audit.plan.request
+    longer = truncated(bench)
     return {
         "track": request.track,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "title": request.title or f"{plan.model.name} on {plan.texts.name}",
         "request": json_able(plan.spelled_out()),
         "model": _model(plan, bench),
-        "data": _data(plan, bench, tables),
+        "data": _data(plan, tables, longer),
         "provenance": _provenance(bench),
-        "warnings": text_warnings(plan, bench, tables, notes),
+        "warnings": text_warnings(plan, bench, tables, notes, longer),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }  # fmt: skip
 
@@ -154,7 +155,7 @@ def _model(plan: TextPlan, bench: TextBench) -> dict[str, Any]:
     }
 
 
-def _data(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def _data(plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, int]) -> dict[str, Any]:
     texts, groups = plan.texts, tables["groups"]
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     return {
@@ -168,7 +169,7 @@ def _data(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFrame]) -> 
         "pair": bool(texts.pair),
         "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
         "texts": {str(split): int(n) for split, n in texts.table["split"].value_counts().items()},
-        "truncated": truncated(bench),
+        "truncated": dict(longer),
     }
 
 

@@ -19,6 +19,7 @@ from engine.audit.ticket_tables import ticket_tables
 from engine.metrics.borkan import BorkanMeasure, CellArm
 from engine.metrics.classifier_groups import Arm as MeasuredArm
 from engine.metrics.classifier_groups import GroupMeasure, arm_difference
+from engine.metrics.classifier_layout import TEXTS
 from engine.metrics.classifier_metrics import degenerate
 from engine.metrics.fdr import benjamini_hochberg
 from engine.metrics.packed import pack, unpack, within
@@ -108,14 +109,13 @@ def text_tables(
 
 
 def _measures(bench: TextBench, request: TextRequest, texts: pd.DataFrame, dense: Sequence[TextShard]) -> Measures:
-    frame = texts.rename(columns={"text_id": "image_id"})
     answers = [bench.answers(shard).astype(np.float64) for shard in dense]
     given: Any = answers if bench.settings.retune else answers[0]
     classes = bench.any_model.classes
     return Measures(
-        GroupMeasure(frame, classes, request.axes, given),
-        TaskMetric(frame, classes, given) if bench.texts.metric == MATTHEWS else None,
-        BorkanMeasure(frame, classes, request.axes, given),
+        GroupMeasure(texts, classes, request.axes, given, items=TEXTS),
+        TaskMetric(texts, classes, given) if bench.texts.metric == MATTHEWS else None,
+        BorkanMeasure(texts, classes, request.axes, given),
     )
 
 

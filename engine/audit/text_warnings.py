@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
@@ -23,11 +23,13 @@ def truncated(bench: TextBench) -> dict[str, int]:
     return found
 
 
-def text_warnings(plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> list[str]:
-    """Sentences, most general first."""
+def text_warnings(
+    plan: TextPlan, bench: TextBench, tables: dict[str, pd.DataFrame], notes: Sequence[str], longer: Mapping[str, int]
+) -> list[str]:
+    """Sentences, most general first. longer: what `truncated` counted."""
     texts = plan.texts
     found = [texts.stand_in] if texts.stand_in else []
-    found += [*texts.notes, *_model(plan, bench), *_full(plan), *_lengths(plan, bench), *_scored(plan, bench), *notes]
+    found += [*texts.notes, *_model(plan, bench), *_full(plan), *_lengths(plan, longer), *_scored(plan, bench), *notes]
     found += _learned_nothing(plan, tables)
     found += [*_groups(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
     if plan.request.trials < MIN_SEEDS:
@@ -91,19 +93,17 @@ def _full(plan: TextPlan) -> list[str]:
     return found
 
 
-def _lengths(plan: TextPlan, bench: TextBench) -> list[str]:
+def _lengths(plan: TextPlan, longer: Mapping[str, int]) -> list[str]:
     return [
         f"{n} {split} texts are longer than {plan.max_length} tokens; only that much of them is read."
-        for split, n in truncated(bench).items() if n
+        for split, n in longer.items() if n
     ]  # fmt: skip
 
 
 def _groups(groups: pd.DataFrame) -> list[str]:
     """Groups that get no verdict, by axis."""
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
-    verdicts = dense["verdict"].str.replace("images", "texts")
-    named = dense.assign(said=[f"{row.group} ({said}, n = {row.n:.0f})" for row, said in
-                               zip(dense.itertuples(), verdicts, strict=True)])  # fmt: skip
+    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
     return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]
 
 

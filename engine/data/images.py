@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ import pandas as pd
 import engine.data.image_readers
 from engine.data.image_readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.image_readers.pixels import Check, Shelf, listed
+from engine.data.sources import explained, reader_of
 from engine.data.splits import completed, sampled
 from engine.discover import concrete_classes
 from engine.errors import Fault, RequestError, unknown
@@ -72,8 +71,8 @@ def image_readers() -> list[ImageReader]:
 
 def look(source: str) -> ImageInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
-    with _explained(source):
-        reader, path = _reader_of(source)
+    with explained(source):
+        reader, path = reader_of(source, image_readers(), "images")
         return reader.look(source, path)
 
 
@@ -85,8 +84,8 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
     RequestError with every fault found in the ask, and for data without two classes or without images to train or test.
     """
     ask = ask or ImageAsk()
-    with _explained(source):
-        reader, path = _reader_of(source)
+    with explained(source):
+        reader, path = reader_of(source, image_readers(), "images")
         info = reader.look(source, path)
         wanted = _checked(ask, info)
         listing = reader.read(source, path, wanted)
@@ -266,31 +265,3 @@ class _Read:
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
         return self.shelf.read(self.keep[np.asarray(places, dtype=np.int64)])
-
-
-def _reader_of(source: str) -> tuple[ImageReader, Path]:
-    readers = image_readers()
-    known = f"Known: {'; '.join(reader.name for reader in readers)}."
-    if not source.strip():
-        raise RequestError(Fault("data", "No data is named.", known))
-    path = Path(source).expanduser()
-    for reader in readers:
-        if reader.recognises(source, path):
-            return reader, path
-    what = "The layout of the images is not known." if path.exists() else "There is no such file or folder."
-    raise RequestError(Fault(f"data {source}", what, known))
-
-
-@contextlib.contextmanager
-def _explained(source: str) -> Iterator[None]:
-    """What the file system refuses, as a RequestError."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:  # RuntimeError: a home folder that cannot be found, a loop of links
-        why = getattr(error, "strerror", None) or str(error)
-        fault = Fault(f"data {source[:200]}", f"It cannot be read ({why}).", "Check the path and its permissions.")
-        raise RequestError(fault) from error
-    except ValueError as error:
-        if "null" not in str(error):
-            raise
-        raise RequestError(Fault("data", "The path holds a character no path can hold.", "Check the path.")) from error

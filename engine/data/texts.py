@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import engine.data.text_readers
+from engine.data.sources import explained, reader_of
 from engine.data.splits import CLASS, SPLITS, deal, sampled
 from engine.data.tables import in_order
 from engine.data.text_readers.base import COLUMNS, LENGTH, Listing, TextAsk, TextInfo, TextReader, Wanted
@@ -67,8 +66,8 @@ def text_readers() -> list[TextReader]:
 
 def look_texts(source: str) -> TextInfo:
     """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
-    with _explained(source):
-        reader, path = _reader_of(source)
+    with explained(source):
+        reader, path = reader_of(source, text_readers(), "texts")
         return reader.look(source, path)
 
 
@@ -80,8 +79,8 @@ def load_texts(source: str, ask: TextAsk | None = None) -> TextSet:
     class without texts to train or to test on.
     """
     ask = ask or TextAsk()
-    with _explained(source):
-        reader, path = _reader_of(source)
+    with explained(source):
+        reader, path = reader_of(source, text_readers(), "texts")
         info = reader.look(source, path)
         wanted = _checked(ask, info)
         return _Loading(reader.read(source, path, wanted), info, wanted, ask).result()
@@ -251,31 +250,3 @@ def _contents(table: pd.DataFrame) -> list[str]:
 
 def _listed(names: Sequence[str], most: int = 5) -> str:
     return ", ".join(repr(name[:60]) for name in names[:most]) + (", …" if len(names) > most else "")
-
-
-def _reader_of(source: str) -> tuple[TextReader, Path]:
-    readers = text_readers()
-    known = f"Known: {'; '.join(reader.name for reader in readers)}."
-    if not source.strip():
-        raise RequestError(Fault("data", "No data is named.", known))
-    path = Path(source).expanduser()
-    for reader in readers:
-        if reader.recognises(source, path):
-            return reader, path
-    what = "The layout of the texts is not known." if path.exists() else "There is no such file or folder."
-    raise RequestError(Fault(f"data {source[:200]}", what, known))
-
-
-@contextlib.contextmanager
-def _explained(source: str) -> Iterator[None]:
-    """What the file system refuses, as a RequestError."""
-    try:
-        yield
-    except (OSError, RuntimeError) as error:  # RuntimeError: a home folder that cannot be found, a loop of links
-        why = getattr(error, "strerror", None) or str(error)
-        fault = Fault(f"data {source[:200]}", f"It cannot be read ({why}).", "Check the path and its permissions.")
-        raise RequestError(fault) from error
-    except ValueError as error:
-        if "null" not in str(error):
-            raise
-        raise RequestError(Fault("data", "The path holds a character no path can hold.", "Check the path.")) from error

@@ -11,8 +11,8 @@ import numpy as np
 
 from engine.errors import Fault, MaskError, RequestError
 from engine.export.filter_masks import filter_record
+from engine.export.kept import first_repeat, kept_weights
 from engine.files import write_json
-from engine.metrics.packed import unpack
 from engine.store.runs import Run
 
 PROBES = 256
@@ -28,7 +28,7 @@ def write_filter_checkpoint(run: Run, variant: dict[str, Any], folder: Path, bas
     RequestError where the weights of this trial were not kept or the model is not the run's; MaskError where the
     reloaded model does not answer as the audit says.
     """
-    trial = trial_row(run, variant)
+    trial = first_repeat(run, variant)
     arrays = kept_weights(run, trial["variant"])
     from engine.surgery.filter_cut import replayed
     from engine.surgery.filter_replay import load_cut_classifier, same_weights, save_cut_classifier
@@ -44,24 +44,6 @@ def write_filter_checkpoint(run: Run, variant: dict[str, Any], folder: Path, bas
     if not found["same_weights"] or found.get("holds") is False:
         raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
     return sorted(folder.iterdir())
-
-
-def trial_row(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
-    """The row of a trial itself; the first trial's for a pooled variant."""
-    table = run.table("variants")
-    trials = table[table["pooled"] == variant["variant"]].sort_values("seed")
-    return variant if trials.empty else trials.iloc[0].to_dict()
-
-
-def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
-    """Weights of a trial, or RequestError where the audit kept none of it."""
-    table = run.table("weights") if run.has("weights") else None
-    mine = None if table is None else table[table["variant"] == variant]
-    if mine is None or mine.empty:
-        kept = run.meta["request"].get("keep_weights", "first")
-        what = f"{variant!r} has no weights in this audit, which kept those of {kept} trials."
-        raise RequestError(Fault("variant", what, "Choose the first trial, or audit again with --keep-weights all."))
-    return unpack(mine.drop(columns="variant"))[0]
 
 
 def dense_classifier(run: Run, base: str | None = None) -> Any:

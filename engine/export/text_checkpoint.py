@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from engine.errors import Fault, MaskError, RequestError
+from engine.export.kept import first_repeat, kept_weights
 from engine.export.text_masks import text_record
 from engine.files import write_json
-from engine.metrics.packed import unpack
 from engine.store.runs import Run
 
 PROBES = 64
@@ -30,7 +30,7 @@ def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
     """
     from engine.surgery.text_replay import load_cut_classifier, save_cut_classifier
 
-    seed = seed_row(run, variant)
+    seed = first_repeat(run, variant)
     record = text_record(run, seed)
     small = cut_classifier(run, seed, record.mask, base)
     folder = save_cut_classifier(small, record, folder)
@@ -39,13 +39,6 @@ def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
     if not found["holds"]:
         raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
     return sorted(folder.iterdir())
-
-
-def seed_row(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
-    """The row of a seed itself; the first seed's for a pooled variant."""
-    table = run.table("variants")
-    seeds = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
-    return variant if seeds.empty else seeds.iloc[0].to_dict()
 
 
 def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
@@ -65,16 +58,6 @@ def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) 
 def retuned(run: Run) -> bool:
     """Whether every seed fine-tuned a full model of its own, rather than taking one as it came."""
     return bool(run.meta["request"].get("retune"))
-
-
-def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
-    """Weights of a model, or RequestError where the audit kept none of it."""
-    table = run.table("weights") if run.has("weights") else None
-    mine = None if table is None else table[table["variant"] == variant]
-    if mine is None or mine.empty:
-        what = f"the weights of {variant!r} were not kept."
-        raise RequestError(Fault("variant", what, "Choose the first seed, or audit again and keep the weights of all."))
-    return unpack(mine.drop(columns="variant"))[0]
 
 
 def start_of(run: Run, base: str | None, new_head: bool) -> Any:

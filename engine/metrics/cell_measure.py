@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.errors import PruneAuditError
-from engine.metrics.classifier_layout import Axis, lay_out
+from engine.metrics.classifier_layout import TEXTS, Axis, Items, lay_out
 from engine.metrics.classifier_metrics import checked
 from engine.metrics.trials import FIXED, Trials, difference, level, numbered
 
@@ -21,8 +21,9 @@ Answers = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
 class CellMeasure(ABC):
     """Measures some cells (quantities) of the dense model and its variants with intervals over rows and trials.
 
-    rows: as for GroupMeasure (image_id, label, the columns of the axes); given the same rows, axes, n_boot and seed the
-    draws are the same as there. Subclasses say which cells there are and how to compute them; cells lie in [0, 1].
+    rows: as for GroupMeasure (the key of `items`, label, the columns of the axes); given the same rows, axes, n_boot
+    and seed the draws are the same as there. Subclasses say which cells there are and how to compute them; cells lie
+    in [0, 1].
     """
 
     def __init__(
@@ -34,13 +35,14 @@ class CellMeasure(ABC):
         n_boot: int = 400,
         seed: int = 0,
         split: str = "test",
+        items: Items = TEXTS,
     ) -> None:
-        self._order = np.argsort(rows["image_id"].to_numpy(dtype=object), kind="stable")
+        self._order = np.argsort(rows[items.key].to_numpy(dtype=object), kind="stable")
         self.labels = rows["label"].to_numpy(dtype=np.int64)[self._order]
         self.split, self.n_boot, self.classes = split, n_boot, tuple(classes)
         if len(rows) == 0 or self.labels.min() < 0 or self.labels.max() >= len(classes):
             raise PruneAuditError(f"{len(rows)} rows whose labels do not all belong to {len(classes)} classes.")
-        axes, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes)
+        axes, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes, items)
         self.axes = self.measured(axes)
         self.weights = [self._spread(axis, axis.weights(n_boot, seed)) for axis in self.axes]
         self.plain = [self._spread(axis, [np.ones((len(part), 1), np.uint8) for part in axis.strata.values()])

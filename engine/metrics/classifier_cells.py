@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from engine.metrics.classifier_gaps import GAPS
-from engine.metrics.classifier_layout import TOO_FEW, Axis
+from engine.metrics.classifier_layout import IMAGES, Axis, Items
 from engine.metrics.classifier_metrics import METRICS
 
 OVERALL = ("auc", "accuracy", "cross_entropy")
@@ -32,7 +32,7 @@ class Ends:
     named: dict[str, int]
 
 
-def cells_of(axes: Sequence[Axis]) -> pd.DataFrame:
+def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
     """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when between 0 and 1).
 
     First the whole (OVERALL), then per axis METRICS of each group and GAPS.
@@ -44,7 +44,7 @@ def cells_of(axes: Sequence[Axis]) -> pd.DataFrame:
                 rows.append((axis.name, metric, group.group, group.n, group.n_positive, group.verdict, unit, True))
         total = int(axis.groups["n"].iloc[axis.counts].sum())
         for gap in GAPS:
-            said = TOO_FEW if gap == GAPS[0] and len(axis.counts) < 2 else ""
+            said = items.too_few if gap == GAPS[0] and len(axis.counts) < 2 else ""
             rows.append((axis.name, gap, "", total, np.nan, said, np.nan, False))
     columns = ["axis", "metric", "group", "n", "n_positive", "verdict", "units", "share"]
     return pd.DataFrame(rows, columns=columns)

@@ -17,7 +17,7 @@ import pandas as pd
 from engine.errors import PruneAuditError
 from engine.metrics.classifier_cells import OVERALL, cells_of, ends_of
 from engine.metrics.classifier_gaps import GAPS, Band, Exchange, band, gaps, words_of
-from engine.metrics.classifier_layout import Axis, lay_out
+from engine.metrics.classifier_layout import IMAGES, Axis, Items, lay_out
 from engine.metrics.classifier_metrics import (
     checked,
     cross_entropy,
@@ -51,8 +51,9 @@ class Measured:
 class GroupMeasure:
     """Measures the dense model and its variants on one set of images.
 
-    images: image_id (unique), label (int, 0 .. k-1) and the str columns of the axes; axes: those columns, "class",
-    or parts joined by "+". dense: answers (images, classes) of one fixed model, or trials when it was trained
+    images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 .. k-1) and the str
+    columns of the axes; axes: those columns, "class", or parts joined by "+". dense: answers (items, classes) of one
+    fixed model, or trials when it was trained
     several times. `notes` are sentences for the screen. Raises RequestError for unknown axes and PruneAuditError
     for answers that are missing or of another shape.
     """
@@ -67,17 +68,20 @@ class GroupMeasure:
         seed: int = 0,
         n_permutations: int = 200,
         split: str = "test",
+        items: Items = IMAGES,
     ) -> None:
         # The draws belong to images, so they are made in an order that does not depend on the table's.
-        self._order = np.argsort(images["image_id"].to_numpy(dtype=object), kind="stable")
+        self._order = np.argsort(images[items.key].to_numpy(dtype=object), kind="stable")
         self._labels = images["label"].to_numpy(dtype=np.int64)[self._order]
         self.split, self.n_boot, self.classes = split, n_boot, tuple(classes)
         if len(images) == 0 or self._labels.min() < 0 or self._labels.max() >= len(classes):
-            raise PruneAuditError(f"{len(images)} images whose labels do not all belong to {len(classes)} classes.")
-        self.axes, self.notes = lay_out(images.iloc[self._order].reset_index(drop=True), classes, axes)
+            raise PruneAuditError(
+                f"{len(images)} {items.many} whose labels do not all belong to {len(classes)} classes."
+            )
+        self.axes, self.notes = lay_out(images.iloc[self._order].reset_index(drop=True), classes, axes, items)
         self._weights = [axis.weights(n_boot, seed) for axis in self.axes]
         self._exchanges = [Exchange(axis, self._labels, n_permutations, seed) for axis in self.axes[1:]]
-        self.cells = cells_of(self.axes)
+        self.cells = cells_of(self.axes, items)
         self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
         self.ends = ends_of(self.axes, self.dense_arm.trials.values.mean(axis=0))
 

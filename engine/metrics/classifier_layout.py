@@ -21,10 +21,27 @@ MIN_IMAGES = 10
 """Images below which a group gets no verdict."""
 MIN_PER_CLASS = 5
 """Positives, or negatives, below which a group gets no verdict (two classes, and one class against the rest)."""
-TOO_FEW = "too few images"
 ONE_CLASS = "one class only"
 DRAWS = 1_000_000
 """Images drawn at once."""
+
+
+@dataclass(frozen=True)
+class Items:
+    """What a classifier is asked about: the column that identifies one, and what it is called."""
+
+    key: str
+    one: str
+    many: str
+
+    @property
+    def too_few(self) -> str:
+        """The verdict on a group with fewer than may be judged."""
+        return f"too few {self.many}"
+
+
+IMAGES = Items("image_id", "image", "images")
+TEXTS = Items("text_id", "text", "texts")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +88,9 @@ class Axis:
         return rows, exchanged
 
 
-def lay_out(images: pd.DataFrame, classes: Sequence[str], axes: Sequence[str]) -> tuple[list[Axis], tuple[str, ...]]:
+def lay_out(
+    images: pd.DataFrame, classes: Sequence[str], axes: Sequence[str], items: Items = IMAGES
+) -> tuple[list[Axis], tuple[str, ...]]:
     """The whole (an axis named "" with one group), then every axis; and notes for the screen.
 
     images: one row per image in the order of the answers, with label and the columns of the axes. An image whose
@@ -83,18 +102,22 @@ def lay_out(images: pd.DataFrame, classes: Sequence[str], axes: Sequence[str]) -
     if wrong:
         raise RequestError([unknown("axes", column, {*map(str, images.columns), CLASS}) for column in wrong])
     labels = images["label"].to_numpy()
-    whole = Axis("", {"": np.arange(len(images))}, _plain_groups(labels, {"": np.arange(len(images))}, len(classes)))
+    everything = {"": np.arange(len(images))}
+    whole = Axis("", everything, _plain_groups(labels, everything, len(classes), items))
     found, notes = [whole], []
     for axis in axes:
         strata, left_out = _strata(images, needed[axis])
         if not strata:
-            raise RequestError(Fault("axes", f"No image has a group on {axis}.", "Leave it out or fill its column."))
+            raise RequestError(
+                Fault("axes", f"No {items.one} has a group on {axis}.", "Leave it out or fill its column.")
+            )
         if left_out:
-            notes.append(f"{left_out} of {len(images)} images have no group on {axis} and are left out there.")
+            notes.append(f"{left_out} of {len(images)} {items.many} have no group on {axis} and are left out there.")
         if CLASS in axis.split("+"):
-            groups = _class_groups(labels, strata, classes, images[axis] if axis in images.columns else None)
+            names = images[axis] if axis in images.columns else None
+            groups = _class_groups(labels, strata, classes, names, items)
         else:
-            groups = _plain_groups(labels, strata, len(classes))
+            groups = _plain_groups(labels, strata, len(classes), items)
             notes += _lacking(axis, labels, strata, classes)
         found.append(Axis(axis, strata, groups))
     return found, tuple(notes)
@@ -117,13 +140,13 @@ def _strata(images: pd.DataFrame, columns: list[str]) -> tuple[dict[str, np.ndar
     return strata, int((~known).sum())
 
 
-def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int) -> pd.DataFrame:
+def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int, items: Items) -> pd.DataFrame:
     rows = []
     for place, (name, members) in enumerate(strata.items()):
         count = np.bincount(labels[members], minlength=k)
         present = count[count > 0]
         few = len(members) < MIN_IMAGES or present.min(initial=len(members)) < MIN_PER_CLASS
-        verdict = ONE_CLASS if len(present) < 2 else TOO_FEW if few else ""
+        verdict = ONE_CLASS if len(present) < 2 else items.too_few if few else ""
         positive = float(count[1]) if k == 2 else np.nan
         # One class takes part in 2 of the k shares of a mean over pairs.
         rarest = present.min(initial=len(members))
@@ -133,7 +156,7 @@ def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int) -> 
 
 
 def _class_groups(
-    labels: np.ndarray, strata: dict[str, np.ndarray], classes: Sequence[str], names: pd.Series | None
+    labels: np.ndarray, strata: dict[str, np.ndarray], classes: Sequence[str], names: pd.Series | None, items: Items
 ) -> pd.DataFrame:
     """One group per class and stratum that holds it; named as in the column of the axis where there is one."""
     rows = []
@@ -146,7 +169,7 @@ def _class_groups(
             few = len(own) < MIN_IMAGES or rest < MIN_PER_CLASS
             name = str(names.iloc[own[0]]) if names is not None else f"{title}+{stratum}" if stratum else str(title)
             units = (min(len(own), rest), len(own), len(own), rest)
-            verdict = ONE_CLASS if not rest else TOO_FEW if few else ""
+            verdict = ONE_CLASS if not rest else items.too_few if few else ""
             rows.append((name, place, cls, len(own), float(len(own)), units, verdict))
     return _group_table(rows)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.data.images import ImageSet
-from engine.metrics.packed import unpack, within
-from engine.metrics.workbench import InMemory, Keeper, Kind, Workbench
-from engine.seeds import key_of
+from engine.metrics.array_bench import ArrayBench
+from engine.metrics.packed import within
+from engine.metrics.workbench import InMemory, Keeper, Kind
 from engine.training.loss_plan import LossPlan
 from engine.training.recipe import Keep, Nowhere, Recipe
 from engine.types import Hooks, digest_of
@@ -61,7 +61,7 @@ class ImageSettings:
 
 
 @dataclass
-class ImageBench(Workbench):
+class ImageBench(ArrayBench):
     """`start` is the classifier as loaded; `dense` the one that is pruned: the same, or fitted first."""
 
     start: Classifier
@@ -73,9 +73,12 @@ class ImageBench(Workbench):
     partial: Callable[[str], Keep] = lambda key: Nowhere()
     """Where the state of an unfinished fit is kept, by key."""
     mirror: bool = True
-    _light: dict[ImageShard, tuple[dict[str, np.ndarray], dict[str, Any]]] = field(default_factory=dict, repr=False)
     loss_share: int = 0
     """Batches over which the shares of the pruning loss are recorded."""
+
+    @property
+    def first_seed(self) -> int:
+        return self.settings.first_seed
 
     def kind(self, name: str) -> Kind:
         return self.kinds[name]
@@ -104,10 +107,6 @@ class ImageBench(Workbench):
         """True classes of a split's images, int64."""
         return self.images.table["label"].to_numpy(dtype=np.int64)[self.rows(split)]
 
-    def seed(self, purpose: str, trial: int) -> int:
-        """The same for every method and loss, so that arms differ in nothing but themselves."""
-        return key_of(purpose, self.settings.first_seed + trial) % 2**31
-
     @cached_property
     def dense(self) -> Classifier:
         """The classifier that is pruned."""
@@ -124,18 +123,6 @@ class ImageBench(Workbench):
         from engine.surgery.filter_graph import filter_graph
 
         return filter_graph(self.start)
-
-    def fetch_arrays(self, shard: ImageShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """A packed measurement, unpacked."""
-        return unpack(self.fetch([shard])[0])
-
-    def without_weights(self, shard: ImageShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As `fetch_arrays`, but for the weights; read once and kept, for the tables ask for every trial many times."""
-        if shard not in self._light:
-            arrays, plain = self.fetch_arrays(shard)
-            slim = {name: array for name, array in arrays.items() if not name.startswith("weights/")}
-            self._light[shard] = slim, plain
-        return self._light[shard]
 
     def original(self) -> np.ndarray:
         """The dense model's probabilities of the training images, [n, classes] float32: what the PW loss rests on."""

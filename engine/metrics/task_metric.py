@@ -10,7 +10,7 @@ import pandas as pd
 from engine.errors import PruneAuditError, RequestError, unknown
 from engine.metrics.cell_measure import Answers, CellMeasure
 from engine.metrics.classifier_groups import RESULTS
-from engine.metrics.classifier_layout import Axis
+from engine.metrics.classifier_layout import TEXTS, Axis, Items
 from engine.metrics.classifier_metrics import checked, confusion, predicted
 
 MATTHEWS = "matthews"
@@ -67,8 +67,9 @@ class TaskMetric(CellMeasure):
         n_boot: int = 400,
         seed: int = 0,
         split: str = "test",
+        items: Items = TEXTS,
     ) -> None:
-        super().__init__(rows, classes, (), dense, n_boot, seed, split)
+        super().__init__(rows, classes, (), dense, n_boot, seed, split, items)
 
     def measured(self, axes: list[Axis]) -> list[Axis]:
         """The whole."""

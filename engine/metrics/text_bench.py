@@ -13,15 +13,14 @@ import numpy as np
 import pandas as pd
 
 from engine.data.texts import TextSet
-from engine.metrics.packed import unpack, within
-from engine.metrics.workbench import InMemory, Keeper, Kind, Workbench
-from engine.seeds import key_of
+from engine.metrics.array_bench import ArrayBench
+from engine.metrics.packed import within
+from engine.metrics.workbench import InMemory, Keeper, Kind
 from engine.training.recipe import Keep, Nowhere, Recipe
-from engine.types import Hooks, digest_of
+from engine.types import HeadMask, Hooks, digest_of
 
 if TYPE_CHECKING:
     from engine.models.load_text_classifier import TextClassifier
-    from engine.types import HeadMask
 
 TRAIN, TEST = "train", "test"
 PRETRAINED, TUNED = "pre-trained", "fine-tuned"
@@ -63,7 +62,7 @@ class TextSettings:
 
 
 @dataclass
-class TextBench(Workbench):
+class TextBench(ArrayBench):
     """`start` makes the pre-trained model with a head drawn from a seed, None where only a fine-tuned one is there;
     `brought` is the fine-tuned model as it came, None where every trial fine-tunes its own."""
 
@@ -80,7 +79,10 @@ class TextBench(Workbench):
     """Where the state of an unfinished fine-tuning is kept, by key."""
     _models: OrderedDict[tuple[Any, ...], TextClassifier] = field(default_factory=OrderedDict, repr=False)
     _starts: dict[int, TextClassifier] = field(default_factory=dict, repr=False)
-    _light: dict[TextShard, tuple[dict[str, np.ndarray], dict[str, Any]]] = field(default_factory=dict, repr=False)
+
+    @property
+    def first_seed(self) -> int:
+        return self.settings.first_seed
 
     def kind(self, name: str) -> Kind:
         return self.kinds[name]
@@ -119,13 +121,7 @@ class TextBench(Workbench):
         return self.any_model.n_layers * self.any_model.n_heads
 
     def mask(self, units: Sequence[int]) -> HeadMask:
-        from engine.types import HeadMask
-
         return HeadMask.from_units(self.any_model.n_layers, self.any_model.n_heads, units)
-
-    def seed(self, purpose: str, trial: int) -> int:
-        """The same for every procedure and score, so that arms differ in nothing but themselves."""
-        return key_of(purpose, self.settings.first_seed + trial) % 2**31
 
     def table(self, split: str) -> pd.DataFrame:
         """The texts of a split, in an order that does not depend on the file's."""
@@ -193,18 +189,6 @@ class TextBench(Workbench):
             self._starts.clear()
             self._starts[trial] = self.start(self.seed("head", trial))
         return self._starts[trial]
-
-    def fetch_arrays(self, shard: TextShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """A packed measurement, unpacked."""
-        return unpack(self.fetch([shard])[0])
-
-    def without_weights(self, shard: TextShard) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As `fetch_arrays`, but for the weights; read once and kept."""
-        if shard not in self._light:
-            arrays, plain = self.fetch_arrays(shard)
-            slim = {name: array for name, array in arrays.items() if not name.startswith("weights/")}
-            self._light[shard] = slim, plain
-        return self._light[shard]
 
     def answers(self, shard: TextShard) -> np.ndarray:
         """Probabilities of the test texts in the order of `table(TEST)`, [n, classes] float32."""

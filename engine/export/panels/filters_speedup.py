@@ -15,7 +15,6 @@ from engine.export.palette import Style, series_styles
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain, ratio_axis
 from engine.export.panels.classifier_lookup import axis_note, groups_in_order, paid_most
-from engine.export.panels.filters_along import STARS
 from engine.export.panels.filters_lookup import PLAIN, PW, arm_groups, arm_name, bases, speedup_of
 from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
@@ -43,7 +42,7 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
     columns = [base for base in bases(run) if base in set(table["base"])]
     draw = _Drawing(run, choice, measure, show, drawn, _range(table, list(drawn), show))
     parts = tuple(draw.column(table, base) for base in columns)
-    more = f"{CHANGE}{_left_out(run, choice, drawn)} {STARS} {axis_note(run, choice)}"
+    more = f"{CHANGE}{_left_out(run, choice, drawn)} {track_of(run).flags_said} {axis_note(run, choice)}"
     note = lookup.caveat(run, None, more=more)
     answer = _answer(run, choice, measure, table, columns)
     return Panel("groups_along_speedup", question, answer, None, _readable(table), note, parts)

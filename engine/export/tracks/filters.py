@@ -13,13 +13,14 @@ from engine import words
 from engine.errors import Fault, RequestError
 from engine.export import say
 from engine.export.filter_masks import write_trial_mask
+from engine.export.kept import first_repeat
 from engine.export.palette import Style, arm_style
 from engine.export.panels import (
+    classifier_along,
     classifier_groups,
     classifier_headline,
     cost,
     filters_ablation,
-    filters_along,
     filters_changed,
     filters_layers,
     filters_loss_share,
@@ -28,16 +29,17 @@ from engine.export.panels import (
     filters_speed,
     filters_speedup,
     levelling,
-    lookup,
     pareto,
 )
 from engine.export.panels.base import Choice, Panel
 from engine.export.panels.classifier_lookup import trials_said
 from engine.export.panels.filters_lookup import PLAIN, PW, arm_of
-from engine.export.tracks.base import Handout, Level, Measure, Overview, Reading, Shelf, Track, View
+from engine.export.tracks.base import Handout, Level, Overview, Shelf, View
+from engine.export.tracks.classifier import ClassifierTrack, middle
 from engine.models import catalog
 from engine.store.runs import Run
 
+STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
@@ -51,21 +53,9 @@ BINDING = {
     **dict.fromkeys(("method settings", "pw"), "Methods with other settings: the same name, another procedure."),
     "trials": "Another number of trials: intervals differ in width.",
 }
-LIMITS = (
-    "Only the harms, subgroups and images named here were assessed; others were not.",
-    "A smaller gap between subgroups is not proof of no harm, and can mean that all fare equally badly.",
-    "An interval that includes zero shows no change, but does not show that there is none.",
-)
-AUC_LIMIT = "AUC needs images of both classes: a subgroup with one class only has none, and is left out of gaps."
 
 
-def middle(levels: Sequence[float]) -> float:
-    """The middle one of the speedups above 1, the smaller of two; 1 where there is none."""
-    cut = sorted(level for level in levels if level > 1)
-    return cut[(len(cut) - 1) // 2] if cut else 1.0
-
-
-class Filters(Track):
+class Filters(ClassifierTrack):
     """Convolution filters of an image classifier; an arm is a method with a loss, run in several trials."""
 
     name = "filters"
@@ -84,7 +74,7 @@ class Filters(Track):
         axis="speedup (FLOPs, dense over cut)",
         help="Every step is a finished variant, retrained; 1× is the model as it is. The Library starts a new one.",
         say=say.factor,
-        first=middle,
+        first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
     )
     pages = ("filters",)
@@ -95,13 +85,14 @@ class Filters(Track):
     }
     readings = ("auc", "accuracy")
     offered = ("auc", "accuracy")
-    fronts_at_level = True
     views = {
         "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
         "trials": View("Every trial", "test", True, "every trial beside the means"),
     }
     binding = BINDING
-    parts = (("model", "weight_hash"), ("data", "digest"))
+    null_band = words.NULL_BAND
+    flags_said = STARS
+    made = (words.MADE_ON_IMAGES, words.NULL_BAND, words.INTERVALS_IMAGES)
     counted = ("images used", "data")
     columns = {
         "method": "method",
@@ -113,12 +104,6 @@ class Filters(Track):
     }
     marks = {"method": "method", "speedup": "target speedup", "achieved": "achieved speedup",
              "degenerate": "degenerate trials"}  # fmt: skip
-    null_means = ""
-    not_built = "Not finished for this axis"
-    too_few = {
-        "too few images": "too few images for a verdict",
-        "one class only": "images of one class only, so no verdict",
-    }
     handout = Handout(
         mask="Which filters to cut, of which model (by hash), chosen how, with the history that replays the cut. "
         "`apply` replays it; a mask holds no retrained weights.",
@@ -131,29 +116,10 @@ class Filters(Track):
     @property
     def overview(self) -> Overview:
         return Overview(
-            (classifier_groups.paid_by_group, filters_along.gap_along_speedup),
-            filters_along.quality_along_speedup,
+            (classifier_groups.paid_by_group, classifier_along.gap_along),
+            classifier_along.quality_along,
             (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
         )
-
-    def reading(self, name: str) -> Reading:
-        gap = Measure(f"{name}_gap", few="images")
-        return Reading(
-            name,
-            harm=gap,
-            gap=gap,
-            worst=Measure(f"worst_{name}", few="images", names_group=True),
-            best=Measure(f"best_{name}", few="images", names_group=True),
-            quality=Measure(name, per_axis=False, few="images"),
-            group=Measure(name, few="images"),
-        )
-
-    def details(self, reading: str) -> tuple[Measure, ...]:
-        first, *others = (self.reading(name) for name in (reading, *(one for one in self.readings if one != reading)))
-        more = [Measure(metric, few="images") for metric in ("tpr_gap", "fpr_gap")]
-        rest = [part for one in others for part in (one.quality, one.harm)]
-        entropy = Measure("cross_entropy", per_axis=False, few="images")
-        return first.harm, first.quality, first.worst, first.best, *rest, *more, entropy
 
     def style(self, method: str, dark: bool = False) -> Style:
         return arm_style(method, dark)
@@ -188,13 +154,6 @@ class Filters(Track):
     def label(self, variant: Mapping[str, Any]) -> str:
         return f"{words.method_name(variant['method'])}, {say.factor(variant['speedup'])}"
 
-    def mark(self, variant: Mapping[str, Any]) -> str:
-        return f", trial {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
-
-    def flag(self, variant: Mapping[str, Any]) -> str:
-        wrong = int(variant.get("degenerate", 0))
-        return f"{say.count(wrong, 'trial')} predict{'s' * (wrong == 1)} one class only" if wrong else ""
-
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         reached = f"{say.factor(variant['achieved'])} fewer FLOPs, asked {say.factor(variant['speedup'])}"
         cut = f"{variant['n_cut']:.0f} of {self.total(run)} filters ({say.percent(variant['realised'])}; {reached})"
@@ -204,18 +163,12 @@ class Filters(Track):
         asked, got = say.factor(variant["speedup"]), say.factor(variant["achieved"])
         return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} filters cut"
 
-    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
-        n = f"{split} images" if row is None or pd.isna(row["n"]) else say.count(int(row["n"]), f"{split} image")
-        return f"{n}, {trials_said(run)} per arm"
+    def repeats_said(self, run: Run) -> str:
+        return trials_said(run)
 
     @property
     def intervals(self) -> str:
         return words.INTERVALS_IMAGES
-
-    def pareto_question(self, run: Run, choice: Choice) -> str:
-        reading = self.reading(choice.reading)
-        axis = words.axis_name(choice.measured)
-        return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return classifier_headline.sentence(run, choice, variant)
@@ -223,16 +176,13 @@ class Filters(Track):
     def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
         return classifier_headline.warnings(run, choice, variant)
 
-    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
-        return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
-
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
         yield classifier_groups.accuracy_by_group(run, choice)
         yield filters_speedup.groups_along_speedup(run, choice)
         yield filters_pw.pw_difference(run, choice)
-        yield filters_along.gap_along_speedup(run, choice)
+        yield classifier_along.gap_along(run, choice)
         yield pareto.pareto(run, choice)
         yield filters_changed.changed_by_group(run, choice)
         if len(filters_ablation.switches(run)):
@@ -241,24 +191,12 @@ class Filters(Track):
             yield filters_loss_share.loss_share(run, choice)
 
     def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
-        yield filters_along.quality_along_speedup(run, choice)
+        yield classifier_along.quality_along(run, choice)
         yield filters_layers.layer_survival(run, choice)
         yield filters_layers.layers_by_speedup(run, choice)
         yield filters_scores.score_map(run, choice)
         yield filters_speed.speed(run, choice)
         yield cost.cost(run, choice)
-
-    def notes(self, run: Run) -> list[str]:
-        data = run.meta["data"]
-        found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
-        return list(dict.fromkeys(filter(None, found)))
-
-    def limits(self, run: Run) -> list[str]:
-        made = [words.MADE_ON_IMAGES, words.NULL_BAND, words.INTERVALS_IMAGES, AUC_LIMIT]
-        return [*filter(None, [run.meta["data"].get("stand_in")]), *made, *LIMITS]
-
-    def card_limits(self, run: Run) -> list[str]:
-        return [*filter(None, [run.meta["data"].get("stand_in")]), AUC_LIMIT, *LIMITS]
 
     def loading(self, run: Run) -> list[str]:
         model = run.meta["model"]
@@ -270,28 +208,18 @@ class Filters(Track):
             f"{run.meta['data']['digest']}.",
         ]
 
-    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
-        """The trials behind a mean: masks and weights are theirs."""
-        table = lookup.frame(run, "variants")
-        trials = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
-        rows = trials.to_dict("records") if len(trials) else [dict(variant)]
-        return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
-
-    def named(self, run: Run) -> pd.DataFrame:
-        return run.table("variants")
-
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_trial_mask(run, variant, path)
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.export.filter_checkpoint import trial_row, write_filter_checkpoint  # late: it loads torch
+        from engine.export.filter_checkpoint import write_filter_checkpoint  # late: it loads torch
         from engine.export.model_card import model_card
 
         if not variant["n_cut"]:
             what = f"{variant['variant']!r} cuts nothing."
             raise RequestError(Fault("variant", what, "Choose one that cuts filters."))
         paths, card = write_filter_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, trial_row(run, variant)), encoding="utf-8")
+        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
         return [*paths, card]
 
     def shelves(self) -> Iterator[Shelf]:

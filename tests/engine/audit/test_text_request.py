@@ -177,9 +177,3 @@ def test_pretrained_weights_that_are_none(world, tmp_path):
     build("bert", tmp_path / "wide", hidden_size=64)
     wide = text_request(world, pretrained=str(tmp_path / "wide"))
     assert "is 64 wide" in faults_of(wide)["pretrained"]
-
-
-def test_a_group_column_with_a_name_the_measures_need(world, tmp_path):
-    path = tmp_path / "mine.csv"
-    path.write_text((world / "colours.csv").read_text().replace("split,side", "split,image_id"))
-    assert "cannot be called image_id" in faults_of(text_request(world, data=str(path), axes=("image_id",)))["axis"]

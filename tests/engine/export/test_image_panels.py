@@ -11,11 +11,11 @@ import pytest
 
 from engine.export import contents, say
 from engine.export.panels import (
+    classifier_along,
     classifier_groups,
     compare,
     cost,
     filters_ablation,
-    filters_along,
     filters_changed,
     filters_layers,
     filters_loss_share,
@@ -116,7 +116,7 @@ def test_degenerate_trials_are_warned_of_and_starred(run):
     stars = [trace for part in filters_speedup.groups_along_speedup(run, PLAIN).parts for trace in part.data
              if str(trace.marker.symbol).startswith("('star") or "star" in str(trace.marker.symbol)]  # fmt: skip
     assert len(stars) == 1 and "1 of 3 trials predicts one class" in stars[0].text[0]
-    for panel in (filters_along.gap_along_speedup(run, PLAIN), pareto.pareto(run, taylor)):
+    for panel in (classifier_along.gap_along(run, PLAIN), pareto.pareto(run, taylor)):
         assert [trace.name for trace in panel.figure.data].count("degenerate trials") == 1
 
 
@@ -308,10 +308,10 @@ def test_the_front_is_among_variants_cut_as_much(run):
 
 
 def test_along_the_slider_higher_auc_is_better(run):
-    panel = filters_along.quality_along_speedup(run, PLAIN)
+    panel = classifier_along.quality_along(run, PLAIN)
     assert "At 16×, AutoBot lowers AUC" in panel.answer
     assert panel.figure.layout.xaxis.type == "log" and panel.figure.layout.yaxis.type == "linear"
-    gap = filters_along.gap_along_speedup(run, PLAIN)
+    gap = classifier_along.gap_along(run, PLAIN)
     assert "AutoBot raises the AUC gap" in gap.answer and {"null low", "null high"} <= set(gap.table)
 
 

@@ -16,12 +16,12 @@ from engine.export.masks import write_masks
 from engine.export.model_card import model_card
 from engine.export.panels import (
     along,
+    classifier_along,
     classifier_groups,
     compare,
     lookup,
     pareto,
     tickets_agree,
-    tickets_along,
     tickets_curve,
     tickets_groups,
     tickets_help,
@@ -443,14 +443,14 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
     wrong = Choice("once:random", "length", 0.75, None, "accuracy")
     assert any("predicts one class for every text" in text for text in headline(run, wrong).warnings)
-    for panel in (tickets_along.gap_along_sparsity(run, wrong), pareto.pareto(run, wrong)):
+    for panel in (classifier_along.gap_along(run, wrong), pareto.pareto(run, wrong)):
         marks = [trace for trace in panel.figure.data if trace.name == "degenerate seeds"]
         assert len(marks) == 1 and marks[0].marker.symbol == "x", "stars mean tickets here"
     assert any(" of 3 seeds end" in text for text in headline(run, wrong).warnings), "not trials"
 
 
 def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
-    few, many = (tickets_along.quality_along_sparsity(one, ISP) for one in (run, store.open("scores")))
+    few, many = (classifier_along.quality_along(one, ISP) for one in (run, store.open("scores")))
     for panel, crowded in ((few, False), (many, True)):
         bars = [
             trace.name

@@ -8,13 +8,14 @@ from sklearn.metrics import roc_auc_score
 from engine.errors import PruneAuditError, RequestError
 from engine.metrics.borkan import BORKAN, BorkanMeasure
 from engine.metrics.classifier_groups import GROUPS, GroupMeasure
+from engine.metrics.classifier_layout import TEXTS
 
 CLASSES = ["kind", "insulting"]
 
 
 def frame(labels, groups, **more):
     ids = [f"t{number:04d}" for number in range(len(labels))]
-    return pd.DataFrame({"image_id": ids, "label": labels, "people": groups, **more})
+    return pd.DataFrame({"text_id": ids, "label": labels, "people": groups, **more})
 
 
 def answers(scores):
@@ -90,7 +91,7 @@ def test_draws_are_those_of_the_other_numbers_and_of_the_slow_way():
     mixed = texts.sample(frac=1, random_state=3)
     p = guesses(texts)
     measure = BorkanMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5)
-    usual = GroupMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5)
+    usual = GroupMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5, items=TEXTS)
     axis, parts = usual.axes[1], usual._weights[1]
     label = texts["label"].to_numpy() == 1
     draws = measure.dense_arm.trials.draws[0]
@@ -128,7 +129,7 @@ def test_groups_that_lack_a_class_and_texts_without_a_group():
     # u has no positives: BNSP is undefined; the two texts without a group count nowhere.
     assert np.isnan(cell(table, "u", "bnsp_auc")["value"]) and cell(table, "u", "bpsn_auc")["value"] == 1.0
     assert cell(table, "u", "bpsn_auc")["verdict"] == "one class only"
-    assert cell(table, "v", "bpsn_auc")["verdict"] == "too few images"
+    assert cell(table, "v", "bpsn_auc")["verdict"] == "too few texts"
     alone = frame([0, 1] * 4, ["u"] * 8)
     assert BorkanMeasure(alone, CLASSES, ["people"], p, n_boot=20).dense_arm.pooled("dense")["value"].isna().all()
 

@@ -8,7 +8,7 @@ from sklearn.metrics import log_loss, recall_score, roc_auc_score
 from engine.errors import PruneAuditError, RequestError
 from engine.metrics.classifier_gaps import GAPS
 from engine.metrics.classifier_groups import GROUPS, RESULTS, GroupMeasure, arm_difference
-from engine.metrics.classifier_layout import ONE_CLASS, TOO_FEW
+from engine.metrics.classifier_layout import IMAGES, ONE_CLASS
 from engine.metrics.classifier_metrics import METRICS, degenerate
 from engine.metrics.gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
 
@@ -182,7 +182,8 @@ def test_small_and_one_sided_groups_get_no_verdict():
     found = measure.variant([answers(images, seed=4)]).pooled("cut")
     areas = found.groups[found.groups["metric"] == "auc"].set_index("group")
     assert areas["verdict"].to_dict() == {
-        "a": "", "b": "", "c": "", "only no": ONE_CLASS, "one": ONE_CLASS, "few": TOO_FEW, "four yes": TOO_FEW
+        "a": "", "b": "", "c": "", "only no": ONE_CLASS, "one": ONE_CLASS, "few": IMAGES.too_few,
+        "four yes": IMAGES.too_few,
     }  # fmt: skip
     assert areas["n"][["only no", "one", "few", "four yes"]].tolist() == [30, 1, 8, 24]
     undefined = areas.loc[["only no", "one"], ["value", "low", "high", "delta", "delta_low"]]
@@ -200,7 +201,7 @@ def test_one_group_that_counts_makes_no_gap():
     found = small(images, ["skin"], answers(images)).variant([answers(images, seed=2)]).pooled("cut")
     gap = one(found.results, metric="auc_gap")
     assert gap[["value", "low", "null_mean", "null_p", "delta", "delta_p"]].isna().all()
-    assert gap["verdict"] == TOO_FEW and not found.results["metric"].str.contains("worst|best").any()
+    assert gap["verdict"] == IMAGES.too_few and not found.results["metric"].str.contains("worst|best").any()
     single = small(images.assign(label=0), ["skin"], answers(images)).dense()
     assert one(single.results, metric="auc")["verdict"] == ONE_CLASS and np.isnan(single.results["value"][0])
     assert one(single.results, metric="accuracy")["n"] == 60

@@ -7,13 +7,14 @@ from sklearn.metrics import accuracy_score, matthews_corrcoef
 
 from engine.errors import PruneAuditError, RequestError
 from engine.metrics.classifier_groups import RESULTS, GroupMeasure
+from engine.metrics.classifier_layout import TEXTS
 from engine.metrics.task_metric import TaskMetric, task_metric
 
 
 def world(n=200, k=2, seed=0):
     draw = np.random.default_rng(seed)
     ids = [f"t{number:04d}" for number in range(n)]
-    return pd.DataFrame({"image_id": ids, "label": draw.integers(0, k, n)})
+    return pd.DataFrame({"text_id": ids, "label": draw.integers(0, k, n)})
 
 
 def answers(texts, k=2, seed=0, noise=1.0):
@@ -62,8 +63,8 @@ def test_rows_are_on_the_draws_of_the_other_numbers(k):
     dense, cut = answers(texts, k), answers(texts, k, 1, 2.0)
     classes = list("abc")[:k]
     arm = TaskMetric(texts, classes, dense, n_boot=10, seed=3).variant([cut])
-    usual = GroupMeasure(texts, classes, [], dense, n_boot=10, seed=3)
-    order = np.argsort(texts["image_id"].to_numpy(dtype=object))
+    usual = GroupMeasure(texts, classes, [], dense, n_boot=10, seed=3, items=TEXTS)
+    order = np.argsort(texts["text_id"].to_numpy(dtype=object))
     labels, said = texts["label"].to_numpy()[order], guess(cut)[order]
     for draw in range(10):
         rows = np.repeat(np.arange(80), usual._weights[0][0][:, draw])
@@ -113,7 +114,7 @@ def test_the_interval_covers():
     truth, inside = matthews_corrcoef(labels, said), 0
     for start in range(0, 20_000, 100):
         rows = slice(start, start + 100)
-        texts = pd.DataFrame({"image_id": [f"{i:03d}" for i in range(100)], "label": labels[rows]})
+        texts = pd.DataFrame({"text_id": [f"{i:03d}" for i in range(100)], "label": labels[rows]})
         row = TaskMetric(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start).dense_arm.pooled("dense").iloc[0]
         inside += row["low"] <= truth <= row["high"]
     assert 0.90 <= inside / 200 <= 0.985
