@@ -102,8 +102,14 @@ class GroupMeasure:
         parts = [self._trial(part) for part in answers.values()]
         values, draws, nulls = (np.stack(part) for part in zip(*parts, strict=True))
         flat = tuple(number for number, part in answers.items() if degenerate(part))
+        right = np.stack([part[self._order].argmax(axis=1) == self._labels for part in answers.values()])
         shares, units = self.cells["share"].to_numpy(), self.cells["units"].to_numpy()
-        return Arm(self, Trials(tuple(answers), values, draws, shares, units), nulls, flat)
+        return Arm(self, Trials(tuple(answers), values, draws, shares, units), nulls, flat, right)
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """The exchanged labels of every axis."""
+        return self._exchanges
 
     def members(self) -> dict[tuple[str, str], np.ndarray]:
         """Row positions, in the table as given, of every group that may be compared, by (axis, group)."""
@@ -141,13 +147,14 @@ class Arm:
     """One variant's trials, measured.
 
     nulls: gaps under exchanged labels, (trials, n_permutations, 4 per axis). degenerate: numbers of the trials whose
-    model predicts one class only.
+    model predicts one class only. right: whether each item's class was predicted, (trials, items).
     """
 
     measure: GroupMeasure
     trials: Trials
     nulls: np.ndarray
     degenerate: tuple[int, ...]
+    right: np.ndarray
 
     def pooled(self, variant: str) -> Measured:
         """The rows of the mean over all trials."""

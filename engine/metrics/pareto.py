@@ -18,3 +18,16 @@ def front(x: Sequence[float], y: Sequence[float]) -> np.ndarray:
         no_worse = (a[:, None] <= a) & (b[:, None] <= b)
         better = (a[:, None] < a) | (b[:, None] < b)
     return known & ~(no_worse & better).any(axis=0)
+
+
+def hypervolume(x: Sequence[float], y: Sequence[float], reference: tuple[float, float]) -> float:
+    """Area between the points and the reference, both minimised: what at least one point is better than in both.
+
+    Points that are not better than the reference in both add nothing, nor do NaN; 0.0 where none is.
+    """
+    a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    better = (a < reference[0]) & (b < reference[1])
+    order = np.argsort(a[better], kind="stable")
+    widths = np.append(a[better][order], reference[0])
+    lowest = np.minimum.accumulate(b[better][order])
+    return float(((widths[1:] - widths[:-1]) * (reference[1] - lowest)).sum())

@@ -63,22 +63,22 @@ class Batches:
         whole, rest = divmod(len(self.positions), self.size)
         return max(1, whole + (rest > 1))
 
-    def epoch(self, number: int) -> Iterator[Batch]:
-        """All training images once, in the order of this epoch."""
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        """All training images once, in the order of this epoch, from its batch `first` on."""
         draw = rng("batches", self.seed, number)
         order = draw.permutation(len(self.positions))
         flips = draw.random(len(order)) < 0.5 if self.mirror else np.zeros(len(order), dtype=bool)
-        parts = [order[start : start + self.size] for start in range(0, len(order), self.size)][: self.per_epoch]
+        parts = [order[start : start + self.size] for start in range(0, len(order), self.size)][first : self.per_epoch]
         yield from ahead(lambda rows: self._batch(rows, flips[rows]), parts)
 
-    def forever(self) -> Iterator[Batch]:
-        """Epoch after epoch."""
+    def forever(self, step: int = 0) -> Iterator[Batch]:
+        """Epoch after epoch, from a step on, as somebody meets them who took that many steps before."""
         if not len(self.positions):
             raise ValueError("there are no training images")
-        number = 0
+        number, first = divmod(step, self.per_epoch)
         while True:
-            yield from self.epoch(number)
-            number += 1
+            yield from self.epoch(number, first)
+            number, first = number + 1, 0
 
     def _batch(self, rows: np.ndarray, flip: np.ndarray) -> Batch:
         pixels = self.read(self.positions[rows])

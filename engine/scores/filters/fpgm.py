@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from engine.scores.filter_base import Chosen, FilterJob, FilterMethod, from_scores, shares_within
+
+if TYPE_CHECKING:
+    from engine.surgery.filter_graph import FilterGraph
 
 
 class Fpgm(FilterMethod):
@@ -16,10 +20,15 @@ class Fpgm(FilterMethod):
     name = "fpgm"
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
-        scores = np.zeros(job.graph.total)
-        for group in job.graph.groups:
-            for name in group.convolutions:
-                weight = job.classifier.model.get_submodule(name).weight.detach().double().cpu().numpy()
-                flat = weight.reshape(len(weight), -1)
-                scores[group.start : group.start + group.width] += squareform(pdist(flat)).sum(axis=1)
-        yield from from_scores(job, shares_within(job.graph, scores))
+        yield from from_scores(job, median_ranks(job.classifier.model, job.graph))
+
+
+def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
+    """How far each filter is from the others of its layer, as ranks within the layer in (0, 1]: [units]."""
+    scores = np.zeros(graph.total)
+    for group in graph.groups:
+        for name in group.convolutions:
+            weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
+            flat = weight.reshape(len(weight), -1)
+            scores[group.start : group.start + group.width] += squareform(pdist(flat)).sum(axis=1)
+    return shares_within(graph, scores)

@@ -1,0 +1,26 @@
+"""snip: cut the weights to which the loss is least sensitive, once, then train (Lee et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.scores.fair_base import WEIGHTS, FairJob, FairMethod, Trained
+from engine.scores.fair_methods._stages import finished, prune, sensitivity, trainer_of
+from engine.types import Setting
+
+BATCHES = Setting("batches", "integer", 10, "Batches over which SNIP sums gradients.", 1, 10_000)
+
+
+class Snip(FairMethod):
+    """Single-shot network pruning of the model as it comes."""
+
+    name = "snip"
+    units = WEIGHTS
+    settings = (BATCHES,)
+
+    def train(self, job: FairJob) -> Iterator[Trained]:
+        (sparsity,) = job.sparsities
+        trainer = trainer_of(self, job)
+        prune(self, job, trainer, sensitivity(job, trainer, self.setting(job, "batches")), sparsity)
+        trainer.run("plain", job.iterations)
+        yield finished(self, trainer, sparsity)
