@@ -49,6 +49,12 @@ def test_four_fifths_of_two_classes_go_from_training_only(digits):
     assert (before - after).to_dict() == {i: round(0.8 * before[i]) if i in (2, 7) else 0 for i in range(10)}
     for split in ("validation", "test"):
         assert counts_of(rare, split).equals(counts_of(digits, split))
+    assert rare.groups[-1] == "rarity" and "rarity" not in digits.groups
+    of_rare = rare.table["label"].isin([2, 7])
+    assert ((rare.table["rarity"] == "rare") == of_rare).all() and set(rare.table["rarity"]) == {"rare", "common"}
+    assert set(rare.table.loc[rare.table["split"] == "test", "rarity"]) == {"rare", "common"}
+    with pytest.raises(RequestError, match="already"):
+        image_changes()["underrepresent"].apply(rare, 3, classes="4")
     default = image_changes()["underrepresent"].apply(digits, 3)
     assert set(np.flatnonzero((before - counts_of(default)).to_numpy())) == {3, 5}, "cat and dog in CIFAR-10"
     assert counts_of(image_changes()["underrepresent"].apply(digits, 3, classes=("2",), removed=1.0))[2] == 1
