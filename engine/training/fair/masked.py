@@ -155,7 +155,20 @@ def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
 
     Raises ValueError where there are more blocks than units to keep.
     """
-    order = np.lexsort((np.arange(len(scores)), -np.asarray(scores, dtype=np.float64)))
+    scores = np.asarray(scores, dtype=np.float64)
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    chosen = scores > least
+    ties = np.flatnonzero(scores == least)
+    chosen[ties[: count - int(chosen.sum())]] = True
+    sizes = int(blocks.max()) + 1
+    if np.bincount(blocks[chosen], minlength=sizes).min(where=np.bincount(blocks) > 0, initial=1) > 0:
+        return chosen
+    return _one_of_each(scores, count, blocks)
+
+
+def _one_of_each(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
+    """The best of every block first, then the best of the rest."""
+    order = np.lexsort((np.arange(len(scores)), -scores))
     _, firsts = np.unique(blocks[order], return_index=True)
     if len(firsts) > count:
         raise ValueError(f"{count} units cannot leave one in each of {len(firsts)} layers")

@@ -1,4 +1,4 @@
-"""bifp: mask and weights trained together under the fairness term (BiFP), its two kinds of units and its ablations."""
+"""What BiFP is, whatever its units: mask and weights trained together under the fairness term."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from engine.scores.fair_base import FILTERS, WEIGHTS, FairJob, FairMethod, Trained
-from engine.scores.fair_methods._stages import (
-    SHARPNESS,
-    by_chance,
-    finished,
-    geometric_median,
-    magnitudes,
-    trainer_of,
-)
-from engine.seeds import rng
+from engine.scores.fair_base import FairJob, FairMethod, Trained
+from engine.scores.fair_methods._stages import SHARPNESS, finished, trainer_of
 from engine.types import Setting
 
 
@@ -27,7 +19,7 @@ class Bifp(FairMethod):
     fair_weights = True
     fair_mask = True
     settings = (
-        Setting("mask_rate", "number", 0.02, "Learning rate of the mask scores, β (Adam, scores in [0, 1]).", 0.0, 1.0),
+        Setting("mask_rate", "number", 0.04, "Learning rate of the mask scores, β (Adam, scores in [0, 1]).", 0.0, 1.0),
         Setting("inner", "integer", 1, "Weight updates between two updates of the mask.", 1, 10_000),
         Setting("rho", "number", 1.0, "ρ of the lower level's ridge in the implicit gradient.", 1e-6, 1e6),
         Setting("implicit", "choice", "derived", "Implicit gradient: derived (chain rule), published (Zhang et al., "
@@ -57,50 +49,3 @@ class Bifp(FairMethod):
         )  # fmt: skip
         trainer.run("both", job.iterations, job.strength if self.fair_weights else 0.0, learning)
         yield finished(self, trainer, sparsity)
-
-
-class BifpFilters(Bifp):
-    """BiFP-str: whole filters, which are cut for real."""
-
-    name = "bifp-str"
-    units = FILTERS
-
-    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
-        return geometric_median(job) if self.setting(job, "start") == "weights" else by_chance(job)
-
-
-class BifpWeights(Bifp):
-    """BiFP-uns: single weights, which are set to zero; nothing gets faster."""
-
-    name = "bifp-uns"
-    units = WEIGHTS
-
-    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
-        by_weights = self.setting(job, "start") == "weights"
-        total = trainer.masked.total
-        scores = magnitudes(trainer) if by_weights else rng("random weights", job.seed).random(total)
-        found = np.empty(total)
-        found[np.lexsort((-np.arange(total), scores))] = np.arange(1, total + 1) / total
-        return found
-
-
-class WithoutFairMask(BifpFilters):
-    """BiFP w/o m: the mask learns from the loss alone."""
-
-    name = "bifp-str-no-m"
-    fair_mask = False
-
-
-class WithoutFairWeights(BifpFilters):
-    """BiFP w/o w: the weights learn from the loss alone."""
-
-    name = "bifp-str-no-w"
-    fair_weights = False
-
-
-class WithoutBoth(BifpFilters):
-    """BiFP w/o w&m: mask and weights trained together, without any fairness term."""
-
-    name = "bifp-str-no-both"
-    fair = False
-    fair_mask = fair_weights = False

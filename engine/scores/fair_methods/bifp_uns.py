@@ -1,0 +1,25 @@
+"""bifp-uns: BiFP on single weights, which are set to zero; nothing gets faster."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.scores.fair_base import WEIGHTS, FairJob
+from engine.scores.fair_methods._bifp import Bifp
+from engine.scores.fair_methods._stages import magnitudes
+from engine.seeds import rng
+
+
+class BifpWeights(Bifp):
+    """BiFP-uns."""
+
+    name = "bifp-uns"
+    units = WEIGHTS
+
+    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+        by_weights = self.setting(job, "start") == "weights"
+        total = trainer.masked.total
+        scores = magnitudes(trainer) if by_weights else rng("random weights", job.seed).random(total)
+        found = np.empty(total)
+        found[np.lexsort((-np.arange(total), scores))] = np.arange(1, total + 1) / total
+        return found

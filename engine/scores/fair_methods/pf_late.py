@@ -1,0 +1,18 @@
+"""pf-late: prune, train plainly, then fairly: the two stages that the paper amends its baselines with (Sec. 5.3)."""
+
+from __future__ import annotations
+
+from engine.scores.fair_base import FairJob
+from engine.scores.fair_methods._stages import SHARPNESS
+from engine.scores.fair_methods.pf import PruneThenFair
+from engine.types import Setting
+
+
+class PruneThenFairLate(PruneThenFair):
+    """The same filters as pf; the fairness term acts in the second stage only."""
+
+    name = "pf-late"
+    settings = (SHARPNESS, Setting("first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0))
+
+    def first(self, job: FairJob) -> float:
+        return self.setting(job, "first")
