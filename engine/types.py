@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -252,8 +252,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Hooks:
-    """How long work talks to whoever started it. Both are called at least once per batch."""
+    """How long work talks to whoever started it. report and check are called at least once per batch."""
 
     report: Callable[[Event], None] = field(default=lambda event: None)
     check: Callable[[], None] = field(default=lambda: None)
     """Raises `Cancelled` when somebody asked to stop."""
+    point: Callable[[Mapping[str, Any]], None] = field(default=lambda row: None)
+    """Takes a row of a training curve as soon as it is known."""

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
-from engine.audit.image_arms import Arm
-from engine.metrics.image_bench import TEST, ImageBench
+from engine.metrics.image_bench import TEST, ImageBench, ImageShard
 from engine.seeds import rng
 
 MOST = 400
@@ -19,16 +18,14 @@ LARGEST = 64
 """Their longest side, in pixels."""
 
 
-def thumbnails(bench: ImageBench, arms: Sequence[Arm], dense: np.ndarray) -> pd.DataFrame:
+def thumbnails(bench: ImageBench, firsts: Sequence[ImageShard], dense: np.ndarray) -> pd.DataFrame:
     """image_id and png (bytes) of at most MOST images; small groups first get their full share.
 
     An image counts as changed when the first trial of any variant predicts another class than the dense model.
     """
     changed = np.zeros(len(dense), dtype=int)
-    for arm in arms:
-        for speedup in arm.speedups:
-            first = bench.answers(arm.trials(speedup)[0])
-            changed += first.argmax(axis=1) != dense.argmax(axis=1)
+    for shard in firsts:
+        changed += bench.answers(shard).argmax(axis=1) != dense.argmax(axis=1)
     rows = bench.rows(TEST)
     table = bench.images.table.iloc[rows].reset_index(drop=True)
     places = chosen(table, list(bench.images.groups), np.flatnonzero(changed > 0))

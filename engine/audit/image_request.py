@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from engine.audit.class_order import in_order_of
 from engine.audit.request_checks import (
@@ -30,6 +30,24 @@ CODE = 1
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 KEPT = ("first", "all", "none")
 CLASS_AXIS = "class"
+
+
+class Asked(Protocol):
+    """What every request about an image classifier says of its model and its images."""
+
+    model: str
+    data: str
+    axes: tuple[str, ...]
+    target: str | None
+    weights: str | None
+    size: int | None
+    max_images: int | None
+    changes: tuple[dict[str, Any], ...]
+    first_seed: int
+    train: dict[str, Any] | None
+    mirror: bool | None
+    classes: tuple[str, ...]
+    device: str
 
 
 @dataclass(frozen=True)
@@ -82,7 +100,7 @@ class ImageRequest:
     @property
     def mirrors(self) -> bool:
         """Whether training images are mirrored."""
-        return self.data.partition(":")[0] != "digits" if self.mirror is None else self.mirror
+        return mirrors(self)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -125,14 +143,24 @@ class ImagePlan:
         request = {name: value for name, value in self.request.to_dict().items() if name not in _NOT_IN_KEY}
         request["mirror"] = self.request.mirrors
         request = {name: value for name, value in request.items() if name not in _LATER or _LATER[name] != value}
+        return digest_of([CODE, request, *self.content])[:16]
+
+    @property
+    def content(self) -> list[Any]:
+        """What the numbers rest on besides the request: the model, and a digest of the images."""
         model = [self.model.arch, self.model.weight_hash, self.model.size, list(self.model.classes)]
         model += [list(self.model.mean), list(self.model.std), self.request.weights if self.is_fresh else None]
-        return digest_of([CODE, request, model, self.images.digest])[:16]
+        return [model, self.images.digest]
 
 
 _LATER = {"classes": []}
 """Settings that came later: at these values they are not in the key, so that runs from before are found."""
 _NOT_IN_KEY = ("model", "weights", "data", "title", "experiment")  # their contents are in the key instead
+
+
+def mirrors(request: Asked) -> bool:
+    """Whether training images are mirrored: as asked, else unless they are digits."""
+    return request.data.partition(":")[0] != "digits" if request.mirror is None else request.mirror
 
 
 def arm_of(name: str) -> tuple[str, str]:
@@ -149,36 +177,44 @@ def recipe_of(given: Mapping[str, Any]) -> Recipe:
 
 def validate_images(request: ImageRequest) -> ImagePlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = _arm_faults(request) + _number_faults(request) + _recipe_faults(request)
-
-    def attempt(load: Callable[[], Any]) -> Any:
-        try:
-            return load()
-        except RequestError as error:
-            faults.extend(error.faults)
-            return None
-
-    attempt(lambda: check_device(request.device))
-    sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
-    images = attempt(lambda: images_of(request)) if sound else None
-    model = attempt(lambda: _model(request, images)) if sound else None
-    if model is not None and images is not None:
-        faults += _fit_faults(request, model, images)
+    faults: list[Fault] = _arm_faults(request) + _number_faults(request)
+    faults += recipe_faults(request, "retrain") + recipe_faults(request, "train")
+    images, model = looked_up(request, faults)
     if model is not None and not faults:
-        attempt(lambda: _reachable(request, model))
+        attempt(lambda: _reachable(request, model), faults)
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
     return ImagePlan(request, images, model)
 
 
-def is_fresh(request: ImageRequest) -> bool:
+def attempt(load: Callable[[], Any], faults: list[Fault]) -> Any:
+    """What `load` gives; None where it raises RequestError, whose faults are added."""
+    try:
+        return load()
+    except RequestError as error:
+        faults.extend(error.faults)
+        return None
+
+
+def looked_up(request: Asked, faults: list[Fault]) -> tuple[ImageSet | None, Any]:
+    """The images listed, the model inspected; None where that cannot be. What is wrong with them goes to `faults`."""
+    attempt(lambda: check_device(request.device), faults)
+    sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
+    images = attempt(lambda: images_of(request), faults) if sound else None
+    model = attempt(lambda: _model(request, images), faults) if sound else None
+    if model is not None and images is not None:
+        faults += _fit_faults(request, model, images)
+    return images, model
+
+
+def is_fresh(request: Asked) -> bool:
     """Whether the model is an architecture without trained weights of the task."""
     from engine.models.vision import architectures
 
     return request.model in architectures() and request.weights in (None, "imagenet")
 
 
-def images_of(request: ImageRequest) -> ImageSet:
+def images_of(request: Asked) -> ImageSet:
     """The images with their changes. Group columns that the source lacks may come from a change, such as "artefact"."""
     faults = _change_faults(request)
     if faults:
@@ -195,7 +231,7 @@ def images_of(request: ImageRequest) -> ImageSet:
     return in_order_of(images, _output_names(request))
 
 
-def _output_names(request: ImageRequest) -> tuple[str, ...]:
+def _output_names(request: Asked) -> tuple[str, ...]:
     """The model's classes in the order of its outputs, as far as it or the request names them."""
     if request.classes:
         return request.classes
@@ -207,7 +243,7 @@ def _output_names(request: ImageRequest) -> tuple[str, ...]:
         return ()
 
 
-def _model_size(request: ImageRequest) -> int | None:
+def _model_size(request: Asked) -> int | None:
     """The size the model asks for; None where the model is at fault, which is said elsewhere."""
     try:
         return _model(request, None).size
@@ -215,7 +251,7 @@ def _model_size(request: ImageRequest) -> int | None:
         return None
 
 
-def _model(request: ImageRequest, images: ImageSet | None) -> Any:
+def _model(request: Asked, images: ImageSet | None) -> Any:
     """What is known of the model without loading it; of a new one, what it will be."""
     from engine.models.load_classifier import fresh_info, inspect_classifier
 
@@ -227,7 +263,7 @@ def _model(request: ImageRequest, images: ImageSet | None) -> Any:
     return inspect_classifier(request.model, request.weights, classes=classes, size=request.size)
 
 
-def _fit_faults(request: ImageRequest, model: Any, images: ImageSet) -> list[Fault]:
+def _fit_faults(request: Asked, model: Any, images: ImageSet) -> list[Fault]:
     """Model and images together: classes, groups, splits, and whether an untrained model is trained."""
     faults = []
     if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
@@ -321,15 +357,13 @@ def _number_faults(request: ImageRequest) -> list[Fault]:
     return faults
 
 
-def _recipe_faults(request: ImageRequest) -> list[Fault]:
-    faults = []
-    for where, given in (("retrain", request.retrain), ("train", request.train)):
-        wrong = [unknown(where, name, Recipe.known()) for name in given or {} if name not in Recipe.known()]
-        faults += wrong or recipe_of(given or {}).faults(where)
-    return faults
+def recipe_faults(request: Any, where: str, known: Sequence[str] = ()) -> list[Fault]:
+    """What is wrong with the recipe in the field `where`; `known`: the names allowed, all where none are given."""
+    given, known = getattr(request, where) or {}, known or Recipe.known()
+    return [unknown(where, name, known) for name in given if name not in known] or recipe_of(given).faults(where)
 
 
-def _change_faults(request: ImageRequest) -> list[Fault]:
+def _change_faults(request: Asked) -> list[Fault]:
     faults: list[Fault] = []
     for change in request.changes:
         name = change.get("name")
@@ -343,6 +377,6 @@ def request_of_run(run: Any) -> ImageRequest:
     return ImageRequest.from_dict(run.meta["request"])
 
 
-def group_columns(request: ImageRequest) -> Sequence[str]:
+def group_columns(request: Asked) -> Sequence[str]:
     """The axes that are columns of the images."""
     return [axis for axis in request.axes if axis != CLASS_AXIS]

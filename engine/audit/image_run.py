@@ -17,7 +17,7 @@ from engine.audit.image_tables import image_tables
 from engine.audit.image_warnings import image_warnings
 from engine.audit.once import found_or_computed
 from engine.audit.progress import Progress
-from engine.audit.provenance import versions
+from engine.audit.provenance import device_words, versions
 from engine.files import json_able
 from engine.metrics.image_bench import ImageBench, ImageShard
 from engine.models.load_classifier import Classifier, fresh_classifier, load_classifier
@@ -118,15 +118,16 @@ def run_meta(audit: ImageAudit, tables: dict[str, pd.DataFrame], notes: Sequence
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "title": request.title or f"{plan.model.name} on {plan.images.name}",
         "request": json_able(request.to_dict()),
-        "model": _model(plan, bench),
-        "data": _data(plan, tables),
-        "provenance": _provenance(bench),
+        "model": model_meta(plan, bench),
+        "data": data_meta(plan, tables),
+        "provenance": provenance_meta(bench),
         "warnings": image_warnings(plan, bench, tables, notes),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }
 
 
-def _model(plan: ImagePlan, bench: ImageBench) -> dict[str, Any]:
+def model_meta(plan: ImagePlan, bench: ImageBench) -> dict[str, Any]:
+    """The model in run.json."""
     return {
         "name": plan.model.name,
         "architecture": bench.start.arch,
@@ -144,7 +145,8 @@ def _model(plan: ImagePlan, bench: ImageBench) -> dict[str, Any]:
     }
 
 
-def _data(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """The images in run.json."""
     images = plan.images
     groups = tables["groups"]
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
@@ -162,9 +164,8 @@ def _data(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     }
 
 
-def _provenance(bench: ImageBench) -> dict[str, Any]:
-    from engine.audit.provenance import device_words
-
+def provenance_meta(bench: ImageBench) -> dict[str, Any]:
+    """Versions and device in run.json."""
     return {
         "versions": versions(),
         "device": str(bench.start.device),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,22 +33,24 @@ def image_tables(
 ) -> tuple[dict[str, pd.DataFrame], list[str]]:
     """All tables of the run, and sentences about the groups that a screen must show."""
     dense = bench.answers(ImageShard(""))
-    images = _test_images(bench)
+    images = test_images(bench)
     measure = GroupMeasure(images, bench.start.classes, request.axes, dense.astype(np.float64))
     measured = _measured(bench, arms, measure, check)
     results, groups, differences = _numbers(arms, measure, measured, check)
-    thumbs, variants = thumbnails(bench, arms, dense), _variants(bench, arms)
+    firsts = [arm.trials(speedup)[0] for arm in arms for speedup in arm.speedups]
+    thumbs, variants = thumbnails(bench, firsts, dense), _variants(bench, arms)
+    answers = {arm.id_of(shard): bench.answers(shard) for arm in arms for shard in arm.trials()}
     tables = {
         "variants": variants,
         "results": results,
         "groups": groups,
         "arm_differences": differences,
         "images": images,
-        "predictions": _predictions(bench, arms, dense, images),
+        "predictions": predictions_table({DENSE: dense, **answers}, images),
         "thumbs": thumbs,
         "scores": _scores(bench, arms),
-        "layers": _layers(bench, arms),
-        "costs": _costs(bench, arms, variants),
+        "layers": layers_table(_masks(bench, arms)),
+        "costs": costs_table(bench, _cost_shards(arms), variants),
         "curves": _curves(bench, request, arms),
     }
     if request.loss_share:
@@ -59,7 +61,8 @@ def image_tables(
     return tables, list(measure.notes)
 
 
-def _test_images(bench: ImageBench) -> pd.DataFrame:
+def test_images(bench: ImageBench) -> pd.DataFrame:
+    """The table `images`."""
     table = bench.images.table.iloc[bench.rows(TEST)].reset_index(drop=True)
     return table[["image_id", "split", "label", *bench.images.groups]]
 
@@ -168,13 +171,13 @@ def _pooled_row(arm: Arm, speedup: float, trials: Sequence[dict[str, Any]]) -> d
     )  # fmt: skip
 
 
-def _predictions(bench: ImageBench, arms: Sequence[Arm], dense: np.ndarray, images: pd.DataFrame) -> pd.DataFrame:
-    parts = [(DENSE, dense), *((arm.id_of(shard), bench.answers(shard)) for arm in arms for shard in arm.trials())]
-    columns = [f"p_{place}" for place in range(dense.shape[1])]
+def predictions_table(answers: Mapping[str, np.ndarray], images: pd.DataFrame) -> pd.DataFrame:
+    """The table `predictions`, from the answers [images, classes] of every variant, the dense model first."""
+    columns = [f"p_{place}" for place in range(answers[DENSE].shape[1])]
     return pd.concat(
         [
-            pd.DataFrame(answers.astype(np.float32), columns=columns).assign(variant=name, image_id=images["image_id"])
-            for name, answers in parts
+            pd.DataFrame(found.astype(np.float32), columns=columns).assign(variant=name, image_id=images["image_id"])
+            for name, found in answers.items()
         ],
         ignore_index=True,
     )[["variant", "image_id", *columns]]
@@ -198,24 +201,35 @@ def _scores(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _layers(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
-    rows = []
-    for arm in arms:
-        for shard in arm.trials():
-            mask = bench.graph.mask(bench.without_weights(shard)[0]["keep"])
-            rows += [
-                (arm.id_of(shard), place, group, width, kept)
-                for place, (group, width, kept) in enumerate(widths_after(mask))
-            ]
+def _masks(bench: ImageBench, arms: Sequence[Arm]) -> dict[str, Sequence[tuple[str, int, int]]]:
+    """Per trial (group, filters, kept)."""
+    return {
+        arm.id_of(shard): widths_after(bench.graph.mask(bench.without_weights(shard)[0]["keep"]))
+        for arm in arms for shard in arm.trials()
+    }  # fmt: skip
+
+
+def layers_table(widths: Mapping[str, Sequence[tuple[str, int, int]]]) -> pd.DataFrame:
+    """The table `layers`, from (group, filters, kept) of every trial."""
+    rows = [
+        (name, place, group, width, kept)
+        for name, layers in widths.items()
+        for place, (group, width, kept) in enumerate(layers)
+    ]
     return pd.DataFrame(rows, columns=["variant", "layer", "group", "filters", "kept"])
 
 
-def _costs(bench: ImageBench, arms: Sequence[Arm], variants: pd.DataFrame) -> pd.DataFrame:
-    """The dense model, and the first trial of every pooled variant."""
-    shards = [(DENSE, ImageShard("cost")), *((arm.pooled(one), arm.cost(one)) for arm in arms for one in arm.speedups)]
-    tables = bench.fetch([shard for _, shard in shards])
+def _cost_shards(arms: Sequence[Arm]) -> dict[str, ImageShard]:
+    """The first trial of every pooled variant."""
+    return {arm.pooled(one): arm.cost(one) for arm in arms for one in arm.speedups}
+
+
+def costs_table(bench: ImageBench, shards: Mapping[str, Any], variants: pd.DataFrame) -> pd.DataFrame:
+    """The table `costs`: the dense model, and `shards` by variant."""
+    shards = {DENSE: ImageShard("cost"), **shards}
+    tables = bench.fetch(list(shards.values()))
     found = pd.concat(
-        [table.assign(variant=name) for (name, _), table in zip(shards, tables, strict=True)], ignore_index=True
+        [table.assign(variant=name) for name, table in zip(shards, tables, strict=True)], ignore_index=True
     )
     worst = variants.set_index("variant")["max_logit_difference"]
     return found.assign(max_logit_difference=found["variant"].map(worst), agrees=True)
@@ -253,15 +267,20 @@ def _loss_shares(bench: ImageBench, arms: Sequence[Arm]) -> pd.DataFrame:
 
 def _weights(bench: ImageBench, request: ImageRequest, arms: Sequence[Arm]) -> pd.DataFrame:
     """Weights of cut and retrained models: of the first trials, of all or of none; and of a dense model fitted here."""
+    wanted = {
+        arm.id_of(shard): shard
+        for arm in arms for shard in arm.trials()
+        if request.keep_weights == "all" or (request.keep_weights == "first" and shard.trial == 0)
+    }  # fmt: skip
+    kept = ((name, within(unpack(bench.fetch([shard])[0])[0], "weights/")) for name, shard in wanted.items())
+    return weights_table(bench, kept)
+
+
+def weights_table(bench: ImageBench, kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> pd.DataFrame:
+    """The table `weights`: of a dense model that was fitted here, and those of `kept`, pairs of variant and tensors."""
     parts = []
-    if request.train is not None:
-        arrays, _ = bench.fetch_arrays(ImageShard("dense_weights"))
-        parts.append(pack(within(arrays, "weights/")).assign(variant=DENSE))
-    if request.keep_weights != "none":
-        for arm in arms:
-            wanted = [shard for shard in arm.trials() if shard.trial == 0 or request.keep_weights == "all"]
-            for shard in wanted:
-                arrays = within(unpack(bench.fetch([shard])[0])[0], "weights/")
-                parts.append(pack(arrays).assign(variant=arm.id_of(shard)))
+    if bench.settings.train is not None:
+        parts.append(pack(within(bench.fetch_arrays(ImageShard("dense_weights"))[0], "weights/")).assign(variant=DENSE))
+    parts += [pack(arrays).assign(variant=name) for name, arrays in kept]
     columns = ["variant", "name", "shape", "dtype", "data"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)

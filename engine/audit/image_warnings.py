@@ -18,10 +18,10 @@ def image_warnings(
     found = [images.stand_in] if images.stand_in else []
     found += [
         *images.notes,
-        *_model(plan),
-        *_brought(plan, tables["results"]),
+        *model_warnings(plan),
+        *brought_warnings(plan, tables["results"]),
         *notes,
-        *_groups(tables["groups"]),
+        *group_warnings(tables["groups"]),
         *_trials(tables["variants"]),
     ]
     if plan.request.trials < 3:
@@ -31,7 +31,7 @@ def image_warnings(
     return list(dict.fromkeys(found))
 
 
-def _model(plan: ImagePlan) -> list[str]:
+def model_warnings(plan: ImagePlan) -> list[str]:
     """Notes of a model that came trained; for one that was fitted here, that it was."""
     request = plan.request
     if request.train is None:
@@ -41,7 +41,7 @@ def _model(plan: ImagePlan) -> list[str]:
     return [f"The dense model was fitted by this audit {start}, for {epochs} epochs on the training images."]
 
 
-def _brought(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
+def brought_warnings(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
     """What nobody can know of weights that were brought: the order of outputs, normalisation, images they have seen."""
     request, found = plan.request, []
     if request.weights not in (None, "imagenet"):
@@ -64,7 +64,7 @@ def _brought(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
     return found
 
 
-def _groups(groups: pd.DataFrame) -> list[str]:
+def group_warnings(groups: pd.DataFrame) -> list[str]:
     """Groups that get no verdict, by axis."""
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
     named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])

@@ -1,8 +1,8 @@
 """Audits that outlive the page that asked for them: one process each, one per equal request, cancellable, resumable.
 
-A job is a folder below the store: request.json, state.json, log.txt, a lock that its process holds while it lives, and
-a file `cancel` while somebody wants it to stop. Whether a job runs is read from the lock, never from what it last
-wrote, so a killed process shows as interrupted. No torch here: pages read it.
+A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains with curves, a lock
+that its process holds while it lives, and a file `cancel` while somebody wants it to stop. Whether a job runs is read
+from the lock, never from what it last wrote, so a killed process shows as interrupted. No torch here: pages read it.
 """
 
 from __future__ import annotations
@@ -16,28 +16,38 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
-from engine.files import explained, safe_id, write_json
+from engine.files import explained, json_able, safe_id, write_json
 from engine.store.runs import Run, Store
 from engine.types import Event, Hooks, digest_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from engine.audit.executors import Executor
+    from engine.audit.fair_request import FairRequest
     from engine.audit.image_request import ImageRequest
     from engine.audit.request import AuditRequest
     from engine.audit.text_request import TextRequest
 
-    Request = AuditRequest | ImageRequest | TextRequest
+    Request = AuditRequest | ImageRequest | TextRequest | FairRequest
 
 GRACE = 1.2
 """Seconds a cancelled job has to come to the end of a batch."""
 QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
+POINTS = "points.jsonl"
+"""Rows of training curves, as a job learns them."""
+LIVE = (
+    "loss", "penalty", "surrogate_gap", "mask_updates", "examples", "seconds", "accuracy", "gap", "degradation",
+    "val_loss", "cut",
+)  # fmt: skip
+"""Columns of these rows that are numbers; NaN where a step does not know them."""
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -167,6 +177,29 @@ def list_jobs(store: Store) -> list[JobState]:
     return sorted(found, key=lambda state: state.started, reverse=True)
 
 
+def live_points(store: Store, job_id: str) -> pd.DataFrame:
+    """Training curves of a job as far as it is: shard (what is trained, in words), phase, step, and what is known then.
+
+    A step that was taken again after an interruption counts once, as it was last. No rows where there are none.
+    """
+    import pandas as pd
+
+    try:
+        lines = (_folder(store, job_id) / POINTS).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    rows = []
+    for line in lines:
+        with contextlib.suppress(ValueError):  # a line cut short by a killed process
+            rows.append(json.loads(line))
+    key = ["shard", "phase", "step"]
+    table = pd.DataFrame(rows)
+    if table.empty:
+        return pd.DataFrame(columns=[*key, *LIVE])
+    table = table.drop_duplicates(key, keep="last").reset_index(drop=True)
+    return table.reindex(columns=[*key, *LIVE]).astype(dict.fromkeys(LIVE, float))
+
+
 def job_request(store: Store, job_id: str) -> Request:
     """The request a job was started with, to start it again."""
     from engine.audit.tracks import request_from
@@ -234,7 +267,11 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
             last["write"] = time.monotonic()
             _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))
 
-    return Hooks(report, check)
+    def point(row: Mapping[str, Any]) -> None:
+        with (folder / POINTS).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(json_able(dict(row))) + "\n")
+
+    return Hooks(report, check, point)
 
 
 def _stop_if_cancelled(folder: Path) -> None:

@@ -1,4 +1,5 @@
-"""What can be audited: heads of language models, filters of image classifiers, heads of text classifiers.
+"""What can be audited: heads of language models, filters of image classifiers, heads of text classifiers,
+models trained to be sparse and fair.
 
 Jobs and the command line ask here. A track is a kind of request, how it is checked, run and verified. Nothing here
 loads torch before it is used.
@@ -52,7 +53,14 @@ TICKETS = Track(
     "engine.audit.text_run:run_text_audit",
     "engine.audit.text_verify:recomputed",
 )
-TRACKS: dict[str, Track] = {track.name: track for track in (HEADS, FILTERS, TICKETS)}
+FAIR = Track(
+    "fair",
+    "engine.audit.fair_request:FairRequest",
+    "engine.audit.fair_request:validate_fair",
+    "engine.audit.fair_run:run_fair_audit",
+    "engine.audit.fair_verify:recomputed",
+)
+TRACKS: dict[str, Track] = {track.name: track for track in (HEADS, FILTERS, TICKETS, FAIR)}
 
 
 def track_named(name: str) -> Track:

@@ -78,7 +78,7 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
         except RequestError:  # said once more, with all other faults, when the request is checked
             axes = (CLASS_AXIS,)
     values = {
-        "changes": tuple(_change(text, faults) for text in args.change or ()),
+        "changes": tuple(change_of(text, faults) for text in args.change or ()),
         "method_settings": settings_of(args.set or (), faults),
         "pw": dict(_pw(text, faults) for text in args.pw or ()),
         "speedups": numbers_of("--speedup", args.speedup or "2,4", faults),
@@ -100,7 +100,7 @@ def image_request_of(args: argparse.Namespace) -> ImageRequest:
     )  # fmt: skip
 
 
-def _change(text: str, faults: list[Fault]) -> dict[str, Any]:
+def change_of(text: str, faults: list[Fault]) -> dict[str, Any]:
     """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"], "removed": 0.8}."""
     name, _, rest = text.partition(":")
     values = pairs_of("--change", [part for part in rest.split(",") if part], faults)

@@ -38,10 +38,14 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
-    from engine.surgery.filter_record import is_filter_mask
+    from engine.surgery.filter_record import KIND, kind_of_mask
 
-    if is_filter_mask(args.mask):
+    kind = kind_of_mask(args.mask)
+    if kind == KIND:
         return _filters(args)
+    if kind == "weights":
+        what = "is about single weights that are zero: it cuts nothing, and does not hold which ones."
+        raise RequestError(Fault(args.mask, what, "Export the checkpoint of the training instead."))
     from engine.models.load_text_classifier import is_text_model
 
     return _texts(args) if is_text_model(args.model, args.revision) else _heads(args)

@@ -14,6 +14,7 @@ from engine.export.filter_masks import filter_record
 from engine.export.kept import first_repeat, kept_weights
 from engine.files import write_json
 from engine.store.runs import Run
+from engine.surgery.filter_record import FilterRecord
 
 PROBES = 256
 """Test images on which the reloaded model answers again."""
@@ -30,20 +31,39 @@ def write_filter_checkpoint(run: Run, variant: dict[str, Any], folder: Path, bas
     """
     trial = first_repeat(run, variant)
     arrays = kept_weights(run, trial["variant"])
-    from engine.surgery.filter_cut import replayed
-    from engine.surgery.filter_replay import load_cut_classifier, same_weights, save_cut_classifier
-    from engine.surgery.filter_weights import with_weights
+    return write_cut(run, trial["variant"], filter_record(run, trial), dense_classifier(run, base), arrays, folder)
 
-    record = filter_record(run, trial)
-    dense = dense_classifier(run, base)
-    small = with_weights(replayed(dense, record.history, record.mask), arrays)
+
+def write_cut(
+    run: Run, variant: str, record: FilterRecord, dense: Any, arrays: dict[str, np.ndarray], folder: Path
+) -> list[Path]:
+    """The same for a given record; `arrays` have the shapes of the cut model, or those of the dense one."""
+    from engine.surgery.filter_replay import load_cut_classifier, same_weights, save_cut_classifier
+
+    small = cut_with(dense, record, arrays)
     folder = save_cut_classifier(replace(small, target=run.meta["data"].get("target", "")), record, folder)
     again = load_cut_classifier(folder, device="cpu")
-    found = {"same_weights": same_weights(small, again), **answers_agree(run, trial["variant"], again)}
+    found = {"same_weights": same_weights(small, again), **answers_agree(run, variant, again)}
+    hold_or_refuse(folder, found)
+    return sorted(folder.iterdir())
+
+
+def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) -> Any:
+    """The dense classifier cut as the record says, with other weights, which were kept after the cut or before it."""
+    from engine.surgery.filter_cut import replayed
+    from engine.surgery.filter_weights import arrays_of, with_weights
+
+    shapes = {name: value.shape for name, value in arrays_of(dense.model).items()}
+    if {name: value.shape for name, value in arrays.items()} == shapes:
+        return replayed(with_weights(dense, arrays), record.history, record.mask)
+    return with_weights(replayed(dense, record.history, record.mask), arrays)
+
+
+def hold_or_refuse(folder: Path, found: dict[str, Any]) -> None:
+    """Write agreement.json; MaskError where the reloaded model is another one, or answers otherwise."""
     write_json(folder / "agreement.json", found)
     if not found["same_weights"] or found.get("holds") is False:
         raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
-    return sorted(folder.iterdir())
 
 
 def dense_classifier(run: Run, base: str | None = None) -> Any:
@@ -68,10 +88,11 @@ def dense_classifier(run: Run, base: str | None = None) -> Any:
 
 def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
     """Answers of the reloaded model against the stored ones, where the images are still there."""
-    from engine.audit.image_request import images_of, request_of_run
+    from engine.audit.image_request import images_of
+    from engine.audit.tracks import request_from
 
     try:
-        images = images_of(request_of_run(run))
+        images = images_of(request_from(run.meta["request"]))
     except RequestError as error:
         return {"images": 0, "why": f"The images are not here any more: {error.faults[0]}"}
     stored = run.table("predictions")

@@ -46,8 +46,10 @@ def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
     """The gap of every axis as cells (trials, axes), and on the redrawn images (trials, n_boot, axes)."""
     trials = trials or arm.trials
     dense = arm.measure.dense_arm.trials
-    paired = dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense
-    lost, drawn = paired.values - trials.values, paired.draws - trials.draws
+    own = {*trials.numbers} <= {*dense.numbers}  # a trial cut from its own dense model lost against that one
+    before = dense.only(*trials.numbers) if own else dense
+    lost = (before.values if own else before.values.mean(axis=0)) - trials.values
+    drawn = (before.draws if own else before.draws.mean(axis=0)) - trials.draws
     cells = arm.measure.cells
     values, draws = [], []
     for axis in arm.measure.axes[1:]:
@@ -69,11 +71,13 @@ def _null(arm: Arm, exchange: Exchange, places: list[int], value: float) -> Band
     """Band of the gap under exchanged labels, a mean over the trials as the gap itself is."""
     if not exchange.n_groups:
         return Band(np.nan, np.nan, np.nan, np.nan)
-    dense = arm.measure.dense_arm.right.mean(axis=0)[exchange.rows]
+    dense, numbers = arm.measure.dense_arm, arm.trials.numbers
+    own = {*numbers} <= {*dense.trials.numbers}
     sizes = np.stack([(exchange.codes == group).sum(axis=0) for group in range(exchange.n_groups)])
     parts = []
     for place in places:
-        lost = dense - arm.right[place][exchange.rows]
+        before = dense.right[dense.trials.numbers.index(numbers[place])] if own else dense.right.mean(axis=0)
+        lost = (before.astype(float) - arm.right[place])[exchange.rows]
         sums = np.stack([lost @ (exchange.codes == group) for group in range(exchange.n_groups)])
         parts.append(_range((sums / sizes).T))
     return band(value, np.mean(parts, axis=0))

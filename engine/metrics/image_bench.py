@@ -37,6 +37,11 @@ class ImageShard:
     speedup: float = 1.0
     trial: int = 0
 
+    @property
+    def own(self) -> list[Any]:
+        """What it says besides its kind, JSON-able."""
+        return [self.method, self.loss, self.speedup, self.trial]
+
 
 @dataclass(frozen=True)
 class ImageSettings:
@@ -89,9 +94,8 @@ class ImageBench(ArrayBench):
         train = self.settings.train
         train = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
         where = str(self.start.device).split(":")[0]
-        own = [shard.method, shard.loss, shard.speedup, shard.trial]
         return digest_of([kind.name, kind.version, model, train, self.settings.first_seed, self.images.digest, where,
-                          own, kind.parts(self, shard)])  # fmt: skip
+                          shard.own, kind.parts(self, shard)])  # fmt: skip
 
     def describe(self, shard: ImageShard) -> str:
         if not shard.method:

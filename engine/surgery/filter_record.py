@@ -62,12 +62,17 @@ def write_filter_mask(path: str | Path, record: FilterRecord) -> Path:
     return path
 
 
+def kind_of_mask(path: str | Path) -> str:
+    """What a mask file says it is about: filters, or the weights of a fair training; "" for anything else."""
+    try:
+        return str(json.loads(Path(path).read_text(encoding="utf-8")).get("kind", ""))
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return ""
+
+
 def is_filter_mask(path: str | Path) -> bool:
     """Whether a mask file is about filters; anything unreadable is not."""
-    try:
-        return json.loads(Path(path).read_text(encoding="utf-8")).get("kind") == KIND
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return False
+    return kind_of_mask(path) == KIND
 
 
 def read_filter_mask(path: str | Path) -> FilterRecord:

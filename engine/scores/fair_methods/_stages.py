@@ -33,10 +33,12 @@ def trainer_of(method: FairMethod, job: FairJob) -> Any:
 
 
 def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float) -> None:
-    """From now on only the best units act, exactly as many as the sparsity says."""
+    """From now on only the best units act, exactly as many as the sparsity says; filters are cut for real."""
     from engine.training.fair.masked import kept_of
 
     trainer.keep_best(scores, kept_of(trainer.masked.total, sparsity))
+    if method.units == FILTERS:
+        trainer.make_small()
 
 
 def finished(method: FairMethod, trainer: Any, sparsity: float) -> Trained:

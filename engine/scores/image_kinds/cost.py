@@ -44,20 +44,24 @@ class ImageCost(Kind):
         return [self._one(bench, shard) for shard in shards]
 
     def _one(self, bench: ImageBench, shard: ImageShard) -> pd.DataFrame:
-        small = trial_model(bench, shard) if shard.method else bench.dense
-        pixels = np.zeros((BATCH, small.size, small.size, 3), dtype=np.uint8)
-        mine, theirs = small.prepared(pixels), bench.dense.prepared(pixels)  # each in the order it runs best in
-        own, dense = paired_latency(
-            lambda: small.model(mine), lambda: bench.dense.model(theirs), REPEATS, small.device, bench.hooks.check
-        )
-        flops = filter_graph(small).flops()
-        sizes = [value.numel() * value.element_size() for value in small.model.state_dict().values()]
-        row = {"flops": flops, "theoretical": bench.graph.flops() / flops, "parameters": small.n_parameters,
-               "bytes": sum(sizes), **latency_row(own, dense)}  # fmt: skip
-        return pd.DataFrame([row])
+        return cost_row(bench, trial_model(bench, shard) if shard.method else bench.dense)
 
     def size(self, bench: ImageBench, shard: ImageShard) -> float:
         return 2.0 * REPEATS * BATCH
+
+
+def cost_row(bench: ImageBench, small: Classifier) -> pd.DataFrame:
+    """FLOPs, parameters, bytes and latency of a model, beside the dense one."""
+    pixels = np.zeros((BATCH, small.size, small.size, 3), dtype=np.uint8)
+    mine, theirs = small.prepared(pixels), bench.dense.prepared(pixels)  # each in the order it runs best in
+    own, dense = paired_latency(
+        lambda: small.model(mine), lambda: bench.dense.model(theirs), REPEATS, small.device, bench.hooks.check
+    )
+    flops = filter_graph(small).flops()
+    sizes = [value.numel() * value.element_size() for value in small.model.state_dict().values()]
+    row = {"flops": flops, "theoretical": bench.graph.flops() / flops, "parameters": small.n_parameters,
+           "bytes": sum(sizes), **latency_row(own, dense)}  # fmt: skip
+    return pd.DataFrame([row])
 
 
 def trial_model(bench: ImageBench, shard: ImageShard) -> Classifier:

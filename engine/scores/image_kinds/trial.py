@@ -14,11 +14,12 @@ from engine.metrics.workbench import Kind
 from engine.models.load_classifier import Classifier
 from engine.scores.filter_base import filter_method
 from engine.scores.image_kinds._work import answers_of, batches_of, curve_arrays, stepper, targets_of
-from engine.surgery.filter_cut import FilterAgreement, agree_filters, cut_filters
+from engine.surgery.filter_cut import FilterAgreement, History, agree_filters, cut_filters
 from engine.surgery.filter_graph import filter_graph
 from engine.surgery.filter_weights import arrays_of, with_weights
 from engine.training.fit import fit
 from engine.training.loss_plan import loss_while_pruning
+from engine.types import FilterMask
 
 PROBES = 16
 """Images on which the masked model and the cut one are compared."""
@@ -54,9 +55,7 @@ class Trial(Kind):
         arrays, plain = bench.fetch_arrays(chosen_shard(shard))
         base = with_weights(bench.dense, within(arrays, "weights/")) if plain["trained"] else bench.dense
         mask = bench.graph.mask(arrays["keep"])
-        small, history = cut_filters(base, mask)
-        agreement = agree_filters(base, bench.graph, mask, small, bench.images.read(bench.rows(TEST)[:PROBES]))
-        _must_hold(agreement, bench.describe(shard))
+        small, history, agreement = cut_and_proved(bench, base, mask, bench.describe(shard))
         curve = self._retrain(bench, shard, small)
         after = {f"weights/{name}": value for name, value in arrays_of(small.model).items()}
         found = {"probabilities": answers_of(bench, small, TEST), "keep": arrays["keep"]}
@@ -85,9 +84,15 @@ def chosen_shard(shard: ImageShard) -> ImageShard:
     return ImageShard("chosen", shard.method, loss, shard.speedup, shard.trial)
 
 
-def _must_hold(agreement: FilterAgreement, what: str) -> None:
+def cut_and_proved(
+    bench: ImageBench, base: Classifier, mask: FilterMask, what: str
+) -> tuple[Classifier, History, FilterAgreement]:
+    """`base` cut for real, the history of that, and the proof that it is the masked one. MaskError where it is not."""
+    small, history = cut_filters(base, mask)
+    agreement = agree_filters(base, bench.graph, mask, small, bench.images.read(bench.rows(TEST)[:PROBES]))
     if not agreement.holds:
         raise MaskError(
             f"{what}: the masked model and the cut one differ by {agreement.max_logit_difference:.3g} in a logit "
             f"(allowed {agreement.tolerance:.3g}). Nothing was kept of this trial."
         )
+    return small, history, agreement

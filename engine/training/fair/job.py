@@ -20,8 +20,9 @@ ACCURACY, DEGRADATION = "accuracy", "degradation"
 NOTIONS = (ACCURACY, DEGRADATION)
 """What must be alike between groups: the accuracy of the cut model (Definition 1), or what it lost (Definition 3)."""
 PHASE_POINT = ("phase", "step", "loss", "penalty", "surrogate_gap", "mask_updates", "examples", "seconds")
-LOOKS = ("accuracy", "gap", "degradation", "val_loss")
-"""Columns of a training curve; LOOKS are NaN where the validation images were not looked at."""
+LOOKS = ("accuracy", "gap", "degradation", "val_loss", "cut")
+"""Columns of a training curve; LOOKS are NaN where the validation images were not looked at; cut: share of
+the units that are cut by then."""
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,12 @@ from torch import Tensor
 
 from engine.errors import PruneAuditError
 from engine.seeds import key_of
+from engine.surgery.filter_cut import cut_filters
+from engine.surgery.filter_places import places_of, put_back
 from engine.training.batches import Batch
 from engine.training.fair.bilevel import closed_form
 from engine.training.fair.job import DEGRADATION, LOOKS, FairJob, Trained
-from engine.training.fair.masked import Masked, best
+from engine.training.fair.masked import Masked, best, unmasked
 from engine.training.fair.surrogate import Surrogate, levels_of
 from engine.training.fit import mixed
 
@@ -66,6 +68,8 @@ class Trainer:
         self.spent: dict[str, float] = dict.fromkeys(SPENT, 0.0)
         self.surrogate = self._surrogate(sharpness)
         self._phases: list[str] = []
+        self._whole: dict[str, Tensor] = {}
+        self._places: dict[str, Tensor] = {}
 
     def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
         """From now on only these units act."""
@@ -75,20 +79,34 @@ class Trainer:
         """From now on only the `count` units with the highest scores act."""
         self.cut(best(scores, count, self.masked.blocks), scores)
 
+    def make_small(self) -> None:
+        """Cut the filters for real: what is fixed need not be carried along. It is the same training, in less time."""
+        whole = replace(self.job.classifier, model=self.model)
+        mask = self.job.graph.mask(self.keep)
+        self._whole = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self._places = places_of(whole, mask)
+        small, _ = cut_filters(whole, mask)
+        self.model, self.masked = small.model, unmasked(small.model)
+        self.job = replace(self.job, batches=replace(self.job.batches, prepare=small.prepared))
+
     def run(self, phase: str, iterations: int, strength: float = 0.0, learning: MaskLearning | None = None) -> None:
         """Train for so many weight updates, with λ = strength; with `learning` the mask learns too, from its scores."""
         _Phase(self, phase, iterations, strength, learning).run()
         self._phases.append(phase)
 
     def mask(self) -> Tensor | None:
-        """The hard mask as numbers, [units]."""
-        return None if self.keep is None else torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
+        """The hard mask as numbers, [units]; None where nothing needs to be masked."""
+        if self.keep is None or not self.masked.total:
+            return None
+        return torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
 
     def result(self, sparsity: float, zeros: bool) -> Trained:
         """What the training has come to; zeros: cut units are zeros among the weights, else they stay as they are."""
         mask = self.mask() if zeros else None
         with self.masked.baked(mask) as model:
             weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+        if self._places:
+            weights = put_back({name: value.cpu() for name, value in self._whole.items()}, weights, self._places)
         keep = np.ones(self.masked.total, dtype=bool) if self.keep is None else self.keep.copy()
         return Trained(sparsity, keep, self.scores.copy(), weights, list(self.rows), dict(self.spent))
 
@@ -96,7 +114,8 @@ class Trainer:
         """Nothing will be resumed any more."""
         for phase in self._phases:
             self.job.keep(phase).clear()
-        self.model.eval().requires_grad_(False)
+        for model in (self.model, self.job.classifier.model):
+            model.eval().requires_grad_(False)
 
     def _surrogate(self, sharpness: float) -> Surrogate:
         device = self.masked.device
@@ -235,6 +254,7 @@ class _Phase:
         if self.step % job.check_every == 0 or self.step == self.iterations:
             with trainer.masked.baked(trainer.mask()) as model, torch.no_grad():
                 looked |= {name: float(value) for name, value in job.look(model).items()}
+            looked["cut"] = 0.0 if trainer.keep is None else float(1.0 - trainer.keep.mean())
         row = {"phase": self.name, "step": int(trainer.spent["iterations"]), "loss": loss, "penalty": penalty,
                "surrogate_gap": gap, "mask_updates": int(trainer.spent["mask_updates"]),
                "examples": int(trainer.spent["examples"]), "seconds": trainer.spent["seconds"], **looked}  # fmt: skip

@@ -1,0 +1,36 @@
+"""Compute the embedded fair training again: `python -m engine.audit.demo_fair [STORE]`. An hour on two cores."""
+
+from __future__ import annotations
+
+import sys
+
+from engine.audit.demo import embed
+from engine.audit.fair_presets import sparsity_at
+from engine.audit.fair_request import FairRequest
+
+REQUEST = FairRequest(
+    model="demo-resnet",
+    data="avatars",
+    axes=("male", "skin"),
+    target="blond",
+    max_images=5000,
+    methods=(
+        "bifp-str", "bifp-uns", "bifp-str-no-w", "bifp-str-no-m", "bifp-str-no-both", "fpgm", "snip", "lottery", "pf",
+        "pf-late", "pf-snip", "pf-random", "fp", "dense-tuned", "dense-fair",
+    ),
+    method_settings={"lottery": {"round": 0.5}},
+    sparsities=tuple(map(sparsity_at, (3, 5, 8))),
+    iterations=150,
+    check_every=15,
+    seeds=3,
+    tradeoff_strengths=(0.25, 1.0, 4.0),
+    tradeoff_methods=("bifp-str", "pf"),
+    surface=True,
+    fair_gap=0.05,
+    within=0.05,
+    title="Demo: sparse and fair in one training, or one after the other",
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    embed(REQUEST, sys.argv[1:])

@@ -1,0 +1,137 @@
+"""What a reader must know before reading any chart of a fair run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from engine.audit.fair_request import FairPlan
+from engine.audit.image_warnings import brought_warnings, group_warnings, model_warnings
+from engine.metrics import gaps
+from engine.metrics.classifier_gaps import words_of
+from engine.metrics.fair_bench import FairBench
+from engine.metrics.image_bench import VALIDATION
+from engine.metrics.intervals import Difference
+from engine.scores.fair_base import WEIGHTS, fair_methods
+from engine.words import AXES
+
+MIN_SEEDS = 3
+FEW_PASSES = 10
+"""Passes over the images below which a training is short; the paper does not say how long it trained."""
+FEW = 30
+"""Images of one class in one group below which a training learns that group from a handful."""
+LEVELLED = (gaps.LEVELLED, gaps.ALL_HARMED)
+Z = 1.96
+
+
+def fair_warnings(
+    plan: FairPlan, bench: FairBench, tables: dict[str, pd.DataFrame], targets: Mapping[str, float],
+    notes: Sequence[str],
+) -> list[str]:  # fmt: skip
+    """Sentences, most general first."""
+    images, request = plan.images, plan.request
+    found = [images.stand_in] if images.stand_in else []
+    found += [*images.notes, *model_warnings(plan), *brought_warnings(plan, tables["results"]), *notes]
+    found += [
+        *group_warnings(tables["groups"]),
+        *_few_images(plan, bench),
+        *_levelled(tables["variants"], tables["results"]),
+    ]
+    found += _degenerate(tables["variants"])
+    if request.seeds < MIN_SEEDS:
+        found.append(f"Only {request.seeds} seed(s): intervals say little about the luck of a training.")
+    found += [*_target(bench, targets), *_length(bench), *_weights(tables["variants"]), *_surface(tables)]
+    if request.tune_on == VALIDATION:
+        found.append(
+            f"Models were cut and trained on {len(bench.tuned)} validation images, as in the paper; "
+            f"{len(bench.looked)} others of them were looked at."
+        )
+    if bench.graph.whole:
+        found.append(f"{len(bench.graph.whole)} convolutions cannot be cut and stay whole.")
+    return list(dict.fromkeys(found))
+
+
+def _few_images(plan: FairPlan, bench: FairBench) -> list[str]:
+    """Groups of the fair axis with few training images of a class."""
+    table = bench.images.table.iloc[bench.tuned]
+    names = [bench.groups[code] if code >= 0 else "" for code in bench.codes[bench.tuned]]
+    counts = table.assign(group=names).groupby(["group", "label"]).size()
+    said = []
+    for group in bench.groups:
+        for place, name in enumerate(plan.images.classes):
+            n = int(counts.get((group, place), 0))
+            if n < FEW:
+                said.append(f"{n} of {group} are {name}")
+    axis = bench.settings.axis
+    return [f"Few images to train on by {axis}: {'; '.join(said)}."] if said else []
+
+
+def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
+    """Methods whose gap of accuracy got smaller because the best group got worse, by the change of its two ends."""
+    chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
+    for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
+        ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
+        if not {"accuracy_gap", "worst_accuracy", "best_accuracy"} <= set(ends):
+            continue
+        paid = [
+            name for name in chosen
+            if ends["accuracy_gap"]["delta"].get(name, 0.0) < 0
+            and words_of(*(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))) in LEVELLED
+        ]  # fmt: skip
+        if paid:
+            found.append(
+                f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best group got worse, not "
+                f"because the worst got better: {', '.join(paid)}."
+            )
+    return found
+
+
+def _change(row: pd.Series) -> Difference:
+    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"]))
+
+
+def _degenerate(variants: pd.DataFrame) -> list[str]:
+    seeds = variants[variants["seed"] >= 0]
+    n = int(seeds["degenerate"].sum())
+    if not n:
+        return []
+    return [f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means nothing."]
+
+
+def _target(bench: FairBench, targets: Mapping[str, float]) -> list[str]:
+    """Whether the gap that is to be reached can be told from none on the images that are looked at."""
+    noise = Z * bench.look.gap_error()
+    if targets["gap"] > noise:
+        return []
+    return [
+        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of {len(bench.looked)} images "
+        f"(±{noise:.3f}): when it is reached is partly luck."
+    ]
+
+
+def _length(bench: FairBench) -> list[str]:
+    settings = bench.settings
+    passes = settings.iterations * settings.recipe.batch / max(len(bench.tuned), 1)
+    if passes >= FEW_PASSES:
+        return []
+    return [
+        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} passes over the images, "
+        "a short training: what needs a longer one may look worse than it is."
+    ]
+
+
+def _weights(variants: pd.DataFrame) -> list[str]:
+    methods = [name for name in dict.fromkeys(variants["method"]) if name in fair_methods()]
+    named = [name for name in methods if fair_methods()[name].units == WEIGHTS]
+    if not named:
+        return []
+    return [
+        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and nothing gets faster."
+    ]
+
+
+def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    if "surface" in tables and tables["surface"].empty:
+        return ["BiFP and its two ablations lie on one line, so there is no plane through them to look at."]
+    return []

@@ -1,0 +1,138 @@
+"""The bench of fair training: groups, what is looked at while training, and what a measurement depends on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.audit.image_request import validate_images
+from engine.audit.image_run import starting_model
+from engine.metrics.fair_bench import FairShard, Look, group_names
+from engine.metrics.image_bench import ImageBench, ImageShard
+from engine.scores.image_kinds import image_kinds
+from tests.fair_worlds import fair_bench, fair_request
+from tests.image_worlds import image_request
+
+TRAINED = {
+    "bifp-str": FairShard("trained", "bifp-str", 0.5, 1.0),
+    "pf": FairShard("trained", "pf", 0.5, 1.0),
+    "snip": FairShard("trained", "snip", 0.5),
+    "lottery": FairShard("trained", "lottery", 0.5),
+}
+
+
+@pytest.fixture(scope="module")
+def request_():
+    return fair_request(methods=tuple(TRAINED))
+
+
+@pytest.fixture(scope="module")
+def bench(request_):
+    return fair_bench(request_)
+
+
+def changed(bench, request_, **changes) -> set[str]:
+    """Methods whose training is another one when the request changes so."""
+    other = fair_bench(replace(request_, **changes))
+    return {name for name, shard in TRAINED.items() if bench.key(shard) != other.key(shard)}
+
+
+def test_every_image_has_the_code_of_its_group(bench):
+    names = bench.images.table["skin"].to_numpy()
+    assert bench.groups == ("dark", "light", "medium") and len(bench.codes) == len(names)
+    assert all(bench.groups[code] == name for code, name in zip(bench.codes, names, strict=True))
+
+
+def test_an_image_without_a_group_has_none_and_two_columns_are_joined(bench):
+    table = bench.images.table.assign(side="left")
+    table.loc[3, "side"] = ""
+    names = group_names(table, "skin+side")
+    assert names[3] == "" and names[0] == f"{table['skin'].iloc[0]}+left"
+
+
+def test_what_is_looked_at_is_not_trained_on():
+    plain, tuned = fair_bench(), fair_bench(fair_request(tune_on="validation"))
+    for bench in (plain, tuned):
+        assert not set(bench.looked) & set(bench.tuned)
+        assert set(bench.images.table["split"].iloc[bench.looked]) == {"validation"}
+    assert set(plain.images.table["split"].iloc[plain.tuned]) == {"train"}
+    assert len(tuned.looked) == 40 and len(tuned.tuned) == 160  # a fifth of 200
+    assert np.array_equal(tuned.looked, fair_bench(fair_request(tune_on="validation")).looked)
+
+
+def test_the_dense_models_answers_are_where_they_belong(bench):
+    rows = np.concatenate([bench.looked[:3], bench.tuned[:3], bench.rows("test")[:3]])
+    from engine.training.fit import probabilities
+
+    again = probabilities(bench.dense.model, rows, bench.images.read, bench.dense.prepared).numpy()
+    assert np.allclose(bench.before(rows), again, atol=1e-6)
+
+
+def test_a_look_counts_the_obvious_way():
+    labels, groups = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 0, 1, 1, -1])
+    right = np.eye(2)[[0, 0, 1, 1, 0, 1]] * 0.8 + 0.1
+    wrong = np.eye(2)[[0, 1, 1, 0, 0, 0]] * 0.8 + 0.1  # group 0: 2 of 3, group 1: 1 of 2, nobody's: 0 of 1
+    look = Look(labels, groups, 3, right)
+    found = look.of(wrong)
+    assert found["accuracy"] == pytest.approx(3 / 6)
+    assert found["gap"] == pytest.approx(2 / 3 - 1 / 2) and found["degradation"] == pytest.approx(1 / 2 - 1 / 3)
+    assert found["val_loss"] == pytest.approx(-(3 * np.log(0.9) + 3 * np.log(0.1)) / 6)
+    assert np.isnan(look.accuracies(wrong)[2])  # a group nobody is looked at of
+
+
+def test_a_look_at_the_dense_model_finds_no_degradation(bench):
+    found = bench.look.of(bench.look.dense)
+    assert found["degradation"] == 0.0 and found["gap"] >= 0.0
+
+
+def test_the_error_of_a_gap_falls_with_the_number_of_images():
+    answers = np.tile([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]], (25, 1))
+    look = Look(np.zeros(100, dtype=int), np.tile([0, 0, 1, 1], 25), 2, answers)
+    small = Look(np.zeros(4, dtype=int), np.array([0, 0, 1, 1]), 2, answers[:4])
+    assert small.gap_error() == pytest.approx(5 * look.gap_error()) and look.gap_error() > 0
+
+
+def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
+    asked = {"data": "avatars", "target": "blond", "axes": ("skin",), "size": None, "max_images": 200,
+             "train": {"epochs": 2, "batch": 32, "rate": 3e-3}}  # fmt: skip
+    plan, bench = validate_images(image_request(**asked)), fair_bench()
+    other = ImageBench(starting_model(plan), plan.images, plan.request.settings(), image_kinds(),
+                       mirror=plan.request.mirrors)  # fmt: skip
+    for kind in ("dense_weights", "original", "dense_answers", "cost"):
+        assert bench.key(ImageShard(kind)) == other.key(ImageShard(kind)), kind
+
+
+@pytest.mark.parametrize("change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}], ids=str)
+def test_plain_methods_do_not_depend_on_what_fairness_is(bench, request_, change):
+    """λ is in the shard itself; of the request's λ no key depends."""
+    assert changed(bench, request_, **change) == (set() if "strength" in change else {"bifp-str", "pf"})
+
+
+@pytest.mark.parametrize(
+    "change", [{"iterations": 7}, {"check_every": 2}, {"recipe": {"batch": 8}}, {"tune_on": "validation"},
+               {"axes": ("male",)}, {"first_seed": 1}, {"mirror": False}, {"max_images": 100}], ids=str,
+)  # fmt: skip
+def test_every_training_depends_on_how_it_is_trained_and_looked_at(bench, request_, change):
+    assert changed(bench, request_, **change) == set(TRAINED)
+
+
+def test_settings_of_one_method_do_not_touch_another(bench, request_):
+    assert changed(bench, request_, method_settings={"snip": {"batches": 3}}) == {"snip"}
+    usual = {"snip": {"batches": 2}, "bifp-str": {"rho": 1.0}}  # a default said aloud is the default
+    assert changed(bench, request_, method_settings=usual) == set()
+
+
+def test_a_descent_depends_on_all_its_sparsities_and_the_others_do_not(bench, request_):
+    assert changed(bench, request_, sparsities=(0.5, 0.7)) == {"lottery"}
+
+
+def test_what_does_not_matter_is_not_in_the_key(bench, request_):
+    matters_not = {"fair_gap": 0.2, "within": 0.1, "keep_weights": "all", "seeds": 5, "surface": True, "title": "x"}
+    assert changed(bench, request_, **matters_not) == set()
+
+
+def test_a_measurement_is_told_in_words(bench):
+    assert bench.describe(TRAINED["bifp-str"]) == "bifp-str, 50 % cut, λ 1, seed 0"
+    assert bench.describe(FairShard("trained", "dense-tuned", seed=2)) == "dense-tuned, seed 2"

@@ -1,0 +1,40 @@
+"""Fair trainings that finish in seconds: few avatars of 32 pixels, a new small model, a handful of iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.audit.fair_request import FairRequest, validate_fair
+from engine.audit.image_run import starting_model
+from engine.metrics.fair_bench import FairBench
+from engine.scores.fair_kinds import fair_kinds
+from tests.image_worlds import SMALL
+
+
+def fair_request(**changes: object) -> FairRequest:
+    """One sparsity, two methods of filters, two of weights, two seeds, six iterations."""
+    values: dict[str, Any] = {
+        "model": SMALL,
+        "data": "avatars",
+        "target": "blond",
+        "axes": ("skin",),
+        "methods": ("bifp-str", "pf", "bifp-uns", "snip"),
+        "method_settings": {"snip": {"batches": 2}},
+        "sparsities": (0.5,),
+        "iterations": 6,
+        "check_every": 3,
+        "recipe": {"batch": 16},
+        "train": {"epochs": 2, "batch": 32, "rate": 3e-3},
+        "max_images": 200,
+        "seeds": 2,
+        "device": "cpu",
+    }
+    return FairRequest(**{**values, **changes})
+
+
+def fair_bench(request: FairRequest | None = None, **more: Any) -> FairBench:
+    """A bench that keeps its measurements in memory."""
+    plan = validate_fair(request or fair_request())
+    return FairBench(
+        starting_model(plan), plan.images, plan.request.settings(), fair_kinds(), mirror=plan.request.mirrors, **more
+    )
