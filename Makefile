@@ -46,16 +46,19 @@ lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-demo: .venv/ready  ## compute the embedded audits again from the embedded models (an hour)
+demo: .venv/ready  ## compute the embedded audits again from the embedded models (two hours)
 	$(BIN)/python -m engine.audit.demo
 	$(BIN)/python -m engine.audit.demo_filters
 	$(BIN)/python -m engine.audit.demo_tickets
+	$(BIN)/python -m engine.audit.demo_fair
 
 benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.redraw
 	$(BIN)/python -m benchmarks.head_scores
 	$(BIN)/python -m benchmarks.filter_pruning
 	$(BIN)/python -m benchmarks.conductance
+	$(BIN)/python -m benchmarks.fair_toy
+	$(BIN)/python -m benchmarks.fair_training
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

@@ -55,7 +55,7 @@ def _of(paper: str, methods: Iterable[Any], command: str) -> Iterator[tuple[str,
 
 def table() -> str:
     """Markdown."""
-    lines = ["| paper | method | file | command (`python -m engine …`) |", "|---|---|---|---|"]
+    lines = ["| paper | method | file | after `python -m engine` |", "|---|---|---|---|"]
     return "\n".join([*lines, *(f"| {one} | {two} | `{three}` | `{four}` |" for one, two, three, four in rows())])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 from engine.cli import parser
@@ -12,11 +13,23 @@ ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_tree_is_as_the_code_is():
-    spec = importlib.util.spec_from_file_location("tree", ROOT / "docs" / "tree.py")
+def script(name: str):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    assert module.with_tree(README) == README, "run `python docs/tree.py`"
+    return module
+
+
+def test_the_tree_is_as_the_code_is():
+    assert script("tree").with_tree(README) == README, "run `python docs/tree.py`"
+
+
+def test_every_method_is_in_the_table_with_its_file_and_a_command_that_is_understood():
+    methods = script("methods")
+    assert methods.with_methods(README) == README, "run `python docs/methods.py`"
+    for _, name, file, command in methods.rows():
+        assert (ROOT / file).is_file(), name
+        parser().parse_args(shlex.split(command))
 
 
 def test_every_command_of_the_readme_is_understood():

@@ -19,7 +19,7 @@ class Bifp(FairMethod):
     fair_weights = True
     fair_mask = True
     settings = (
-        Setting("mask_rate", "number", 0.04, "Learning rate of the mask scores, β (Adam, scores in [0, 1]).", 0.0, 1.0),
+        Setting("mask_rate", "number", 0.1, "Learning rate of the mask scores, β (scores in [0, 1]).", 0.0, 1.0),
         Setting("inner", "integer", 1, "Weight updates between two updates of the mask.", 1, 10_000),
         Setting("rho", "number", 1.0, "ρ of the lower level's ridge in the implicit gradient.", 1e-6, 1e6),
         Setting("implicit", "choice", "derived", "Implicit gradient: derived (chain rule), published (Zhang et al., "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from engine.scores.fair_base import WEIGHTS, FairJob
@@ -15,6 +17,7 @@ class BifpWeights(Bifp):
 
     name = "bifp-uns"
     units = WEIGHTS
+    settings = (replace(Bifp.settings[0], default=0.05), *Bifp.settings[1:])
 
     def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
         by_weights = self.setting(job, "start") == "weights"

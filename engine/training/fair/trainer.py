@@ -1,7 +1,7 @@
 """Trains a masked model phase by phase: cross-entropy plus λ times the fairness gap, cancel per batch, resumed exactly.
 
     lower level:  theta <- AdamW(theta, gradient of  l + λ max(F - τ, 0)  at z = m * theta)
-    upper level:  m <- clip(Adam(m, gradient of the same, with the implicit term), 0, 1);  hard mask = the best k
+    upper level:  m <- step against the gradient of the same, with the implicit term;  hard mask = the best k
 
 The hard mask acts in every forward pass and its gradient goes straight through to the scores m. A finished phase is
 found again and not repeated; an unfinished one goes on at its last kept step, on the same batches, to the same weights.
@@ -26,6 +26,7 @@ from engine.surgery.filter_cut import cut_filters
 from engine.surgery.filter_places import places_of, put_back
 from engine.training.batches import Batch
 from engine.training.fair.bilevel import closed_form
+from engine.training.fair.climber import Climber
 from engine.training.fair.job import DEGRADATION, LOOKS, FairJob, Trained
 from engine.training.fair.masked import Masked, best, unmasked
 from engine.training.fair.surrogate import Surrogate, levels_of
@@ -43,7 +44,7 @@ SPENT = ("iterations", "mask_updates", "examples", "seconds")
 class MaskLearning:
     """How the mask learns.
 
-    count: units that stay; strength: λ in its loss; rate: of Adam on the scores, falling to zero as a cosine; inner:
+    count: units that stay; strength: λ in its loss; rate: of the scores, falling to zero as a cosine; inner:
     weight updates between two of the mask; rho: weight of the ridge in the implicit term, `form` as in bilevel.FORMS;
     settle: share of the iterations, at their end, in which the mask stays as it is.
     """
@@ -140,7 +141,7 @@ class _Phase:
         self.optimizer = torch.optim.AdamW(trainer.model.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
         device = trainer.masked.device
         self.scores = torch.as_tensor(trainer.scores, dtype=torch.float32, device=device)
-        self.climber = torch.optim.Adam([self.scores], lr=learning.rate if learning else 0.0)
+        self.climber = Climber(self.scores, learning.count if learning else 0)
         self.step = 0
         self.saved = time.monotonic()
 
@@ -192,10 +193,7 @@ class _Phase:
                 theta, spread = held[name].detach(), parts[name].spread(mask.detach(), held[name])
                 each[name] = closed_form(theta, g, spread, learning.rho, learning.form) - theta * g
             implicit = trainer.masked.sums(each)
-        self.scores.grad = straight + implicit
-        self._set_mask_rate()
-        self.climber.step()
-        self.scores.clamp_(0.0, 1.0)
+        self.climber.step(straight + implicit, self._mask_rate())
         if not bool(self.scores.isfinite().all()):
             raise self._stopped("gradient of the mask", math.nan, self.step, learning.strength)
         trainer.spent["mask_updates"] += 1
@@ -235,12 +233,11 @@ class _Phase:
         for group in self.optimizer.param_groups:
             group["lr"] = self.job.recipe.rate * factor
 
-    def _set_mask_rate(self) -> None:
+    def _mask_rate(self) -> float:
         """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its tracks."""
         learning = self.learning
         share = self.step / max(1.0, (1.0 - learning.settle) * self.iterations)
-        for group in self.climber.param_groups:
-            group["lr"] = learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+        return learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
 
     def _batches(self, purpose: str, step: float) -> Iterator[Batch]:
         """From the step on, counted over all phases: every method meets the same images in the same order."""
@@ -281,8 +278,8 @@ class _Phase:
             return
         self.store.save({
             "done": done, "step": self.step, "model": trainer.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(), "climber": self.climber.state_dict(),
-            "scores": self.scores.clone(), "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
+            "optimizer": self.optimizer.state_dict(), "climber": self.climber.state(),
+            "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
             "trainer_scores": torch.as_tensor(trainer.scores), "running": trainer.surrogate.running,
             "rows": trainer.rows, "spent": trainer.spent,
         })  # fmt: skip
@@ -294,8 +291,7 @@ class _Phase:
         trainer, device = self.trainer, self.trainer.masked.device
         trainer.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.climber.load_state_dict(state["climber"])
-        self.scores.copy_(state["scores"])
+        self.climber.restore(state["climber"])
         self.step = state["step"]
         trainer.keep = None if state["keep"] is None else state["keep"].numpy()
         trainer.scores = state["trainer_scores"].numpy()
