@@ -74,6 +74,89 @@ FILTER_METHODS: dict[str, Word] = {
 }
 """Methods that cut filters. An arm of an audit is one of them with a loss: "autobot+pw"."""
 
+FAIR_METHODS: dict[str, Word] = {
+    "bifp-str": Word(
+        "BiFP-str",
+        "One training that learns which filters to cut and the weights of the rest together, both with the fairness "
+        "term; the filters are really cut.",
+    ),
+    "bifp-uns": Word(
+        "BiFP-uns",
+        "The same for single weights: they become zero and stay in place, so nothing gets faster.",
+    ),
+    "snip": Word(
+        "SNIP", "Cuts the weights to which the loss is least sensitive, once, then trains the rest; ignores groups."
+    ),
+    "fpgm": Word(
+        "FPGM",
+        "Cuts the filters nearest to the geometric median of their layer, the most replaceable ones, then trains the "
+        "rest; ignores groups.",
+    ),
+    "lottery": Word(
+        "Lottery",
+        "Trains, cuts the smallest weights, sets the rest back to where they started, and so on (iterative magnitude "
+        "pruning with rewinding); ignores groups.",
+    ),
+    "pf": Word("P&F", "Prune, then fair: filters are cut by FPGM, then all of the training has the fairness term."),
+    "pf-late": Word(
+        "P&F late",
+        "Filters are cut by FPGM, half of the training is plain, and the fairness term comes in the second half.",
+    ),
+    "pf-snip": Word("P&F by SNIP", "Weights are cut by SNIP, then all of the training has the fairness term."),
+    "pf-random": Word(
+        "P&F at random", "Control: filters drawn at random are cut, then all of the training has the fairness term."
+    ),
+    "fp": Word(
+        "F&P",
+        "Fair, then prune: half of the training has the fairness term, then filters are cut by FPGM and the rest is "
+        "trained plainly.",
+    ),
+    "dense-tuned": Word("tuned dense", "Nothing is cut; trained on for as long as the others, without fairness term."),
+    "dense-fair": Word("tuned dense with \u03bb", "Nothing is cut; trained on for as long, with the fairness term."),
+    "bifp-str-no-m": Word("BiFP-str without m", "BiFP-str whose mask is learned without the fairness term."),
+    "bifp-str-no-w": Word("BiFP-str without w", "BiFP-str whose weights are learned without the fairness term."),
+    "bifp-str-no-both": Word(
+        "BiFP-str without both",
+        "BiFP-str without the fairness term in mask and weights: sparse, and not asked to be fair.",
+    ),
+}
+"""Ways to a sparse model with fair training, and what they are compared with."""
+
+FAIR_FAMILIES: dict[str, Word] = {
+    "main": Word("As asked", "Everything but ablations."),
+    "bifp": Word("Ablations", "BiFP, and BiFP without the fairness term in mask or weights."),
+    "pruning": Word("Pruning alone", "BiFP beside methods that ignore groups."),
+    "stages": Word("Two stages", "BiFP beside pruning and fair training one after the other."),
+    "all": Word("All", "Every method of the audit."),
+}
+"""Which methods a chart of many shows."""
+
+PHASES: dict[str, str] = {
+    "plain": "plain training",
+    "fair": "fair training",
+    "both": "mask and weights",
+    "round": "round",
+    "final": "last training",
+}
+"""Phases of a fair training, as its curves name them."""
+
+NOT_FASTER = (
+    "Single weights are zero, not gone: nothing gets faster, and the file is as large as before unless it is packed."
+)
+SURROGATE = (
+    "The surrogate gap is a smooth stand-in on training images that training can follow; what counts is the measured "
+    "gap, which is on validation images here."
+)
+MADE_ON_FAIR = (
+    "Masks and weights are learned on images that no result is measured on; the stated fairness is looked for on "
+    "validation images; results come from test images only."
+)
+INTERVALS_SEEDS = "Intervals are 95 %, over images and seeds; changes are paired, image by image."
+EQUAL_ACCURACY = (
+    "Accuracy counts as equal where the interval of its difference includes zero; that it does is no proof that there "
+    "is none."
+)
+
 LOSSES: dict[str, Word] = {
     "plain": Word("plain loss", "Cross-entropy as it is."),
     "pw": Word(
@@ -199,6 +282,13 @@ METRICS: dict[str, Word] = {
     "accuracy_gap": Word(
         "accuracy gap", "Accuracy of the best-off subgroup minus that of the worst-off.", "share", "lower", _GAP
     ),
+    "degradation_gap": Word(
+        "degradation gap",
+        "Accuracy lost against the starting model: by the subgroup that lost most minus by the one that lost least.",
+        "share",
+        "lower",
+        _GAP,
+    ),
     "tpr_gap": Word("gap of true positive rates", "Highest minus lowest true positive rate.", "share", "lower", _GAP),
     "fpr_gap": Word("gap of false positive rates", "Highest minus lowest false positive rate.", "share", "lower", _GAP),
     "worst_auc": Word("worst-off subgroup", "AUC of the dense model's worst-off subgroup.", "AUC", "higher"),
@@ -256,6 +346,7 @@ PAGES: dict[str, str] = {
     "head_scores": "Which heads add to the bias, and which does the model need?",
     "filters": "Which subgroup pays, and does the PW loss help it?",
     "tickets": "Is it still a winning ticket, and for whom?",
+    "fair_training": "Can one training make a model sparse and fair?",
     "lens": "Does the head look at what decides?",
     "correlations": "Do the same heads matter for every axis?",
     "reliability": "Would the head scores come out again?",
@@ -277,7 +368,7 @@ def method_name(method: str) -> str:
     if ":" in method:
         return " by ".join([procedure_name(method.partition(":")[0]), importance_name(method.partition(":")[2])])
     base, _, loss = method.partition("+")
-    known = METHODS.get(base) or FILTER_METHODS.get(base)
+    known = METHODS.get(base) or FILTER_METHODS.get(base) or FAIR_METHODS.get(base)
     name = known.name if known else base.replace("_", " ")
     return f"{name} + {loss_name(loss)}" if loss else name
 
@@ -300,6 +391,12 @@ def importance_name(score: str) -> str:
 
 def stage_name(stage: str) -> str:
     return STAGES[stage].name if stage in STAGES else stage
+
+
+def phase_name(phase: str) -> str:
+    """A phase of fair training in words; those of a descent are numbered."""
+    name, _, number = phase.partition("-")
+    return PHASES.get(phase) or (f"{PHASES[name]} {number}" if name in PHASES else phase.replace("-", " "))
 
 
 def metric_name(metric: str) -> str:

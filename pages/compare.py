@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import compare
+from engine.export.panels import compare, compare_kinds
 from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
+from engine.export.tracks import track_of, tracks
 from pages.shared import cache, frame, panels, safe, state
 from pages.shared.controls import choose, choose_reading
 from pages.shared.frame import begin_app, boundary, heading, need_run
@@ -16,7 +16,7 @@ def page() -> None:
     heading("compare")
     run = need_run()
     others = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
-    summaries = {name: one for name, one in others.items() if cache.track_name_of(name) == track_of(run).name}
+    summaries = {name: one for name, one in others.items() if _comparable(run, name)}
     if not summaries:
         only = f"only one finished audit of {track_of(run).about}" if others else "only one finished audit"
         with st.container(border=True):
@@ -43,11 +43,20 @@ def page() -> None:
     _draw([run, *(cache.open_run(run_id) for run_id in others)], choice)
 
 
+def _comparable(run: cache.KeptRun, other: str) -> bool:
+    """Whether another audit is of this one's kind, or of one that measures the same."""
+    mine, name = track_of(run), cache.track_name_of(other)
+    return name == mine.name or name in mine.kin or (name in tracks() and mine.name in tracks()[name].kin)
+
+
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
     differing, warnings = compare.comparability(runs)
     for warning in warnings:
         st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
-    panels.draw(compare.compare_runs(runs, choice))
+    if len(compare.alike(runs)) > 1:
+        panels.draw(compare.compare_runs(runs, choice))
+    if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
+        panels.draw(compare_kinds.compare_kinds(runs, choice))
     st.subheader("Which settings differ?", anchor=False)
     if differing.empty:
         st.markdown("None: both were asked the same.")

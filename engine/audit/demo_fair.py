@@ -28,6 +28,7 @@ REQUEST = FairRequest(
     surface=True,
     fair_gap=0.05,
     within=0.05,
+    keep_methods=("bifp-str", "bifp-uns", "fpgm", "pf"),
     title="Demo: sparse and fair in one training, or one after the other",
 )  # fmt: skip
 

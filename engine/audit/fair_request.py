@@ -22,14 +22,22 @@ from engine.audit.image_request import (
 from engine.audit.request_checks import from_json, is_number, no_axis_faults, whole_number_faults
 from engine.data.images import ImageSet
 from engine.errors import Fault, RequestError, unknown
-from engine.metrics.fair_bench import LOOKED_SHARE, TUNED_ON, FairSettings, group_names
+from engine.metrics.fair_bench import (
+    CORNERS,
+    LOOKED_SHARE,
+    TUNED_ON,
+    FairSettings,
+    group_names,
+    looked_rows,
+    tuned_rows,
+)
 from engine.metrics.image_bench import TEST, TRAIN, VALIDATION
 from engine.scores.fair_base import FILTERS, NONE, NOTIONS, WEIGHTS, fair_methods
 from engine.scores.setting_faults import setting_faults
 from engine.training.recipe import SCHEDULES, Recipe
 from engine.types import digest_of
 
-CODE = 1
+CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}
 RECIPE = ("rate", "batch", "weight_decay", "schedule", "mirror")
@@ -45,8 +53,9 @@ class FairRequest:
     strength: λ of methods that have any use for it; tolerance: τ, the gap that costs nothing; notion: which gap.
     iterations: weight updates of one training. check_every: of these between two looks at validation images.
     tradeoff_…: the sweep over λ, none where no strengths are named. surface: the loss between BiFP and its ablations.
-    fair_gap: validation gap to be reached, None: half of the dense model's; within: validation accuracy that may be
-    lost for it. tune_on: the images that are cut and trained on. restart: go on although data or weights changed.
+    fair_gap: validation gap to be reached, of the notion's kind, None: half of the dense model's gap of accuracy.
+    within: validation accuracy that may be lost for it. tune_on: the images that are cut and trained on.
+    keep_methods: of which methods models are kept, () for all. restart: go on although data or weights changed.
     """
 
     model: str
@@ -81,6 +90,7 @@ class FairRequest:
     classes: tuple[str, ...] = ()
     tune_on: str = TRAIN
     keep_weights: str = "first"
+    keep_methods: tuple[str, ...] = ()
     device: str = "auto"
     experiment: str = ""
     title: str = ""
@@ -102,6 +112,12 @@ class FairRequest:
     def mirrors(self) -> bool:
         """Whether training images are mirrored."""
         return mirrors(self)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """Every method that is trained, those of the trade-off included."""
+        swept = self.tradeoff_methods if self.tradeoff_strengths else ()
+        return tuple(dict.fromkeys((*self.methods, *swept)))
 
     @property
     def trials(self) -> int:
@@ -163,7 +179,13 @@ class FairPlan(ImagePlan):
     def spelled_out(self) -> dict[str, Any]:
         """The request with everything said that it left to the usual way, JSON-able."""
         recipe = {name: value for name, value in self.request.full_recipe.to_dict().items() if name in RECIPE}
-        return {**self.request.to_dict(), "recipe": recipe, "mirror": self.request.mirrors}
+        return {**self.request.to_dict(), "recipe": recipe, "mirror": self.request.mirrors,
+                "method_settings": {name: self._spelled_out(name) for name in self.request.named}}  # fmt: skip
+
+    def _spelled_out(self, name: str) -> list[Any]:
+        """The version of a method and all its settings, declared defaults included."""
+        method, given = fair_methods()[name], self.request.method_settings.get(name, {})
+        return [method.version, {item.name: given.get(item.name, item.default) for item in method.settings}]
 
 
 _NOT_IN_KEY = ("model", "weights", "data", "title", "experiment", "restart")  # their contents are in the key instead
@@ -189,6 +211,9 @@ def _method_faults(request: FairRequest) -> list[Fault]:
     swept = request.tradeoff_methods if request.tradeoff_strengths else ()
     faults += [unknown("method", name, known) for name in request.methods if name not in known]
     faults += [unknown("trade-off method", name, known) for name in swept if name not in known]
+    faults += [
+        unknown("kept method", name, request.methods) for name in request.keep_methods if name not in request.methods
+    ]
     if not request.methods:
         faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(known))}."))
     for where, names in (("method", request.methods), ("trade-off method", request.tradeoff_methods)):
@@ -220,9 +245,7 @@ def _number_faults(request: FairRequest) -> list[Fault]:
         for value in values
         if not (is_number(value) and 0.0 < value < 1.0)
     ]  # fmt: skip
-    numbers = [value for value in request.sparsities if is_number(value)]
-    if len({f"{100 * value:g}" for value in numbers}) < len(numbers):
-        faults.append(Fault("sparsity", "two of them are one to six digits.", "Leave one out."))
+    faults += _alike_faults(request)
     if not request.sparsities:
         faults.append(Fault("sparsity", "none is named.", "Give shares of filters or weights such as 0.488,0.832."))
     for where, values in (("λ (strength)", (request.strength,)), ("λ of the trade-off", request.tradeoff_strengths)):
@@ -235,6 +258,21 @@ def _number_faults(request: FairRequest) -> list[Fault]:
         if not (is_number(value) and 0.0 <= value <= 1.0):
             faults.append(Fault(where, f"{value!r} is not allowed.", "Give a share from 0 to 1."))
     return faults + no_axis_faults(request.axes) + whole_number_faults(request, _LEAST, ("max_images", "size"))
+
+
+def _alike_faults(request: FairRequest) -> list[Fault]:
+    """Numbers that could not be told apart in the name of a variant, those of the sweep beside the others."""
+    swept = bool(request.tradeoff_strengths)
+    named = {
+        "sparsity": (100.0, (*request.sparsities, *((request.tradeoff_sparsity,) if swept else ()))),
+        "λ of the trade-off": (1.0, (request.strength, *request.tradeoff_strengths)),
+    }
+    faults = []
+    for where, (scale, values) in named.items():
+        numbers = {value for value in values if is_number(value)}
+        if len({f"{scale * value:g}" for value in numbers}) < len(numbers):
+            faults.append(Fault(where, "two of them are one to six digits.", "Leave one out, or write them alike."))
+    return faults
 
 
 def _choice_faults(request: FairRequest) -> list[Fault]:
@@ -281,7 +319,22 @@ def _group_faults(request: FairRequest, images: ImageSet) -> list[Fault]:
         if labels.nunique() < 2 or LOOKED_SHARE * len(labels) < 10:
             what = f"the validation split has {len(labels)} images of {labels.nunique()} classes."
             faults.append(Fault("tune_on", what, "Train on the training images."))
+    if request.tune_on in TUNED_ON and not faults:
+        faults += _used_faults(request, table, names, known)
     return faults
+
+
+def _used_faults(request: FairRequest, table: Any, names: np.ndarray, known: Sequence[str]) -> list[Fault]:
+    """Groups must be among the very images that are trained on and looked at, which are parts of the splits."""
+    used = {
+        "trained on": tuned_rows(table, request.tune_on),
+        "looked at while models train": looked_rows(table, request.tune_on),
+    }
+    return [
+        Fault(f"axis {request.axes[0]}", f"none of the {len(rows)} images {how} belongs to {name}.",
+              "Give more images of it, or name another column.")
+        for how, rows in used.items() for name in known if name not in set(names[rows])
+    ]  # fmt: skip
 
 
 def _reachable(request: FairRequest, model: Any) -> None:
@@ -296,9 +349,12 @@ def _reachable(request: FairRequest, model: Any) -> None:
         WEIGHTS: masked_weights_of(classifier.model),
     }
     faults = []
-    for name in request.settings().sparsities:
+    asked = {name: set(request.sparsities_of(name)) for name in request.settings().sparsities}
+    for name in CORNERS if request.surface else ():
+        asked.setdefault(name, set()).add(request.surface_sparsity)
+    for name, sparsities in asked.items():
         units = fair_methods()[name].units
-        for sparsity in request.sparsities_of(name) if units in masked else ():
+        for sparsity in sorted(sparsities) if units in masked else ():
             blocks, total = len(np.unique(masked[units].blocks)), masked[units].total
             if kept_of(total, sparsity) < blocks:
                 most, part = 1.0 - blocks / total, "group of layers" if units == FILTERS else "layer"

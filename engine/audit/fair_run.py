@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -131,9 +132,14 @@ def _size(bench: Workbench, shards: Sequence[Any]) -> float:
 
 
 def targets_of(bench: FairBench, request: FairRequest) -> dict[str, float]:
-    """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the dense model's."""
+    """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the dense model's.
+
+    The gap is of the request's notion; where none was asked for it is half of the dense model's gap of accuracy, for
+    degradation too, of which the dense model has none. NaN where fewer than two groups may be compared.
+    """
     dense = bench.look.of(bench.look.dense)
     gap = dense["gap"] / 2 if request.fair_gap is None else request.fair_gap
+    gap = gap if bench.look.compared.sum() > 1 else math.nan
     return {"gap": float(gap), "accuracy": float(dense["accuracy"] - request.within)}
 
 
@@ -152,7 +158,7 @@ def run_meta(
         "model": model_meta(plan, bench),
         "data": {**data_meta(plan, tables), "fair_axis": request.axes[0], "group_shares": shares},
         "provenance": provenance_meta(bench),
-        "targets": dict(targets),
+        "targets": json_able(dict(targets)),
         "warnings": fair_warnings(plan, bench, tables, targets, notes),
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
-from engine.audit.fair_request import FairPlan
+from engine.audit.fair_request import FairPlan, FairRequest
 from engine.audit.image_warnings import brought_warnings, group_warnings, model_warnings
 from engine.metrics import gaps
 from engine.metrics.classifier_gaps import words_of
-from engine.metrics.fair_bench import FairBench
+from engine.metrics.classifier_layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.metrics.fair_bench import CORNERS, FairBench
 from engine.metrics.image_bench import VALIDATION
 from engine.metrics.intervals import Difference
-from engine.scores.fair_base import WEIGHTS, fair_methods
+from engine.scores.fair_base import DEGRADATION, WEIGHTS, fair_methods
 from engine.words import AXES
 
 MIN_SEEDS = 3
@@ -41,7 +44,8 @@ def fair_warnings(
     found += _degenerate(tables["variants"])
     if request.seeds < MIN_SEEDS:
         found.append(f"Only {request.seeds} seed(s): intervals say little about the luck of a training.")
-    found += [*_target(bench, targets), *_length(bench), *_weights(tables["variants"]), *_surface(tables)]
+    found += [*_target(bench, targets, request.fair_gap), *_length(bench), *_weights(tables["variants"])]
+    found += [*_effort(bench, tables["variants"]), *_masks(request, tables["variants"]), *_surface(tables)]
     if request.tune_on == VALIDATION:
         found.append(
             f"Models were cut and trained on {len(bench.tuned)} validation images, as in the paper; "
@@ -99,8 +103,18 @@ def _degenerate(variants: pd.DataFrame) -> list[str]:
     return [f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means nothing."]
 
 
-def _target(bench: FairBench, targets: Mapping[str, float]) -> list[str]:
-    """Whether the gap that is to be reached can be told from none on the images that are looked at."""
+def _target(bench: FairBench, targets: Mapping[str, float], stated: float | None) -> list[str]:
+    """Whether there is a gap to be reached, which one, and whether it can be told from none on the images looked at."""
+    if math.isnan(targets["gap"]):
+        return [
+            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class among the "
+            f"{len(bench.looked)} validation images looked at: no gap may be compared there, so nothing is known about "
+            "when a stated gap was reached."
+        ]
+    if bench.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
+        said = "The validation gap to be reached is of what groups lost against the dense model. None was stated, so "
+        said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
+        return [said] if stated is None else []
     noise = Z * bench.look.gap_error()
     if targets["gap"] > noise:
         return []
@@ -129,6 +143,41 @@ def _weights(variants: pd.DataFrame) -> list[str]:
     return [
         f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and nothing gets faster."
     ]
+
+
+def _bifp_settings(settings: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Settings of those methods that are BiFP, by name: as asked, else as declared."""
+    found = {}
+    for name in dict.fromkeys(names):
+        method = fair_methods().get(name)
+        if method is not None and name.startswith("bifp"):
+            found[name] = {item.name: item.default for item in method.settings} | dict(settings.get(name, {}))
+    return found
+
+
+def _effort(bench: FairBench, variants: pd.DataFrame) -> list[str]:
+    """What makes BiFP look cheaper or better tuned than what it is compared with."""
+    own = _bifp_settings(bench.settings.methods, variants["method"])
+    if not own:
+        return []
+    times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
+    return [
+        "BiFP reads a batch of its own for every update of its mask, so at equal weight updates it sees up to "
+        f"{times:.3g} times the images. The usual learning rate of its mask was chosen on avatars, while no setting of "
+        "the other methods was searched."
+    ]
+
+
+def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
+    """BiFP whose settings leave the mask as it was at first."""
+    names = [*variants["method"], *(CORNERS if request.surface else ())]
+    still = [
+        name for name, mine in _bifp_settings(request.method_settings, names).items()
+        if mine["mask_rate"] == 0 or mine["inner"] > (1.0 - mine["settle"]) * request.iterations
+    ]  # fmt: skip
+    if not still:
+        return []
+    return [f"The mask of {', '.join(still)} is never updated with these settings: it stays as it was at first."]
 
 
 def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:

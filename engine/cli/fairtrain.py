@@ -16,6 +16,8 @@ from engine.errors import Fault, RequestError
 
 STEP = 0.8
 """What one step of the lottery ticket's schedule leaves of the weights: k steps cut 1 - 0.8^k."""
+MOST_STEPS = 34
+"""More of them cut all but less than half a thousandth, which is 1 to three digits."""
 ASIS = (
     "target", "size", "max_images", "notion", "iterations", "check_every", "seeds", "first_seed", "strength",
     "tolerance", "tradeoff_sparsity", "fair_gap", "within", "tune_on", "keep_weights", "device", "title", "surface",
@@ -67,6 +69,7 @@ def fair_options(parser: argparse.ArgumentParser) -> None:
     add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
     add("--no-mirror", action="store_const", const=False, dest="mirror", help="never mirror training images")
     add("--keep-weights", help=f"of which seeds models are kept: {', '.join(KEPT)}")
+    add("--keep-method", action="append", metavar="NAME[,NAME]", help="and of which methods (all)")
     add("--resume", metavar="JOB", help="go on with an unfinished job, as it was begun")
     add("--restart", action="store_const", const=True, help="begin again although data or weights changed")
     add("--device")
@@ -109,6 +112,9 @@ def _resumed(args: argparse.Namespace, values: dict[str, Any], faults: list[Faul
     except OSError:
         what = f"{args.resume!r} is not in the store."
         raise RequestError([*faults, Fault("--resume", what, "Give the id of a job, job-….")]) from None
+    except (ValueError, TypeError, AttributeError, RequestError):
+        what = f"the request.json of {args.resume} cannot be read."
+        raise RequestError([*faults, Fault("--resume", what, "Ask again without --resume.")]) from None
     if not isinstance(begun, FairRequest):
         what = f"{args.resume} is no fair training."
         raise RequestError([*faults, Fault("--resume", what, "Resume it where it was begun.")])
@@ -129,6 +135,7 @@ def _given(args: argparse.Namespace, faults: list[Fault]) -> dict[str, Any]:
               for name, value in (("model", args.model), ("data", args.data), ("weights", args.weights))}  # fmt: skip
     found |= {
         "methods": _names(args.method), "tradeoff_methods": _names(args.tradeoff_method),
+        "keep_methods": _names(args.keep_method),
         "classes": _names(None if args.classes is None else [args.classes]),
         "axes": tuple(dict.fromkeys([*([args.group] if args.group else []), *(args.axis or ())])) or None,
         "method_settings": None if args.set is None else settings_of(args.set, faults),
@@ -144,9 +151,14 @@ def _given(args: argparse.Namespace, faults: list[Fault]) -> dict[str, Any]:
 def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
     """ "0.5,k3" -> (0.5, 0.488): kN means 1 - 0.8^N to three digits, the schedule of the lottery ticket."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    steps = [part for part in parts if part[0] in "kK" and part[1:].isdigit()]
+    steps = [part for part in parts if part[0] in "kK" and part[1:].isdecimal()]
     plain = numbers_of(where, ",".join(part for part in parts if part not in steps), faults)
-    return (*plain, *(round(1.0 - STEP ** int(step[1:]), 3) for step in steps))
+    known = {step: int(step[1:]) for step in steps if len(step) < 4}
+    for step in steps:
+        if not 1 <= known.get(step, 0) <= MOST_STEPS:
+            what = f"{step!r} cuts nothing or everything, to three digits."
+            faults.append(Fault(where, what, f"Give k1 to k{MOST_STEPS}, or shares such as 0.488."))
+    return (*plain, *(round(1.0 - STEP**k, 3) for k in known.values() if 1 <= k <= MOST_STEPS))
 
 
 def _usual_axes(data: str) -> tuple[str, ...]:

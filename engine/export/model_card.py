@@ -23,7 +23,7 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
     lines = [
         f"# {plain(meta['model']['name'])}, pruned: {lookup.variant_label(run, variant)}{mark}",
         "",
-        f"{lookup.amount(run, variant)} removed by {words.method_name(variant['method'])}. "
+        f"{say.sentence(lookup.amount(run, variant))} removed by {words.method_name(variant['method'])}. "
         f"{track.definition(variant['method'])}".strip(),
         "",
         *(own_lines(run, variant, choice) if own else ()),

@@ -38,8 +38,8 @@ def gaps(groups: np.ndarray) -> np.ndarray:
 class Exchange:
     """The exchanged labels of one axis, drawn once and used for the dense model and all variants.
 
-    There are none for groups that are classes (an image of one class cannot stand for another) and for fewer than
-    two groups that may be compared.
+    There are none for groups that are classes (an image of one class cannot stand for another), for groups that hold
+    whole classes each (there is nothing to exchange), and for fewer than two groups that may be compared.
     """
 
     def __init__(self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int) -> None:
@@ -48,6 +48,8 @@ class Exchange:
         if self.n_groups:
             self.rows, self.codes = axis.exchanges(labels, n_permutations, seed)
             self.labels = labels[self.rows]
+            if all(len(np.unique(self.codes[self.labels == label, 0])) < 2 for label in np.unique(self.labels)):
+                self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
         """Gaps under each exchange, (n_permutations, 4); NaN where there are none."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.metrics.classifier_layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.metrics.classifier_metrics import cross_entropy, predicted
 from engine.metrics.image_bench import TEST, TRAIN, VALIDATION, ImageBench, ImageSettings, ImageShard
 from engine.seeds import rng
@@ -98,16 +99,12 @@ class FairBench(ImageBench):
     @cached_property
     def looked(self) -> np.ndarray:
         """Places in the table of the validation images that are looked at while a model trains: a fixed draw."""
-        rows = self.rows(VALIDATION)
-        most = LOOKED_AT if self.settings.tune_on == TRAIN else min(LOOKED_AT, round(LOOKED_SHARE * len(rows)))
-        return rows if most >= len(rows) else np.sort(rng("look", len(rows)).permutation(rows)[:most])
+        return looked_rows(self.images.table, self.settings.tune_on)
 
     @cached_property
     def tuned(self) -> np.ndarray:
         """Places in the table of the images that models are cut and trained on; none of them is looked at."""
-        if self.settings.tune_on == TRAIN:
-            return self.rows(TRAIN)
-        return np.setdiff1d(self.rows(VALIDATION), self.looked)
+        return tuned_rows(self.images.table, self.settings.tune_on)
 
     def before(self, places: np.ndarray) -> np.ndarray:
         """The dense model's probabilities of some images, [n, classes] float32, by their places in the table."""
@@ -129,7 +126,10 @@ class FairBench(ImageBench):
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """labels [n], groups [n] (-1: none), and the dense model's probabilities [n, classes] of the images looked at."""
+    """labels [n], groups [n] (-1: none), and the dense model's probabilities [n, classes] of the images looked at.
+
+    Only groups that count (`compared`) have an accuracy here: a gap is between groups that may be compared.
+    """
 
     labels: np.ndarray
     groups: np.ndarray
@@ -138,28 +138,60 @@ class Look:
 
     def of(self, probabilities: np.ndarray) -> dict[str, float]:
         """accuracy; gap: largest minus smallest accuracy of a group; degradation: largest minus smallest loss of
-        accuracy against the dense model; val_loss: cross-entropy in nats."""
+        accuracy against the dense model; val_loss: cross-entropy in nats. Gaps are NaN for fewer than two groups that
+        count."""
         own = self.accuracies(probabilities)
         lost = self.accuracies(self.dense) - own
         return {
             "accuracy": float((predicted(probabilities) == self.labels).mean()),
-            "gap": float(np.nanmax(own) - np.nanmin(own)),
-            "degradation": float(np.nanmax(lost) - np.nanmin(lost)),
+            "gap": self._gap(own),
+            "degradation": self._gap(lost),
             "val_loss": float(cross_entropy(probabilities, self.labels).mean()),
         }
 
     def accuracies(self, probabilities: np.ndarray) -> np.ndarray:
-        """Of every group, [groups]; NaN where none of its images is looked at."""
+        """Of every group, [groups]; NaN where it does not count."""
         right, known = predicted(probabilities) == self.labels, self.groups >= 0
         counts = np.bincount(self.groups[known], minlength=self.n_groups)
         sums = np.bincount(self.groups[known], weights=right[known], minlength=self.n_groups)
-        return np.divide(sums, counts, out=np.full(self.n_groups, np.nan), where=counts > 0)
+        return np.divide(sums, counts, out=np.full(self.n_groups, np.nan), where=self.compared)
+
+    @cached_property
+    def compared(self) -> np.ndarray:
+        """Which groups count, bool [groups]: enough images, enough of every class there is, and two classes at least,
+        as on test images (`classifier_layout`)."""
+        found = []
+        for group in range(self.n_groups):
+            own = self.labels[self.groups == group]
+            present = np.unique(own, return_counts=True)[1]
+            found.append(len(own) >= MIN_IMAGES and len(present) > 1 and int(present.min()) >= MIN_PER_CLASS)
+        return np.array(found, dtype=bool)
+
+    def _gap(self, levels: np.ndarray) -> float:
+        """Largest minus smallest of the groups that count."""
+        mine = levels[self.compared]
+        return float(mine.max() - mine.min()) if len(mine) > 1 else float("nan")
 
     def gap_error(self) -> float:
-        """Standard error of the dense model's gap on these images, by the two groups that make it."""
+        """Standard error of the dense model's gap on these images, by the two groups that make it; NaN for none."""
+        if self.compared.sum() < 2:
+            return float("nan")
         own, counts = self.accuracies(self.dense), np.bincount(self.groups[self.groups >= 0], minlength=self.n_groups)
         ends = [int(np.nanargmax(own)), int(np.nanargmin(own))]
         return float(np.sqrt(sum(own[end] * (1 - own[end]) / counts[end] for end in ends)))
+
+
+def looked_rows(table: Any, tune_on: str) -> np.ndarray:
+    """Places in the table of images of those that are looked at while a model trains: a fixed draw."""
+    rows = np.flatnonzero((table["split"] == VALIDATION).to_numpy())
+    most = LOOKED_AT if tune_on == TRAIN else min(LOOKED_AT, round(LOOKED_SHARE * len(rows)))
+    return rows if most >= len(rows) else np.sort(rng("look", len(rows)).permutation(rows)[:most])
+
+
+def tuned_rows(table: Any, tune_on: str) -> np.ndarray:
+    """Places in the table of images of those that models are cut and trained on; none of them is looked at."""
+    rows = np.flatnonzero((table["split"] == tune_on).to_numpy())
+    return rows if tune_on == TRAIN else np.setdiff1d(rows, looked_rows(table, tune_on))
 
 
 def group_names(table: Any, axis: str) -> np.ndarray:

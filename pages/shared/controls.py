@@ -13,6 +13,7 @@ from engine.export.contents import default_reading
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice
 from engine.export.tracks import track_of
+from engine.export.tracks.base import Reading
 from engine.store.runs import Run
 from pages.shared import frame, state
 
@@ -77,6 +78,9 @@ def _slider(run: Run, method: str, axis: str) -> float:
     """The slider over finished variants: how much is cut."""
     options, level = lookup.levels(run, method, axis), track_of(run).level
     if len(options) < 2:
+        if method in track_of(run).uncut:
+            st.caption("This method cuts nothing: it is what the others are compared with.")
+            return level.none
         st.caption("No pruned variant of this method is finished for this axis.")
         return level.none
     key = state.level_key(level.key)
@@ -99,8 +103,12 @@ def choose_reading(run: Run, choice: Choice) -> Choice:
     offered = track.offers(run)
     if len(offered) < 2:
         return choice
-    picked = segmented("Read by", offered, state.READING, lambda name: capital(track.reading(name).quality.name))
+    picked = segmented("Read by", offered, state.READING, lambda name: capital(_reading_label(track.reading(name))))
     return replace(choice, reading=picked)
+
+
+def _reading_label(reading: Reading) -> str:
+    return reading.label or reading.quality.name
 
 
 def neighbours(run: Run, choice: Choice) -> list[Choice]:
@@ -113,6 +121,8 @@ def neighbours(run: Run, choice: Choice) -> list[Choice]:
 def offer_missing(run: Run, choice: Choice) -> None:
     """Say which levels of the request are not finished for this method, and where to ask for more."""
     level = track_of(run).level
+    if choice.method in track_of(run).uncut:
+        return
     finished = lookup.levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]
     missing = [level.say(value) for value in asked if not any(abs(value - have) < 1e-9 for have in finished)]

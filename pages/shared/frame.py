@@ -21,13 +21,14 @@ from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
-    "overview", "head_scores", "filters", "tickets", "lens", "correlations", "reliability", "pareto", "examples",
-    "compare", "export", "library",
+    "overview", "head_scores", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
+    "examples", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
     "head_scores": "grid_on",
     "filters": "layers",
+    "fair_training": "balance",
     "tickets": "confirmation_number",
     "lens": "center_focus_strong",
     "correlations": "join_inner",

@@ -26,7 +26,7 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
     faults: list[Fault] = []
     left, right = st.columns(2, gap="large")
     with left:
-        request, info = _what()
+        request, info = what()
     with right:
         request |= _how(faults)
     with st.expander("How filters are chosen, and the PW loss"):
@@ -34,11 +34,11 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
     with st.expander("Training"):
         request |= _training()
     with st.expander("More settings"):
-        request |= _more(info)
+        request |= more(info)
     return {**request, "track": "filters"}, faults
 
 
-def _what() -> tuple[dict[str, Any], ImageInfo | None]:
+def what() -> tuple[dict[str, Any], ImageInfo | None]:
     """Model, weights, images, target, groups."""
     names = [*(entry.name for entry in catalog.list_classifiers()), *catalog.ARCHITECTURES]
     model = st.selectbox(
@@ -98,7 +98,7 @@ def _columns(info: ImageInfo | None) -> dict[str, Any]:
         default=list(info.default_groups),
         selection_mode="multi",
         wrap=True,
-        format_func=_axis,
+        format_func=axis_name,
         key=_key("axes"),
     )
     if info.stand_in:
@@ -166,19 +166,19 @@ def _training() -> dict[str, Any]:
     left, right = st.columns(2, gap="large")
     with left:
         st.markdown("**Retraining after the cut**")
-        retrain = _recipe("retrain", 5, 1e-3)
+        retrain = recipe("retrain", 5, 1e-3)
     train = None
     with right:
         first = st.toggle("Fit the dense model first", key=_key("train"))
         if first:
-            train = _recipe("train", 12, 3e-3)
+            train = recipe("train", 12, 3e-3)
     mirror = st.toggle(
         "Never mirror training images", key=_key("mirror"), help="Else they are flipped at random, but for digits."
     )
     return {"retrain": retrain, "train": train, "mirror": False if mirror else None}
 
 
-def _recipe(name: str, epochs: int, rate: float) -> dict[str, Any]:
+def recipe(name: str, epochs: int, rate: float) -> dict[str, Any]:
     with st.container(horizontal=True):
         return {
             "epochs": int(st.number_input("Epochs", 0, 1000, epochs, key=_key(f"{name}_epochs"))),
@@ -187,7 +187,7 @@ def _recipe(name: str, epochs: int, rate: float) -> dict[str, Any]:
         }
 
 
-def _more(info: ImageInfo | None) -> dict[str, Any]:
+def more(info: ImageInfo | None, repeats: str = "trials") -> dict[str, Any]:
     left, middle, right = st.columns(3, gap="medium")
     with left:
         change = st.selectbox(
@@ -199,7 +199,7 @@ def _more(info: ImageInfo | None) -> dict[str, Any]:
         size = st.number_input(
             "Side of the images in pixels", 8, 1024, value=None, key=_key("size"), placeholder="the model's"
         )
-        keep = st.selectbox("Keep cut models of trials", ("first", "all", "none"), key=_key("keep"))
+        keep = st.selectbox(f"Keep cut models of {repeats}", ("first", "all", "none"), key=_key("keep"))
     with right:
         title = st.text_input("Title", key=_key("title"), placeholder="as the model and images")
         seed = st.number_input("First seed", 0, value=0, key=_key("seed"))
@@ -234,5 +234,6 @@ def _name(name: str) -> str:
     return plain(capital(name.replace("_", " ")))
 
 
-def _axis(axis: str) -> str:
+def axis_name(axis: str) -> str:
+    """A group column in words."""
     return plain(axis_label(axis)) if axis in words.AXES else _name(axis)

@@ -108,7 +108,7 @@ def watch() -> None:
         if not found:
             st.markdown("No job yet. Start one under “New audit”.")
         for job in found:
-            _draw(job, "list")
+            draw(job, "list")
 
 
 @st.fragment(run_every=EVERY)
@@ -117,10 +117,11 @@ def one(job_id: str) -> None:
     from engine.audit.jobs import job_state
 
     with frame.boundary():
-        _draw(job_state(store(), job_id), "one")
+        draw(job_state(store(), job_id), "one")
 
 
-def _draw(job: JobState, place: str) -> None:
+def draw(job: JobState, place: str) -> None:
+    """One job: title, how far it is, what can be done with it."""
     with st.container(border=True):
         with st.container(horizontal=True, vertical_alignment="center"):
             with st.container(gap="xxsmall"):

@@ -27,14 +27,15 @@ WHAT = {
     "heads": "Attention heads of a language model",
     "tickets": "Attention heads of a text classifier",
     "filters": "Filters of an image classifier",
+    "fair": "Filters or weights, with fair training",
 }
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:
     """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
-    from pages.shared import image_form, text_form
+    from pages.shared import fair_form, image_form, text_form
 
-    forms = {"heads": _heads, "tickets": text_form.ask, "filters": image_form.ask}
+    forms = {"heads": _heads, "tickets": text_form.ask, "filters": image_form.ask, "fair": fair_form.ask}
     return forms[segmented("What shall be cut?", list(WHAT), state.form_key("track"), WHAT.get, bind=None)]()
 
 

@@ -7,6 +7,7 @@ import math
 import pandas as pd
 
 from engine.audit.summaries.base import Summary, ends, number, paid_most
+from engine.scores.fair_base import DEGRADATION
 from engine.store.runs import Run
 from engine.words import AXES
 
@@ -59,7 +60,8 @@ def _gap(rows: pd.DataFrame, variant: str) -> str:
 
 
 def _lost(rows: pd.DataFrame, variant: str) -> str:
-    return f"{rows.loc[variant, 'value']:.3f}" if variant in rows.index else "    –"
+    value = rows["value"].get(variant, math.nan)
+    return "    –" if math.isnan(value) else f"{value:.3f}"
 
 
 def _compared(run: Run, axis: str) -> list[str]:
@@ -68,6 +70,9 @@ def _compared(run: Run, axis: str) -> list[str]:
     table = table[(table["axis"] == axis) & (table["metric"] == "accuracy_gap")]
     if table.empty:
         return []
+    table = table[table["q"].notna()]
+    if table.empty:
+        return ["  gap of accuracy against BiFP: no gap may be compared"]
     sure = table[table["q"] < SURE]
     lines = [
         f"    {row.method} minus {row.base} at {row.sparsity:.1%}: {row.value:+.3f} {ends(row.low, row.high, '+.3f')}"
@@ -77,17 +82,23 @@ def _compared(run: Run, axis: str) -> list[str]:
 
 
 def _reached(run: Run) -> list[str]:
-    """Iterations until gap and accuracy were met on validation images, per method and sparsity."""
+    """What it took until gap and accuracy were met on validation images, per method and sparsity."""
     table, targets = run.table("reached"), run.meta["targets"]
+    if targets["gap"] is None:
+        return ["\niterations until a validation gap was met: not known, no gap may be compared on validation images"]
+    lost = " of what was lost" if run.meta["request"].get("notion") == DEGRADATION else ""
     found = [
-        f"\niterations until a validation gap of {targets['gap']:.3f} at an accuracy of {targets['accuracy']:.3f} "
-        "(median of the seeds that reached it)"
+        f"\niterations until a validation gap{lost} of {targets['gap']:.3f} at an accuracy of "
+        f"{targets['accuracy']:.3f} (medians of the seeds that reached it)"
     ]
     for (method, sparsity, strength), rows in table.groupby(["method", "sparsity", "strength"], sort=False):
         met = rows[rows["reached"]]
-        said = f"{met['iterations'].median():.0f}" if len(met) else "never"
+        said, more = "never", ""
+        if len(met):
+            said, images, seconds = (f"{met[name].median():.0f}" for name in ("iterations", "examples", "seconds"))
+            more = f"  {images} images, {seconds} s; held to the end by {int(met['held'].sum())}"
         fair = f" λ {strength:g}" if strength else ""
-        found.append(f"  {method + fair:<24} {sparsity:>6.1%}  {said:>6}  ({len(met)} of {len(rows)} seeds)")
+        found.append(f"  {method + fair:<24} {sparsity:>6.1%}  {said:>6}  ({len(met)} of {len(rows)} seeds){more}")
     return found
 
 

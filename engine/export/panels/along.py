@@ -236,6 +236,9 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
     verbs = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "has no interval for"}
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
+        if not math.isfinite(row["delta"]):  # a level that is about the change already
+            parts.append(f"At {level.say(at)}, {what} of {name} is {measure.with_interval(row)}")
+            continue
         parts.append(f"At {level.say(at)}, {name} {verbs[say.direction(row)]} {what} ({measure.change(row)})")
     others = here[here["method"] != choice.method].to_dict("records")
     for kind, verb in (("fell", "lower"), ("rose", "raise"), ("unclear", "do not clearly change")):

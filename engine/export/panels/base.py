@@ -53,7 +53,8 @@ class Choice:
 class Panel:
     """A question, the answer computed from the data, the chart, the table behind it and what it cannot show.
 
-    A chart of several columns has `parts` instead of a `figure`: a screen puts them where it has room.
+    A chart of several columns has `parts` instead of a `figure`: a screen puts them where it has room. Their y axes
+    are one, unless `own_axes`.
     """
 
     key: str
@@ -63,6 +64,7 @@ class Panel:
     table: pd.DataFrame
     caveat: str
     parts: tuple[go.Figure, ...] = ()
+    own_axes: bool = False
 
     @property
     def has_chart(self) -> bool:
@@ -70,7 +72,7 @@ class Panel:
 
     def whole(self) -> go.Figure | None:
         """The chart as one figure; columns beside each other, put together now."""
-        return beside(self.parts) if self.parts else self.figure
+        return beside(self.parts, self.own_axes) if self.parts else self.figure
 
 
 def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
@@ -97,11 +99,12 @@ def blank(choice: Choice, height: int, x: str = "", y: str = "") -> go.Figure:
     return figure
 
 
-def beside(parts: Sequence[go.Figure]) -> go.Figure:
-    """Figures as columns of one, with one y axis and one legend, those of the first. Their y ranges must be equal."""
+def beside(parts: Sequence[go.Figure], own_axes: bool = False) -> go.Figure:
+    """Figures as columns of one, with one y axis and one legend, those of the first. Their y ranges must be equal,
+    unless each keeps its own axis."""
     if len(parts) == 1:
         return parts[0]
-    gap, plain_parts = 0.035, [part.to_plotly_json() for part in parts]
+    gap, plain_parts = 0.11 if own_axes else 0.035, [part.to_plotly_json() for part in parts]
     width = (1 - gap * (len(parts) - 1)) / len(parts)
     data: list[dict[str, Any]] = []
     layout = {**plain_parts[0]["layout"], "shapes": [], "annotations": []}
@@ -110,7 +113,7 @@ def beside(parts: Sequence[go.Figure]) -> go.Figure:
         own = part["layout"]
         layout[f"xaxis{number}"] = {**own["xaxis"], "domain": [start, start + width], "anchor": f"y{number}"}
         layout[f"yaxis{number}"] = {**own["yaxis"], "anchor": f"x{number}"}
-        if place:
+        if place and not own_axes:
             layout[f"yaxis{number}"] |= {"matches": "y", "showticklabels": False, "title": {"text": ""}}
         traces = [trace for trace in part["data"] if not place or list(trace.get("x", ())) != [None]]
         more = {"xaxis": f"x{number}", "yaxis": f"y{number}", **({"showlegend": False} if place else {})}

@@ -11,7 +11,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice
-from engine.export.panels.classifier_lookup import paid_most
+from engine.export.panels.classifier_lookup import paid_most, repeats
 from engine.export.panels.headline import LEVELLING, inside_null_now
 from engine.export.panels.levelling import levelling_verdict
 from engine.export.tracks import track_of
@@ -26,13 +26,19 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     enough = rows[(rows["verdict"] == "") & rows["value"].notna()]
     if variant["variant"] == "dense":
         return _dense_sentence(run, choice, reading, axis, enough)
+    return f"{who_paid(run, choice, variant)}{_gap_words(run, choice, reading, axis, variant)}"
+
+
+def who_paid(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+    """Who paid most, with the change, as a sentence."""
+    reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
+    rows = lookup.groups_of(run, variant["variant"], reading.group.metric, choice.measured)
     start = f"Cutting {lookup.amount(run, variant)} with {words.method_name(variant['method'])}"
-    paid = paid_most(enough)
+    paid = paid_most(rows[(rows["verdict"] == "") & rows["value"].notna()])
     if paid is None:
-        return f"{start}: no subgroup of {axis} can be judged.{_gap_words(run, choice, reading, axis, variant)}"
+        return f"{start}: no subgroup of {axis} can be judged."
     doubt = paid.doubt(reading.group)
-    who = f"{_paid(reading, axis, paid.most)}{f', though {doubt}' if doubt else ''}"
-    return f"{start} {who}.{_gap_words(run, choice, reading, axis, variant)}"
+    return f"{start} {_paid(reading, axis, paid.most)}{f', though {doubt}' if doubt else ''}."
 
 
 def _paid(reading: Reading, axis: str, most: dict[str, Any]) -> str:
@@ -90,7 +96,7 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
 
 def _degenerate(run: Run, variant: dict[str, Any]) -> str:
     """How many trials say nothing about what was cut."""
-    wrong, trials = int(variant["degenerate"]), int(run.meta["request"]["trials"])
+    wrong, trials = int(variant["degenerate"]), repeats(run)
     if not wrong:
         return ""
     repeat = track_of(run).repeat

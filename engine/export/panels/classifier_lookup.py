@@ -11,6 +11,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice
+from engine.export.tracks import track_of
 from engine.export.tracks.base import Measure
 from engine.store.runs import Run
 
@@ -74,6 +75,12 @@ def axis_note(run: Run, choice: Choice) -> str:
     return ""
 
 
+def repeats(run: Run) -> int:
+    """How many models every arm has: trials, or seeds."""
+    request = run.meta["request"]
+    return int(request["trials"] if "trials" in request else request["seeds"])
+
+
 def trials_said(run: Run) -> str:
     """E.g. "3 trials"."""
-    return say.count(int(run.meta["request"]["trials"]), "trial")
+    return say.count(repeats(run), track_of(run).repeat)

@@ -25,10 +25,15 @@ _ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256",
 
 
 def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
-    """Settings that differ (columns: setting, then one per run title) and warnings on what may not be compared."""
+    """Settings that differ (columns: setting, then one per run title) and warnings on what may not be compared.
+
+    Of audits of several kinds only the settings that all of them have, and what kind they are.
+    """
     settings = [_settings(run) for run in runs]
-    names = _titles(runs)
+    names = titles(runs)
     keys = list(dict.fromkeys(key for one in settings for key in one))
+    if len(alike(runs)) < len(runs):
+        keys = [key for key in keys if all(key in one for one in settings)]
     rows, differing = [], []
     for key in keys:
         values = [_plain(one.get(key)) for one in settings]
@@ -48,7 +53,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
     runs = alike(runs)
     harm, axis = lookup.reading(runs[0], choice).harm, words.axis_name(choice.measured)
     question = f"Does the same cut do the same to the {harm.name} of {axis} in each audit?"
-    rows = [row for run, name in zip(runs, _titles(runs), strict=True) for row in _rows(run, name, choice)]
+    rows = [row for run, name in zip(runs, titles(runs), strict=True) for row in _rows(run, name, choice)]
     if not rows:
         return nothing("compare_runs", question, f"No run has this axis, method and {track_of(runs[0]).level.noun}.")
     table, warnings = pd.DataFrame(rows), comparability(runs)[1]
@@ -83,8 +88,8 @@ def _plain(value: Any) -> str:
     return "not set" if value is None else str(value)
 
 
-def _titles(runs: Sequence[Run]) -> list[str]:
-    """Titles; the run id instead where two are equal."""
+def titles(runs: Sequence[Run]) -> list[str]:
+    """Titles; the id instead where two are equal."""
     titles = [run.meta["title"] for run in runs]
     return [title if titles.count(title) == 1 else run.id for title, run in zip(titles, runs, strict=True)]
 
@@ -108,7 +113,11 @@ def _answer(harm: Measure, rows: Sequence[dict[str, Any]]) -> str:
     cut = [row for row in rows if row["method"] != "dense"]
     if not cut:
         return "; ".join(f"{row['run']}: uncut {harm.name} {_level(harm, row)}" for row in rows) + "."
-    return "; ".join(f"{row['run']}: {harm.name} {_level(harm, row)}, change {harm.change(row)}" for row in cut) + "."
+    return "; ".join(f"{row['run']}: {harm.name} {_level(harm, row)}{_change(harm, row)}" for row in cut) + "."
+
+
+def _change(harm: Measure, row: dict[str, Any]) -> str:
+    return f", change {harm.change(row)}" if math.isfinite(row["delta"]) else ""
 
 
 def _level(harm: Measure, row: dict[str, Any]) -> str:

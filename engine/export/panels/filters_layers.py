@@ -1,4 +1,4 @@
-"""What is left of every layer: the chosen speedup as bars, all speedups as a heat map. Means over trials."""
+"""What is left of every layer: the chosen level as bars, all levels as a heat map. Means over the repeats."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from engine import words
 from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, plain
-from engine.export.panels.classifier_lookup import DENSE, trials_said
+from engine.export.panels.classifier_lookup import trials_said
 from engine.export.tracks import track_of
+from engine.export.tracks.base import Level
 from engine.store.runs import Run
 
 MANY = 24
@@ -22,48 +23,53 @@ LONGEST_NAME = 26
 
 
 def layer_survival(run: Run, choice: Choice) -> Panel:
-    """Share of filters kept per layer at the chosen speedup, with the range over trials."""
+    """Share of filters (or weights) kept per layer at the chosen level, with the range over the repeats."""
     question = "How much of each layer is left?"
     variant = lookup.variant_of(run, choice)
-    if variant["variant"] == DENSE:
+    if not variant["n_cut"]:
         return nothing("layer_survival", question, "Nothing is cut here: every layer is whole.")
     table = survival(run, choice.method)
     if not table.empty:
-        table = table[(table["speedup"] - choice.level).abs() < 1e-9].reset_index(drop=True)
+        table = table[(table["level"] - choice.level).abs() < 1e-9].reset_index(drop=True)
     if table.empty:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)
     least, most = table.loc[table["share"].idxmin()], table.loc[table["share"].idxmax()]
     ends = f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
     if most["share"] - least["share"] < 1e-9:
-        ends = f"every layer keeps {say.percent(least['share'])} of its filters"
+        ends = f"every layer keeps {say.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}. {_halves(table)}"
-    return Panel("layer_survival", question, answer, figure, _readable(table), _note(run))
+    return Panel("layer_survival", question, answer, figure, _readable(run, table), _note(run))
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
-    """Layers against speedups, share kept in colour."""
-    question = "Which layers go first as the model gets faster?"
+    """Layers against levels, share kept in colour."""
+    level = track_of(run).level
+    question = f"Which layers go first as {'the model gets faster' if level.is_ratio else 'more is cut'}?"
     table = survival(run, choice.method)
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
-    figure = _heat(choice, table)
-    return Panel("layers_by_speedup", question, _first_to_go(choice, table), figure, _readable(table), _note(run))
+    figure, answer = _heat(choice, level, table), _first_to_go(choice, level, table)
+    return Panel("layers_by_speedup", question, answer, figure, _readable(run, table), _note(run))
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
-    """One row per speedup and layer of an arm: filters before, kept (mean over trials), least, most, share."""
+    """One row per level and layer of an arm: filters (or what `units` names) before, kept (mean over the repeats),
+    least, most, share. `said`: the level in words."""
     if not run.has("layers"):
         return pd.DataFrame()
-    variants = lookup.frame(run, "variants")
-    mine = variants[(variants["method"] == method) & (variants["seed"] >= 0)][["variant", "speedup"]]
-    rows = lookup.frame(run, "layers").merge(mine, on="variant")
+    variants, level = lookup.frame(run, "variants"), track_of(run).level
+    reported = lookup.reported(run)["variant"]
+    mine = variants[(variants["method"] == method) & (variants["seed"] >= 0) & variants["pooled"].isin(reported)]
+    mine = mine.assign(level=mine[level.column], units=mine["units"] if "units" in mine else track_of(run).many)
+    rows = lookup.frame(run, "layers").merge(mine[["variant", "level", "units"]], on="variant")
     if rows.empty:
         return rows
-    grouped = rows.groupby(["speedup", "layer", "group"], sort=True)
-    table = grouped.agg(filters=("filters", "first"), kept=("kept", "mean"), least=("kept", "min"),
-                        most=("kept", "max"), trials=("kept", "size")).reset_index()  # fmt: skip
-    return table.assign(share=table["kept"] / table["filters"], method=method)
+    grouped = rows.groupby(["level", "layer", "group"], sort=True)
+    table = grouped.agg(filters=("filters", "first"), kept=("kept", "mean"), least=("kept", "min"), units=("units",
+                        "first"), most=("kept", "max"), trials=("kept", "size")).reset_index()  # fmt: skip
+    said = table["level"].map(level.say)
+    return table.assign(share=table["kept"] / table["filters"], method=method, said=said, repeat=track_of(run).repeat)
 
 
 def _named(row: pd.Series) -> str:
@@ -71,7 +77,12 @@ def _named(row: pd.Series) -> str:
 
 
 def _kept(row: pd.Series) -> str:
-    return f"{row['kept']:.3g} of {row['filters']:.0f} filters, {say.percent(row['share'])}"
+    return f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']}, {say.percent(row['share'])}"
+
+
+def _some(kept: float) -> str:
+    """A mean of whole numbers."""
+    return f"{kept:.3g}" if kept < 1000 else f"{kept:,.0f}"
 
 
 def _halves(table: pd.DataFrame) -> str:
@@ -93,9 +104,10 @@ def _label(row: dict) -> str:
 
 
 def _hover(row: dict) -> str:
-    kept = f"{row['kept']:.3g} of {row['filters']:.0f} filters kept ({say.percent(round(row['share'], 3))})"
-    ends = f"{row['least']:.0f} to {row['most']:.0f} over {say.count(int(row['trials']), 'trial')}"
-    return f"<b>layer {row['layer']}: {plain(str(row['group']))}</b>, {row['speedup']:g}×<br>{kept}, {ends}"
+    share = say.percent(round(row["share"], 3))
+    kept = f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']} kept ({share})"
+    ends = f"{row['least']:,.0f} to {row['most']:,.0f} over {say.count(int(row['trials']), row['repeat'])}"
+    return f"<b>layer {row['layer']}: {plain(str(row['group']))}</b>, {row['said']}<br>{kept}, {ends}"
 
 
 def map_height(layers: int) -> int:
@@ -103,7 +115,7 @@ def map_height(layers: int) -> int:
 
 
 def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
-    figure = blank(choice, map_height(len(table)), "share of filters kept")
+    figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
     colour = track_of(run).style(choice.method, choice.dark).colour
     ends = {"array": (table["most"] - table["kept"]) / table["filters"],
             "arrayminus": (table["kept"] - table["least"]) / table["filters"]}  # fmt: skip
@@ -127,22 +139,22 @@ def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
     )  # fmt: skip
 
 
-def _heat(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    speedups = sorted(table["speedup"].unique())
-    shares = table.pivot(index="layer", columns="speedup", values="share")[speedups]
+def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:
+    levels = sorted(table["level"].unique())
+    shares = table.pivot(index="layer", columns="level", values="share")[levels]
     texts = table.assign(text=[_hover(row) for row in table.to_dict("records")])
-    texts = texts.pivot(index="layer", columns="speedup", values="text")[speedups]
-    figure = blank(choice, map_height(len(shares)), "target speedup")
+    texts = texts.pivot(index="layer", columns="level", values="text")[levels]
+    figure = blank(choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun)
     scale = [list(stop) for stop in choice.theme.sequential]
     figure.add_trace(go.Heatmap(
-        z=shares.to_numpy(), x=list(range(len(speedups))), y=shares.index.tolist(), colorscale=scale, zmin=0, zmax=1,
+        z=shares.to_numpy(), x=list(range(len(levels))), y=shares.index.tolist(), colorscale=scale, zmin=0, zmax=1,
         xgap=2, ygap=2, customdata=texts.to_numpy(), hovertemplate="%{customdata}<extra></extra>",
         colorbar=top_bar(choice, [0.03, 0.5, 0.97], ["all cut", "half", "whole"]),
     ))  # fmt: skip
-    if len(shares) <= MANY and len(speedups) <= 8:
+    if len(shares) <= MANY and len(levels) <= 8:
         figure.add_trace(_cells(choice, shares))
     layer_rows(figure, table)
-    figure.update_xaxes(ticks="", tickvals=list(range(len(speedups))), ticktext=[f"{value:g}×" for value in speedups])
+    figure.update_xaxes(ticks="", tickvals=list(range(len(levels))), ticktext=[level.say(value) for value in levels])
     figure.update_layout(margin={"t": 44, "b": 52})
     return figure
 
@@ -167,24 +179,25 @@ def top_bar(choice: Choice, values: list[float], texts: list[str], length: float
             "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
 
 
-def _first_to_go(choice: Choice, table: pd.DataFrame) -> str:
-    """At the smallest speedup: what lost most; at the largest: what still holds."""
-    name, speedups = words.method_name(choice.method), sorted(table["speedup"].unique())
-    first, last = (table[table["speedup"] == value] for value in (speedups[0], speedups[-1]))
+def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
+    """At the smallest level: what lost most; at the largest: what still holds."""
+    name, levels = words.method_name(choice.method), sorted(table["level"].unique())
+    first, last = (table[table["level"] == value] for value in (levels[0], levels[-1]))
     gone, held = first.loc[first["share"].idxmin()], last.loc[last["share"].idxmax()]
     spread = np.corrcoef(last["layer"], last["share"])[0, 1] if len(last) > 2 and last["share"].std() > 0 else np.nan
     text = (
-        f"With {name}, {_named(gone)} loses most at {speedups[0]:g}× ({_kept(gone)}), and {_named(held)} holds best at "
-        f"{speedups[-1]:g}× ({_kept(held)})."
+        f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and {_named(held)} holds "
+        f"best at {level.say(levels[-1])} ({_kept(held)})."
     )
     if abs(spread) > 0.5:
         text += f" {'Early' if spread > 0 else 'Late'} layers lose more."
     return text
 
 
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "speedup": "target speedup", "layer": "layer", "group": "first convolution",
-             "filters": "filters", "kept": "kept", "least": "least", "most": "most", "share": "share kept",
-             "trials": "trials"}  # fmt: skip
+def _readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    level = track_of(run).columns[track_of(run).level.column]
+    names = {"method": "method", "level": level, "layer": "layer", "group": "first convolution",
+             "filters": table["units"].iat[0], "kept": "kept", "least": "least", "most": "most", "share": "share kept",
+             "trials": f"{track_of(run).repeat}s"}  # fmt: skip
     shown = table.assign(method=table["method"].map(words.method_name))
     return shown[list(names)].rename(columns=names)

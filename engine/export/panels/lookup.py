@@ -65,7 +65,7 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     The level of the dense model or method "dense" is the dense model. RequestError names the known methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
-    if choice.method == "dense" or choice.level == level.none:
+    if choice.method == "dense" or (choice.level == level.none and choice.method not in track_of(run).uncut):
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
         raise RequestError(unknown("method", choice.method, methods(run)))

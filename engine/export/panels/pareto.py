@@ -48,7 +48,7 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     quality = quality[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = mine.merge(harm, on="variant").merge(quality, on="variant", suffixes=("", "_q"))
     table = table[table["value"].notna() & table["value_q"].notna()]
-    table = table[(table["method"] == "dense") | (table["n_cut"] > 0)]
+    table = table[table["method"].isin({"dense", *track_of(run).uncut}) | (table["n_cut"] > 0)]
     table = table.assign(competes=_competing(run, choice, table))
     quality, harm = (table[name].where(table["competes"]) for name in ("value_q", "value"))
     best = front(reading.quality.sign * quality, reading.harm.sign * harm)
@@ -176,7 +176,7 @@ def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     text = f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}"
     if row["n_cut"]:
-        text += f"<br>{row['n_cut']:.0f} of {track.total(run)} {track.many}"
+        text += f"<br>{track.cut_of(run, row)}"
     text += f"<br>{reading.harm.name} {reading.harm.with_interval(row)}"
     text += f"<br>{reading.quality.name} {reading.quality.with_interval(row, '_q')}"
     flag = track.flag(row)

@@ -125,6 +125,8 @@ class Reading:
     quality: Measure
     group: Measure
     """What is measured per subgroup behind them, in the groups table."""
+    label: str = ""
+    """In the switch between readings, where the quality alone does not tell them apart."""
 
     @property
     def cards(self) -> tuple[Measure, ...]:
@@ -234,6 +236,10 @@ class Track(ABC):
     fronts_at_level: bool = False
     """On the Pareto chart only means at the chosen level compete: of more and less cut ones, less always wins."""
     views: Mapping[str, View]
+    uncut: tuple[str, ...] = ()
+    """Methods that cut nothing and still give models of their own."""
+    kin: tuple[str, ...] = ()
+    """Other kinds of audit that measure the same on the same items, so that Compare can lay them side by side."""
     binding: Mapping[str, str]
     """Settings that decide whether numbers of two audits may be compared, and why."""
     parts: tuple[tuple[str, str], ...]
@@ -295,6 +301,10 @@ class Track(ABC):
     def mark(self, variant: Mapping[str, Any]) -> str:
         """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
         return ""
+
+    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """How many units of all, for a hover."""
+        return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
 
     def draw(self, variant: Mapping[str, Any]) -> str:
         """Which of several selections by chance a variant is, e.g. ", draw 1"."""

@@ -8,16 +8,20 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.metrics.fair_bench import FairBench, FairShard
+from engine.metrics.fair_bench import FairBench, FairSettings, FairShard
 from engine.metrics.image_bench import TEST, ImageShard
 from engine.metrics.packed import pack
 from engine.metrics.workbench import Kind
-from engine.scores.fair_base import FILTERS, Trained, fair_method
+from engine.scores.fair_base import ACCURACY, FILTERS, Trained, fair_method
 from engine.scores.fair_kinds._work import RECIPE, curve_arrays, job_of, must_be_zero, zeros_of
 from engine.scores.image_kinds._work import answers_of, settings_of
 from engine.scores.image_kinds.trial import cut_and_proved
 from engine.surgery.filter_graph import filter_graph
 from engine.surgery.filter_weights import with_weights
+
+
+def _usual(settings: FairSettings) -> bool:
+    return settings.tolerance == 0.0 and settings.notion == ACCURACY
 
 
 class TrainedModel(Kind):
@@ -39,7 +43,8 @@ class TrainedModel(Kind):
             "iterations": settings.iterations,
             "check_every": settings.check_every,  # the curve is part of what is kept
             "groups": [settings.axis, list(bench.groups)],  # their gap is in the curve
-            "fair": [settings.tolerance, settings.notion] if method.fair else [],
+            # the surrogate is in the curve of every method; a plain one's usual form was there before it had a key
+            "fair": [settings.tolerance, settings.notion] if method.fair or not _usual(settings) else [],
             "tune_on": settings.tune_on,
             "sparsities": list(settings.sparsities[method.name]) if method.one_descent else [],
         }

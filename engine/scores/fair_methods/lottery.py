@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from engine.scores.fair_base import WEIGHTS, FairJob, FairMethod, Trained
 from engine.scores.fair_methods._stages import magnitudes, prune, trainer_of
 from engine.types import Setting
+
+ROUNDED = 0.05
+"""Of a round: sparsities are written with a few digits, 0.832 for 1 - 0.8^8, and ask for no round more."""
 
 
 class Lottery(FairMethod):
@@ -17,6 +23,7 @@ class Lottery(FairMethod):
     name = "lottery"
     units = WEIGHTS
     one_descent = True
+    version = 2
     rounds_of_all = 4.0
     settings = (
         Setting("share", "number", 0.2, "Share of the remaining weights cut per round.", 0.01, 0.9),
@@ -38,16 +45,16 @@ class Lottery(FairMethod):
                 prune(self, job, trainer, _alive(trainer), at)
                 job.classifier.model.load_state_dict(start)
             left = 1.0 - sparsity
+            path = trainer.mark()
             trainer.run(f"final-{number}", job.iterations)
             yield trainer.result(sparsity, zeros=True)
+            trainer.back_to(path)  # the last training of this sparsity leads nowhere else, so nothing else pays for it
             job.classifier.model.load_state_dict(start)
         trainer.done()
 
 
-def _alive(trainer):
+def _alive(trainer: Any) -> np.ndarray:
     """|theta|, and less than any where a weight is cut already."""
-    import numpy as np
-
     found = magnitudes(trainer)
     return found if trainer.keep is None else np.where(trainer.keep, found, -1.0)
 
@@ -56,4 +63,4 @@ def _rounds(left: float, goal: float, share: float) -> int:
     """Rounds until only `goal` of the weights is left; at least one where anything is to be cut."""
     if goal >= left:
         return 0
-    return max(1, math.ceil(math.log(goal / left) / math.log(1.0 - share) - 1e-9))
+    return max(1, math.ceil(math.log(goal / left) / math.log(1.0 - share) - ROUNDED))

@@ -6,9 +6,13 @@ With z = m * theta and g = the gradient of l at z,
     dF/dm = theta * g + (d theta*/dm)^T (m * g)
     (d theta*/dm)^T = -(diag(g) + diag(theta) H diag(m)) (diag(m) H diag(m) + rho I)^-1        H: Hessian of l at z
 
-Taking H as 0 gives the closed form (theta - m * g / rho) * g, which needs first derivatives only. Zhang et al. print
-it as (theta - g / rho) * g, without the m that the chain rule puts there; both agree where m is 1. Where m is 0 the
-printed form is not the derivative, but it lets units grow back whose gradient is large: it is a choice, not a default.
+`exact` is that, for small problems. Training uses the closed form, (theta - m * g / rho) * g, which takes H as 0 and
+needs first derivatives only: on a curved loss it has the right sign and up to twice the size (tests). The weights are
+in truth trained by AdamW, whose decay is no ridge of the objective, so rho is a setting and nothing that is measured.
+
+Zhang et al. print the form as (theta - g / rho) * g, without the m that the chain rule puts there; both agree where m
+is 1. Where m is 0 the printed form is not the derivative, but it lets units grow back whose gradient is large: it is a
+choice, not a default.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ Per group s, accuracy is replaced by the mean of u(margin), weighted as Eq. 8 we
 
 so that u(margin) is the probability the model gives to the true class (with sharpness k: logistic(k margin)). The gap
 is that of the groups with the highest and the lowest a_s; for performance degradation, of a_s minus what the original
-model has. A batch holds few images of a small group: the sign, the two groups and whether the gap exceeds τ are read
+model has. The penalty is the batch's gap minus τ, which may be below zero, where the running gap exceeds τ, and 0 where
+it does not. A batch holds few images of a small group: the sign, the two groups and whether the gap exceeds τ are read
 off a running mean over batches, the gradient is the batch's.
 """
 
@@ -48,7 +49,7 @@ class Surrogate:
         """P(s)"""
 
     def of(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, float]:
-        """The penalty max(F - τ, 0) of a batch, differentiable, and the running gap F."""
+        """The penalty of a batch, differentiable, and the running gap F that switches it on and signs it."""
         means, fresh = self._groups(rows, logits)
         self.running = fresh if self.running is None else self.momentum * self.running + (1 - self.momentum) * fresh
         level = self.running[0] / self.running[1].clamp(min=1e-9)

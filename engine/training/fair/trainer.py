@@ -95,6 +95,14 @@ class Trainer:
         _Phase(self, phase, iterations, strength, learning).run()
         self._phases.append(phase)
 
+    def mark(self) -> tuple[Any, ...]:
+        """What was spent and noted so far, to go `back_to` after a training that leads nowhere else."""
+        return dict(self.spent), list(self.rows), self.surrogate.running
+
+    def back_to(self, mark: tuple[Any, ...]) -> None:
+        """As if nothing had been trained since `mark`; the weights are the caller's to put back."""
+        self.spent, self.rows, self.surrogate.running = dict(mark[0]), list(mark[1]), mark[2]
+
     def mask(self) -> Tensor | None:
         """The hard mask as numbers, [units]; None where nothing needs to be masked."""
         if self.keep is None or not self.masked.total:
@@ -270,7 +278,7 @@ class _Phase:
         """Keep the state, unless a weight is no number any more: what was kept before stays."""
         trainer = self.trainer
         self.saved = time.monotonic()
-        if not all(bool(value.isfinite().all()) for value in trainer.model.parameters()):
+        if not all(bool(value.isfinite().all()) for value in trainer.model.state_dict().values()):
             if done:
                 raise PruneAuditError(f"A weight became infinite at step {self.step} of phase {self.name!r}.")
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,8 +11,10 @@ import pytest
 import torch
 from torch.optim.swa_utils import update_bn
 
-from engine.audit.fair_tables import cut_said, weight_layers
-from engine.audit.fair_warnings import _degenerate, _levelled, _target
+from engine.audit.fair_run import targets_of
+from engine.audit.fair_tables import cut_said, first_reached, met_at, weight_layers
+from engine.audit.fair_warnings import _degenerate, _effort, _levelled, _masks, _target
+from engine.audit.summaries.fair import _compared, _lost, _reached
 from engine.errors import MaskError
 from engine.metrics.fair_bench import FairShard
 from engine.scores.fair_base import NONE, WEIGHTS, fair_method
@@ -28,7 +31,7 @@ from engine.scores.fair_kinds._work import (
 from engine.scores.fair_kinds.surface import SIDE, Plane
 from engine.scores.image_kinds import image_kinds
 from engine.training.fair.masked import masked_weights_of
-from tests.fair_worlds import fair_bench
+from tests.fair_worlds import fair_bench, fair_request
 from tests.image_worlds import lively
 
 
@@ -173,4 +176,107 @@ def test_models_of_one_class_are_counted():
 
 def test_a_target_inside_the_noise_is_said(bench):
     noise = 1.96 * bench.look.gap_error()
-    assert "within the noise" in _target(bench, {"gap": 0.9 * noise})[0] and _target(bench, {"gap": 1.1 * noise}) == []
+    assert "within the noise" in _target(bench, {"gap": 0.9 * noise}, None)[0]
+    assert _target(bench, {"gap": 1.1 * noise}, None) == []
+
+
+def test_a_target_without_groups_to_compare_is_said(bench):
+    (said,) = _target(bench, {"gap": float("nan")}, 0.1)
+    assert "no gap may be compared" in said and "nothing is known about when" in said
+
+
+def test_the_notion_degradation_takes_half_of_the_gap_of_accuracy_and_says_so():
+    request = fair_request(notion="degradation")
+    other, stated = fair_bench(request), replace(request, fair_gap=0.03)
+    dense = other.look.of(other.look.dense)
+    targets = targets_of(other, request)
+    assert dense["degradation"] == 0.0 and targets["gap"] == pytest.approx(dense["gap"] / 2)
+    assert "half of the dense model's gap of accuracy" in _target(other, targets, None)[0]
+    assert targets_of(other, stated)["gap"] == 0.03 and _target(other, targets_of(other, stated), 0.03) == []
+
+
+def test_targets_are_unknown_where_no_gap_may_be_compared():
+    """Of the 40 validation images looked at, one group has two classes of enough images at most."""
+    request = fair_request(tune_on="validation", fair_gap=0.1)
+    other = fair_bench(request)
+    assert other.look.compared.sum() < 2 and np.isnan(targets_of(other, request)["gap"])
+    assert np.isfinite(targets_of(other, request)["accuracy"])
+
+
+LOOKED = pd.DataFrame({
+    "step": range(1, 7), "gap": [0.0, 0.2, np.nan, 0.0, 0.0, 0.2], "degradation": [0.2, 0.2, np.nan, 0.2, 0.2, 0.0],
+    "accuracy": [0.9, 0.9, np.nan, 0.9, 0.9, 0.9], "cut": [0.5, 0.5, np.nan, 0.5, 0.5, 0.5],
+})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("curve", "notion", "step", "held"),
+    [
+        (LOOKED, "accuracy", 4, False),  # the first look was luck; steps 4 and 5 are two in a row
+        (LOOKED, "degradation", 6, True),  # the last look counts alone
+        (LOOKED.iloc[:2], "accuracy", None, False),
+        (LOOKED.iloc[:1], "accuracy", 1, True),
+        (LOOKED.assign(cut=[0.5, 0.5, np.nan, 0.4, 0.5, 0.5]), "accuracy", None, False),  # not sparse yet
+        (LOOKED.assign(gap=np.nan), "accuracy", None, False),
+        (LOOKED.iloc[2:3], "accuracy", None, False),  # never looked at
+        (LOOKED.assign(accuracy=0.4), "accuracy", None, False),
+    ],
+)
+def test_reached_takes_two_looks_in_a_row(curve, notion, step, held):
+    looks = met_at(curve, {"gap": 0.05, "accuracy": 0.5}, 0.5, notion)
+    first = first_reached(looks)
+    assert (None if first is None else first["step"]) == step and bool(looks["met"].tail(1).any()) == held
+
+
+def test_bifp_is_said_to_see_more_images_and_to_have_been_tuned(bench):
+    """3 of 4 updates of the mask's default settle: 1 + 0.75; with two inner updates half of it more."""
+    variants = pd.DataFrame({"method": ["dense", "bifp-str", "bifp-str", "pf"]})
+    (said,) = _effort(bench, variants)
+    assert "1.75 times the images" in said and "chosen on avatars" in said
+    assert _effort(bench, variants[variants["method"] != "bifp-str"]) == []
+    twice = fair_bench(fair_request(method_settings={"bifp-str": {"inner": 2}}))
+    assert "1.38 times" in _effort(twice, variants)[0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [({}, False), ({"mask_rate": 0.0}, True), ({"settle": 1.0}, True), ({"inner": 7}, True), ({"inner": 4}, False),
+     ({"inner": 4, "settle": 0.5}, True)],
+)  # fmt: skip
+def test_a_mask_that_never_learns_is_said(settings, said):
+    request = fair_request(method_settings={"bifp-str": settings})
+    found = _masks(request, pd.DataFrame({"method": ["dense", "bifp-str", "bifp-uns"]}))
+    assert bool(found) == said and all("mask of bifp-str is never" in one for one in found)
+
+
+class Stored:
+    """As much of a run as the summary's lines read."""
+
+    def __init__(self, gap: float | None = 0.1, notion: str = "accuracy", **tables: pd.DataFrame) -> None:
+        self.meta, self.tables = {"targets": {"gap": gap, "accuracy": 0.8}, "request": {"notion": notion}}, tables
+
+    def table(self, name: str) -> pd.DataFrame:
+        return self.tables[name]
+
+
+def test_the_summary_counts_only_comparisons_that_could_be_made():
+    table = pd.DataFrame({"axis": "skin", "metric": "accuracy_gap", "method": ["pf", "snip", "fp"],
+                          "base": "bifp-str", "sparsity": 0.5, "value": 0.1, "low": 0.05, "high": 0.2,
+                          "q": [0.01, np.nan, 0.5]})  # fmt: skip
+    head, line = _compared(Stored(arm_differences=table), "skin")
+    assert "1 of 2 comparisons differ" in head and "pf minus bifp-str" in line
+    (none,) = _compared(Stored(arm_differences=table.assign(q=np.nan)), "skin")
+    assert "no gap may be compared" in none
+    rows = pd.DataFrame({"value": [np.nan, 0.25]}, index=["a", "b"])
+    assert _lost(rows, "a").strip() == _lost(rows, "c").strip() == "–" and _lost(rows, "b") == "0.250"
+
+
+def test_the_summary_says_images_and_seconds_and_when_nothing_is_known():
+    table = pd.DataFrame({"method": ["pf", "pf", "fp"], "sparsity": 0.5, "strength": 1.0,
+                          "reached": [True, True, False], "held": [True, False, False], "iterations": [10, 20, np.nan],
+                          "examples": [160, 320, np.nan], "seconds": [3.0, 5.0, np.nan]})  # fmt: skip
+    head, first, second = _reached(Stored(reached=table))
+    assert "gap of 0.100" in head and "240 images, 4 s; held to the end by 1" in first and "never" in second
+    assert "gap of what was lost of 0.100" in _reached(Stored(notion="degradation", reached=table))[0]
+    (unknown,) = _reached(Stored(gap=None, reached=table))
+    assert "not known" in unknown and "never" not in unknown

@@ -16,6 +16,7 @@ from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
 from engine.data.images import load_images
 from engine.errors import RequestError
+from engine.metrics.fair_bench import looked_rows, tuned_rows
 from tests.fair_worlds import fair_request
 
 
@@ -61,6 +62,9 @@ def test_every_fault_is_told_at_once():
         ({"sparsities": ()}, "sparsity: none is named"),
         ({"sparsities": ("half",)}, "'half' is not a share"),
         ({"sparsities": (0.5, 0.50000001)}, "one to six digits"),
+        ({"sparsities": (0.70000001,), "tradeoff_strengths": (1.0,)}, "sparsity: two of them are one to six digits"),
+        ({"tradeoff_strengths": (1.0000001, 1.0000002)}, "λ of the trade-off: two of them are one to six digits"),
+        ({"tradeoff_strengths": (1.0000001,)}, "λ of the trade-off: two of them are one to six digits"),
         ({"strength": float("inf")}, "inf is not allowed"),
         ({"strength": "much"}, "'much' is not allowed"),
         ({"axes": ()}, "axis: none is named"),
@@ -87,6 +91,16 @@ def test_a_sparsity_out_of_reach_names_the_largest_there_is():
     assert any("0.99999 is out of reach for weights" in one for one in faults) and len(faults) == 3
     validate_fair(fair_request(sparsities=(0.983,)))
     validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
+
+
+def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
+    request = fair_request(methods=("lottery",), sparsities=(0.99,))
+    validate_fair(request)
+    assert any("0.99 is out of reach for filters" in one for one in faults_of(replace(request, surface=True)))
+
+
+def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
+    validate_fair(fair_request(sparsities=(0.70000001,)))
 
 
 def regrouped(monkeypatch, change):
@@ -118,6 +132,26 @@ def test_groups_that_are_not_there_are_named(monkeypatch, change, said):
     regrouped(monkeypatch, change)
     found = faults_of(fair_request())
     assert all(any(part in fault and "axis skin" in fault for fault in found) for part in said)
+
+
+@pytest.mark.parametrize("part", ["looked at while models train", "trained on"])
+def test_groups_must_be_among_the_images_used_of_the_validation_split(monkeypatch, part):
+    """A group may be in the split, and yet not in the fifth that is looked at, or in the rest."""
+    images = validate_fair(fair_request()).images.table
+    rows = looked_rows(images, "validation") if part == "trained on" else tuned_rows(images, "validation")
+
+    def load(source, ask):
+        loaded = load_images(source, ask)
+        table = loaded.table.copy()
+        table["skin"] = np.where(table["skin"] == "dark", "light", table["skin"])
+        table.loc[table["split"] != "validation", "skin"] = ["dark", "light", "medium", "medium"] * 100
+        table.loc[rows[:3], "skin"] = "dark"
+        return replace(loaded, table=table)
+
+    monkeypatch.setattr("engine.audit.image_request.load_images", load)
+    said = faults_of(fair_request(tune_on="validation"))
+    assert len(said) == 1 and "axis skin: none of the" in said[0] and f"{part} belongs to dark" in said[0]
+    validate_fair(fair_request())
 
 
 def folder_of(tmp_path: Path, rows: list[tuple[str, str, str]]) -> Path:

@@ -51,8 +51,8 @@ COLUMNS = {
     "agrees",
     "curves": "variant phase step loss penalty surrogate_gap mask_updates examples seconds accuracy gap degradation "
     "val_loss",
-    "reached": "variant method sparsity strength seed gap_target accuracy_target reached iterations mask_updates "
-    "examples seconds total_iterations total_mask_updates total_examples total_seconds",
+    "reached": "variant method sparsity strength seed gap_target accuracy_target notion reached held iterations "
+    "mask_updates examples seconds total_iterations total_mask_updates total_examples total_seconds",
     "tradeoff": "method strength sparsity axis accuracy accuracy_low accuracy_high gap gap_low gap_high degradation "
     "degradation_low degradation_high n_trials on_front",
     "hypervolume": "method axis value low high n_trials reference_accuracy reference_gap",
@@ -280,21 +280,13 @@ def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
     for row in table.itertuples():
         mine = curves[(curves["variant"] == row.variant) & curves["gap"].notna()]
         sparse = mine["cut"] >= realised[row.variant] - 1e-9
-        met = mine[sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)]
-        assert row.reached == (len(met) > 0)
-        assert np.isnan(row.iterations) if met.empty else row.iterations == met["step"].min()
+        met = (sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)).tolist()
+        both = [step for step, one, other in zip(mine["step"], met, [*met[1:], True], strict=True) if one and other]
+        assert row.reached == bool(both) and row.held == met[-1] and row.notion == "accuracy"
+        assert row.iterations == both[0] if both else np.isnan(row.iterations)
         assert row.total_iterations >= 6 and 8 < row.total_examples / row.total_iterations <= 2 * 16
     rounds = table[table["method"] == "lottery"].set_index("variant")["total_iterations"]
     assert rounds["lottery-70%#0"] > rounds["lottery-50%#0"] > 12  # what led there counts
-
-
-def test_a_model_that_is_not_sparse_yet_has_reached_nothing():
-    from engine.audit.fair_tables import first_reached
-
-    curve = pd.DataFrame({"gap": [0.0, 0.0, np.nan, 0.1], "accuracy": [1.0, 0.9, np.nan, 0.8],
-                          "cut": [0.0, 0.5, np.nan, 0.5], "step": [1, 2, 3, 4]})  # fmt: skip
-    assert first_reached(curve, {"gap": 0.05, "accuracy": 0.5}, 0.5)["step"] == 2
-    assert first_reached(curve, {"gap": 0.05, "accuracy": 0.95}, 0.5) is None
 
 
 def test_the_surface_goes_through_its_three_models(run):
@@ -361,7 +353,7 @@ def test_finished_trainings_serve_another_request(run, store, monkeypatch):
     """One method and one sparsity fewer, another λ that plain methods know nothing of: nothing is trained again."""
     monkeypatch.setattr("engine.training.fair.trainer.Trainer.run", None)
     less = run_fair_audit(
-        replace(REQUEST, methods=("snip",), sparsities=(0.5,), strength=9.0, tolerance=0.5, notion="degradation",
+        replace(REQUEST, methods=("snip",), sparsities=(0.5,), strength=9.0,
                 tradeoff_strengths=(), surface=False, keep_weights="none"), store,
     )  # fmt: skip
     assert less.id != run.id and np.array_equal(answers_of(less, "snip-50%#1"), answers_of(run, "snip-50%#1"))
@@ -471,4 +463,9 @@ def test_trained_on_validation_images_as_in_the_paper(tmp_path):
     request = fair_request(methods=("pf",), seeds=1, tune_on="validation", notion="degradation", keep_weights="none")
     run = run_fair_audit(request, Store(tmp_path))
     assert any("trained on 160 validation images" in one for one in run.meta["warnings"]) and verify_run(run)["ok"]
+    reached = run.table("reached")  # one group at most may be compared among the 40 images looked at
+    assert run.meta["targets"]["gap"] is None and reached["gap_target"].isna().all() and not reached["reached"].any()
+    assert reached["iterations"].isna().all() and set(reached["notion"]) == {"degradation"}
+    assert "not known, no gap may be compared" in summary_text(run) and json.dumps(summary_of(run), allow_nan=False)
+    assert any("no gap may be compared there" in one for one in run.meta["warnings"])
     assert run.table("arm_differences").empty

@@ -82,6 +82,27 @@ def test_shares_may_be_steps_of_the_lottery_tickets_schedule():
     assert "'kx' is not a list of numbers" in faults[0].what
 
 
+def test_steps_that_cut_nothing_or_everything_are_faults():
+    faults: list = []
+    assert shares_of("s", "k34,k1", faults) == (0.999, 0.2) and not faults
+    assert shares_of("s", "k0,k35,k40,k3,k" + "9" * 5000, faults) == (0.488,) and len(faults) == 4
+    assert "'k40' cuts nothing or everything" in faults[2].what and "k1 to k34" in faults[2].fix
+    faults.clear()
+    assert shares_of("s", "k²", faults) == () and "'k²' is not a list of numbers" in faults[0].what
+
+
+@pytest.mark.parametrize("text", ["{cut short", "[1]", "null", '{"track": "fair"}', '{"track": "fair", "what": 1}'])
+def test_a_job_whose_request_is_damaged_is_a_wrong_request(text, tmp_path):
+    from engine.audit.jobs import _prepare, job_id_of
+    from engine.store.runs import Store
+    from tests.fair_worlds import fair_request
+
+    job = job_id_of(fair_request())
+    (_prepare(Store(tmp_path), job, fair_request()) / "request.json").write_text(text)
+    with pytest.raises(RequestError, match="request.json of job-.* cannot be read"):
+        asked("--resume", job, "--store", str(tmp_path))
+
+
 def test_faults_are_named_together_and_nothing_is_written(tmp_path, capsys):
     store = tmp_path / "store"
     assert main([*TINY, "--store", str(store), "--method", "magic", "--lambda", "-1", "--set", "pf.x=1", "--recipe",

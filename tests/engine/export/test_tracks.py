@@ -15,12 +15,24 @@ from engine.export.panels.base import Choice
 from engine.export.tracks import track_of, tracks
 from engine.export.tracks.base import Measure, Track
 from engine.store.runs import Store
+from tests.synthetic_fair_run import make_fair_run
 from tests.synthetic_image_run import make_image_run
 from tests.synthetic_run import make_run
 from tests.synthetic_text_run import make_text_run
 
 ROOT = Path(__file__).resolve().parents[3]
-SHARED_PANELS = ("along", "base", "by_group", "compare", "cost", "headline", "levelling", "lookup", "pareto")
+SHARED_PANELS = (
+    "along",
+    "base",
+    "by_group",
+    "compare",
+    "compare_kinds",
+    "cost",
+    "headline",
+    "levelling",
+    "lookup",
+    "pareto",
+)
 SHARED_FILES = ("bundle", "contents", "figures", "masks", "model_card", "report", "tables")
 SHARED_PAGES = ("compare", "export", "library", "overview", "pareto")
 SMALL = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
@@ -32,10 +44,12 @@ def store(tmp_path_factory) -> Store:
     make_run(folder, "heads-run", per_group=8)
     make_image_run(folder, "filters-run", **SMALL)
     make_text_run(folder, "tickets-run", trials=2, sparsities=(0.5,), texts=120)
+    methods = ("bifp-str", "bifp-uns", "dense-tuned")
+    make_fair_run(folder, "fair-run", methods=methods, seeds=2, images=120, sparsities=(0.488,), surface=False)
     return Store(folder)
 
 
-@pytest.mark.parametrize("name", ["heads", "filters", "tickets"])
+@pytest.mark.parametrize("name", ["heads", "filters", "tickets", "fair"])
 def test_every_track_declares_everything(name):
     track = tracks()[name]
     declared = {field for field in typing.get_type_hints(Track) if not field.startswith("_")}
@@ -68,7 +82,7 @@ def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
     run = store.open("heads-run")
     tables = {name: run.table(name) for name in run.meta["tables"]}
     meta = {**{key: value for key, value in run.meta.items() if key != "tables"}, "track": "masks"}
-    with pytest.raises(RequestError, match="'masks' is not known.*filters, heads, tickets"):
+    with pytest.raises(RequestError, match="'masks' is not known.*fair, filters, heads, tickets"):
         track_of(Store(tmp_path).write("later", meta, tables))
 
 
@@ -91,12 +105,12 @@ def test_what_is_shared_names_no_kind_of_audit():
     for path in files:
         for name in imported(path):
             last = name.rsplit(".", 1)[-1]
-            assert not last.startswith(("filter", "head_", "heads_", "tickets")) and last not in own, (
+            assert not last.startswith(("filter", "head_", "heads_", "tickets", "fair")) and last not in own, (
                 f"{path} imports {name}"
             )
         literals = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
                     if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
-        named = literals & {"heads", "filters", "tickets"}
+        named = literals & {"heads", "filters", "tickets", "fair"}
         assert not named or path.stem == "frame", f"{path} names {named}"
 
 
@@ -110,6 +124,7 @@ def test_what_is_shared_names_no_kind_of_audit():
         ("filters", [1.0], 1.0),
         ("tickets", [0.0, 0.1, 0.5, 0.9], 0.5),
         ("tickets", [0.0], 0.0),
+        ("fair", [0.0, 0.488, 0.672, 0.832], 0.672),
     ],
 )
 def test_where_a_reader_starts_does_not_depend_on_results(name, levels, first):
@@ -127,7 +142,7 @@ def test_directions_of_measures():
     assert auc.change({**row, "delta_low": float("nan")}) == "−0.094, no interval: too few images"
 
 
-@pytest.mark.parametrize("run_id", ["heads-run", "filters-run", "tickets-run"])
+@pytest.mark.parametrize("run_id", ["heads-run", "filters-run", "tickets-run", "fair-run"])
 def test_a_default_choice_is_a_finished_variant(store, run_id):
     from engine.export.panels import lookup
 

@@ -383,3 +383,15 @@ def test_coverage(count):
         covered += [*((areas["low"] <= level) & (areas["high"] >= level))]
         covered += [*((areas["delta_low"] <= level - before) & (areas["delta_high"] >= level - before))]
     assert 0.9 < np.mean(covered) <= 0.995
+
+
+def test_groups_that_hold_whole_classes_have_no_null_band():
+    """Exchanging labels within a class changes nothing then: the gap would stand in a band of itself."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2, 3], 30)
+    images = pd.DataFrame({"image_id": [f"i{n:03d}" for n in range(120)], "label": labels,
+                           "rarity": np.where(labels < 2, "rare", "common")})  # fmt: skip
+    answers = draw.dirichlet(np.ones(4), 120)
+    found = GroupMeasure(images, list("abcd"), ["rarity"], answers, n_boot=20).dense().results
+    gaps = found[(found["axis"] == "rarity") & found["metric"].str.endswith("_gap")]
+    assert gaps["null_high"].isna().all() and gaps.loc[gaps["metric"] == "accuracy_gap", "value"].notna().all()

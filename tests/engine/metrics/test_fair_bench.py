@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from engine.audit.image_request import validate_images
 from engine.audit.image_run import starting_model
+from engine.metrics.classifier_layout import lay_out
 from engine.metrics.fair_bench import FairShard, Look, group_names
 from engine.metrics.image_bench import ImageBench, ImageShard
 from engine.scores.image_kinds import image_kinds
@@ -71,9 +73,10 @@ def test_the_dense_models_answers_are_where_they_belong(bench):
 
 
 def test_a_look_counts_the_obvious_way():
-    labels, groups = np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 0, 1, 1, -1])
-    right = np.eye(2)[[0, 0, 1, 1, 0, 1]] * 0.8 + 0.1
-    wrong = np.eye(2)[[0, 1, 1, 0, 0, 0]] * 0.8 + 0.1  # group 0: 2 of 3, group 1: 1 of 2, nobody's: 0 of 1
+    """Ten times the same: group 0 of 30 images, group 1 of 20, nobody's."""
+    labels, groups = np.tile([0, 0, 1, 1, 0, 1], 10), np.tile([0, 0, 0, 1, 1, -1], 10)
+    right = np.eye(2)[np.tile([0, 0, 1, 1, 0, 1], 10)] * 0.8 + 0.1
+    wrong = np.eye(2)[np.tile([0, 1, 1, 0, 0, 0], 10)] * 0.8 + 0.1  # group 0: 2 of 3, group 1: 1 of 2, nobody's: 0 of 1
     look = Look(labels, groups, 3, right)
     found = look.of(wrong)
     assert found["accuracy"] == pytest.approx(3 / 6)
@@ -82,16 +85,42 @@ def test_a_look_counts_the_obvious_way():
     assert np.isnan(look.accuracies(wrong)[2])  # a group nobody is looked at of
 
 
+def test_only_groups_that_may_be_compared_count_in_a_look():
+    """As on test images: 10 images, 5 of each class that is there, and two classes."""
+    sizes = {"plenty": (30, 20), "few of a class": (30, 4), "few": (5, 4), "one class": (40, 0), "enough": (5, 5)}
+    labels = np.concatenate([np.repeat([0, 1], size) for size in sizes.values()])
+    groups = np.repeat(np.arange(5), [sum(size) for size in sizes.values()])
+    answers = np.tile([0.9, 0.1], (len(labels), 1))
+    look = Look(labels, groups, 5, answers)
+    table = pd.DataFrame({"label": labels, "side": np.array(list(sizes))[groups]})
+    (_, axis), _ = lay_out(table, ("no", "yes"), ["side"])
+    assert set(axis.groups["group"].iloc[axis.counts]) == {"plenty", "enough"}
+    assert list(look.compared) == [True, False, False, False, True]
+    assert look.of(answers)["gap"] == pytest.approx(30 / 50 - 5 / 10)
+    alone = groups < 4
+    lonely = Look(labels[alone], groups[alone], 4, answers[alone])
+    found = lonely.of(answers[alone])
+    assert np.isnan(found["gap"]) and np.isnan(found["degradation"]) and np.isfinite(found["accuracy"])
+    assert np.isnan(lonely.gap_error())
+    none = Look(labels[:0], groups[:0], 0, answers[:0])
+    assert np.isnan(none._gap(np.zeros(0)))
+
+
+def test_classes_that_a_group_lacks_do_not_matter_where_two_are_there():
+    labels, groups = np.repeat([0, 1, 1, 2], 10), np.repeat([0, 1], 20)
+    assert Look(labels, groups, 2, np.full((40, 3), 1 / 3)).compared.all()
+
+
 def test_a_look_at_the_dense_model_finds_no_degradation(bench):
     found = bench.look.of(bench.look.dense)
     assert found["degradation"] == 0.0 and found["gap"] >= 0.0
 
 
 def test_the_error_of_a_gap_falls_with_the_number_of_images():
-    answers = np.tile([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]], (25, 1))
-    look = Look(np.zeros(100, dtype=int), np.tile([0, 0, 1, 1], 25), 2, answers)
-    small = Look(np.zeros(4, dtype=int), np.array([0, 0, 1, 1]), 2, answers[:4])
-    assert small.gap_error() == pytest.approx(5 * look.gap_error()) and look.gap_error() > 0
+    answers = np.tile([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.9, 0.1]], (100, 1))
+    labels, groups = np.tile([0, 1, 0, 1], 100), np.tile([0, 0, 1, 1], 100)
+    look, small = Look(labels, groups, 2, answers), Look(labels[:100], groups[:100], 2, answers[:100])
+    assert small.gap_error() == pytest.approx(2 * look.gap_error()) and look.gap_error() > 0
 
 
 def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
@@ -105,9 +134,9 @@ def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
 
 
 @pytest.mark.parametrize("change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}], ids=str)
-def test_plain_methods_do_not_depend_on_what_fairness_is(bench, request_, change):
-    """λ is in the shard itself; of the request's λ no key depends."""
-    assert changed(bench, request_, **change) == (set() if "strength" in change else {"bifp-str", "pf"})
+def test_no_training_depends_on_the_requests_strength_and_every_curve_on_what_fairness_is(bench, request_, change):
+    """λ is in the shard itself; of the request's λ no key depends. The surrogate in every curve depends on the rest."""
+    assert changed(bench, request_, **change) == (set() if "strength" in change else set(TRAINED))
 
 
 @pytest.mark.parametrize(

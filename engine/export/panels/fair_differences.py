@@ -1,0 +1,171 @@
+"""Is BiFP's gap smaller at equal accuracy? BiFP minus every other method at one sparsity, gap and accuracy together."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine import words
+from engine.export import say
+from engine.export.panels import lookup
+from engine.export.panels.base import Choice, Panel, blank, nothing, wrapped
+from engine.export.panels.fair_lookup import (
+    MAX_Q,
+    bifp_of,
+    direction,
+    heading,
+    level_of,
+    not_the_fair_axis,
+    seeds_said,
+    shown_of,
+    stated,
+)
+from engine.export.tracks import track_of
+from engine.export.tracks.base import Measure
+from engine.store.runs import Run
+
+ROW = 34
+"""Pixels of a method."""
+
+
+def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
+    """BiFP minus each other method at the chosen sparsity: a row per method, a column per measure."""
+    base, gap = bifp_of(run, choice), _gap(run, choice)
+    question = f"Is BiFP's {gap.name} smaller at equal accuracy?"
+    if not base:
+        return nothing("bifp_against", question, "This audit has no BiFP to compare the others with.")
+    table = differences(run, choice, base, gap, family)
+    at, name = level_of(run, choice), words.method_name(base)
+    if table.empty:
+        why = (
+            f"Nothing is compared with {name} at {say.percent(at)} here: no gap was measured, or nothing else trained."
+        )
+        return nothing("bifp_against", question, why)
+    accuracy = Measure("accuracy", few=track_of(run).items)
+    order = list(dict.fromkeys(table["method"]))
+    parts = (
+        _column(run, choice, table, gap, order, f"← smaller gap with {name}"),
+        _column(run, choice, table, accuracy, order, f"more accurate with {name} →"),
+    )
+    note = (
+        f"{name} minus the other method at {say.percent(at)}, same test images ({_n(table)}), {seeds_said(run)} each. "
+        f"{words.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
+        f"not told apart from zero. {words.EQUAL_ACCURACY} Equal sparsity is not equal speed: filters and weights are "
+        "counted each in their own share."
+    )
+    answer = _answer(run, choice, table, name, gap, at)
+    return Panel("bifp_against", question, answer, None, _readable(table), note, parts, True)
+
+
+def differences(run: Run, choice: Choice, base: str, gap: Measure, family: str = "all") -> pd.DataFrame:
+    """BiFP minus the other: one row per method and measure at the chosen sparsity, the largest gap first."""
+    if not run.has("arm_differences"):
+        return pd.DataFrame()
+    table, at = lookup.frame(run, "arm_differences"), level_of(run, choice)
+    rows = table[(table["base"] == base) & ((table["sparsity"] - at).abs() < 1e-9) & (table["group"] == "")]
+    gaps = rows[(rows["axis"] == choice.measured) & (rows["metric"] == gap.metric)]
+    rows = pd.concat([gaps, rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]], ignore_index=True)
+    rows = rows[rows["method"].isin(shown_of(lookup.methods(run), family, choice.method)) & (rows["method"] != base)]
+    rows = rows[rows["value"].notna()]
+    turned = rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"])
+    both = [name for name, part in turned.groupby("method") if part["metric"].nunique() == 2]
+    turned = turned[turned["method"].isin(both)]
+    first = turned[turned["metric"] == gap.metric].sort_values("value")["method"].tolist()
+    place = {name: index for index, name in enumerate(first)}
+    return turned.assign(_place=turned["method"].map(place)).sort_values(["_place", "metric"], ignore_index=True)
+
+
+def _gap(run: Run, choice: Choice) -> Measure:
+    """The gap the choice reads by, where methods are compared by it."""
+    metric = lookup.reading(run, choice).harm.metric
+    return Measure(metric if metric in ("accuracy_gap", "degradation_gap") else "accuracy_gap", few=track_of(run).items)
+
+
+def _n(table: pd.DataFrame) -> str:
+    return f"n = {int(table['n'].max()):,}"
+
+
+def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, order: list[str], good: str) -> go.Figure:
+    """One measure: a point with its interval per method, the largest advantage on top."""
+    figure = blank(choice, 110 + ROW * len(order), f"difference of {measure.name}")
+    figure.add_vline(x=0, line={"color": choice.theme.ink, "width": 1})
+    if choice.method in order:
+        place = order.index(choice.method)
+        figure.add_hrect(y0=place - 0.5, y1=place + 0.5, fillcolor=choice.theme.band, line_width=0, layer="below")
+    for row in table[table["metric"] == measure.metric].to_dict("records"):
+        figure.add_trace(_point(run, choice, measure, row, order.index(row["method"])))
+    labels = [wrapped(words.method_name(name), 20) for name in order]
+    figure.update_yaxes(tickvals=list(range(len(order))), ticktext=labels, showgrid=False,
+                        range=[len(order) - 0.4, -0.6])  # fmt: skip
+    figure.update_xaxes(showgrid=True, nticks=6, tickangle=0)
+    heading(figure, say.sentence(measure.name))
+    left = good.startswith("←")
+    figure.add_annotation(
+        x=0 if left else 1, xref="paper", xanchor="left" if left else "right", y=0, yref="paper", yanchor="bottom",
+        text=good, showarrow=False, font={"size": 11, "color": choice.theme.soft},
+    )  # fmt: skip
+    figure.update_layout(margin={"t": 30}, showlegend=False)
+    return figure
+
+
+def _point(run: Run, choice: Choice, measure: Measure, row: dict[str, Any], y: int) -> go.Scatter:
+    style = track_of(run).style(row["method"], choice.dark)
+    claimed = direction(row) in ("rose", "fell")
+    bars = {"type": "data", "symmetric": False, "array": [row["high"] - row["value"]], "width": 0, "thickness": 2,
+            "arrayminus": [row["value"] - row["low"]], "color": style.colour}  # fmt: skip
+    text = f"<b>against {words.method_name(row['method'])}</b><br>{measure.name} {stated(measure, row)}"
+    text += f"<br>q = {say.number(row['q'])}" if math.isfinite(row["q"]) else ""
+    return go.Scatter(
+        x=[row["value"]], y=[y], mode="markers", error_x=bars, text=[text], hovertemplate="%{text}<extra></extra>",
+        marker={"symbol": "circle" if claimed else "circle-open", "size": 11, "color": style.colour,
+                "line": {"width": 2, "color": style.colour}},
+        showlegend=False, name=words.method_name(row["method"]),
+    )  # fmt: skip
+
+
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float) -> str:
+    """Who has a clearly larger gap, and whether that holds at no lower accuracy; then the other way round."""
+    wide = {metric: table[table["metric"] == metric].set_index("method") for metric in (gap.metric, "accuracy")}
+    metrics = (gap.metric, "accuracy")
+    kinds = {
+        method: tuple(direction(wide[metric].loc[method].to_dict()) for metric in metrics)
+        for method in dict.fromkeys(table["method"])
+    }
+    equal = [method for method, (of_gap, of_accuracy) in kinds.items()
+             if of_gap == "fell" and of_accuracy in ("unclear", "by chance")]  # fmt: skip
+    more = [method for method, (of_gap, of_accuracy) in kinds.items() if of_gap == "fell" and of_accuracy == "rose"]
+    paid = [method for method, (of_gap, of_accuracy) in kinds.items() if of_gap == "fell" and of_accuracy == "fell"]
+    larger = [method for method, (of_gap, _) in kinds.items() if of_gap == "rose"]
+    open_ = [method for method, (of_gap, _) in kinds.items() if of_gap in ("unclear", "by chance", "unknown")]
+    parts = []
+    if equal:
+        parts.append(f"clearly smaller than that of {_named(equal)} at an accuracy that cannot be told apart")
+    if more:
+        parts.append(f"clearly smaller than that of {_named(more)} at a clearly higher accuracy")
+    if paid:
+        parts.append(f"clearly smaller than that of {_named(paid)}, but at a clearly lower accuracy")
+    if larger:
+        parts.append(f"clearly larger than that of {_named(larger)}")
+    if open_:
+        parts.append(f"not told apart from that of {_named(open_)}")
+    axis = words.axis_name(choice.measured)
+    return f"At {say.percent(at)}, {name}'s {gap.name} of {axis} is {'; '.join(parts)}.{not_the_fair_axis(run, choice)}"
+
+
+def _named(methods: list[str]) -> str:
+    return say.listing([words.method_name(method) for method in methods], len(words.FAIR_METHODS))
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"base": "method", "method": "against", "sparsity": "share asked", "axis": "axis", "metric": "measure",
+             "value": "difference", "low": "low", "high": "high", "p": "p", "q": "q", "n": "images",
+             "n_trials": "seeds"}  # fmt: skip
+    shown = table.assign(
+        base=table["base"].map(words.method_name), method=table["method"].map(words.method_name),
+        metric=table["metric"].map(words.metric_name),
+        axis=table["axis"].map(lambda axis: words.axis_name(axis) if axis else "all images"),
+    )  # fmt: skip
+    return shown[list(names)].rename(columns=names)

@@ -1,0 +1,49 @@
+"""Fair training that runs now: its jobs with cancel, and their curves, redrawn while they move."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import replace
+
+import streamlit as st
+
+from engine.errors import PruneAuditError
+from engine.export.panels import fair_live
+from engine.export.panels.base import Choice
+from pages.shared import frame, jobs, panels, state
+from pages.shared.controls import is_dark
+
+TRACK = "fair"
+MOVING = ("running", "queued")
+
+
+def watch() -> None:
+    """Nothing where no such job moves; a job that ends while it is watched stays until the page is drawn again."""
+    moving = _moving()
+    if moving:
+        for job_id in moving:
+            _one(job_id, Choice("", "", 0.0, dark=is_dark()))
+        st.divider()
+
+
+def _moving() -> list[str]:
+    """Ids of the jobs of fair training that run or wait, the newest first."""
+    from engine.audit.jobs import job_request, list_jobs
+
+    found = []
+    for job in list_jobs(jobs.store()):
+        if job.status in MOVING:
+            with contextlib.suppress(PruneAuditError):
+                if getattr(job_request(jobs.store(), job.job_id), "track", "") == TRACK:
+                    found.append(job.job_id)
+    return found
+
+
+@st.fragment(run_every=jobs.EVERY)
+def _one(job_id: str, choice: Choice) -> None:
+    from engine.audit.jobs import job_state, live_points
+
+    with frame.boundary():
+        job = job_state(jobs.store(), job_id)
+        jobs.draw(replace(job, what=fair_live.named(job.what)), "live")
+        panels.draw(fair_live.live(live_points(jobs.store(), job_id), choice), state.key_of("live", job_id))
