@@ -89,7 +89,7 @@ def test_every_chart_of_the_page_is_there(fair):
     shown = words_of(at).replace("\\", "")
     for question in (
         "As more is cut, who stays accurate, and how far apart are the subgroups of gender?",
-        "Is BiFP's accuracy gap smaller at equal accuracy?",
+        "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
         "How much accuracy does more fairness cost, and who offers the better choice?",
         "How much training does it take until the model is as fair and accurate as stated?",
         "How did training go, and does the gap it follows stand for the measured one?",
@@ -132,7 +132,9 @@ def test_weights_and_models_without_a_cut(fair):
 def test_read_by_degradation(fair):
     at = opened("fair_training", run=FAIR_RUN, reading="Degradation gap")
     assert_calm(at)
-    assert "Is BiFP's degradation gap smaller at equal accuracy?" in words_of(at).replace("\\", "")
+    assert "At the same share cut, is BiFP's degradation gap smaller, and is it as accurate?" in words_of(at).replace(
+        "\\", ""
+    )
 
 
 def test_compare_lays_it_beside_the_pw_loss(fair):

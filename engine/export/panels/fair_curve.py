@@ -26,6 +26,8 @@ HEIGHT = 330
 NO_GAP = "No gap was measured: it takes two subgroups with enough images for a verdict."
 BESIDE = 0.006
 """Shares by which points of several lines are moved apart, so that bars do not hide each other."""
+SPREAD = 0.05
+"""Shares over which all lines are spread at most."""
 FEW = 4
 """Lines up to which all have their bars."""
 
@@ -95,7 +97,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> 
         figure.add_hline(y=float(dense["value"].iat[0]), line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     order = [name for name in methods if name != choice.method] + [name for name in methods if name == choice.method]
     for place, method in enumerate(order):
-        shift = (place - (len(order) - 1) / 2) * BESIDE
+        shift = (place - (len(order) - 1) / 2) * min(BESIDE, SPREAD / len(order))
         bars = method == choice.method or len(order) <= FEW
         _line(run, figure, choice, measure, rows[rows["method"] == method], method, shift, bars)
     heading(figure, say.sentence(measure.name))
@@ -133,7 +135,7 @@ def _names(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
 
 
 def _furthest(table: pd.DataFrame) -> float:
-    return float(table["realised"].max()) + 0.04
+    return float(table["realised"].max()) + 0.05
 
 
 def _null_band(figure: go.Figure, choice: Choice, rows: pd.DataFrame) -> None:

@@ -1,4 +1,4 @@
-"""Is BiFP's gap smaller at equal accuracy? BiFP minus every other method at one sparsity, gap and accuracy together."""
+"""At the same share cut, is BiFP's gap smaller, and is it as accurate? BiFP minus every other method, both together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROW = 34
 def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     """BiFP minus each other method at the chosen sparsity: a row per method, a column per measure."""
     base, gap = bifp_of(run, choice), _gap(run, choice)
-    question = f"Is BiFP's {gap.name} smaller at equal accuracy?"
+    question = f"At the same share cut, is BiFP's {gap.name} smaller, and is it as accurate?"
     if not base:
         return nothing("bifp_against", question, "This audit has no BiFP to compare the others with.")
     table = differences(run, choice, base, gap, family)

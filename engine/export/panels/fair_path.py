@@ -56,7 +56,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], co
         figure.add_trace(go.Scatter(
             x=rows["t"], y=rows[column], mode="lines+markers", name=short(other),
             line={"color": style.colour, "width": 2.2, "dash": style.dash},
-            marker={"symbol": style.symbol, "size": 8, "color": style.colour, "line": {"width": 1.6,
+            marker={"symbol": style.symbol, "size": 6, "color": style.colour, "line": {"width": 1.4,
                     "color": style.colour}},
             hovertemplate=f"{short(other)}, %{{x:.2f}} of the way<br>{title.lower()} %{{y:.3f}}<extra></extra>",
         ))  # fmt: skip
