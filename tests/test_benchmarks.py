@@ -1,4 +1,4 @@
-"""The benchmark of head scores runs and reports every row; a small, slow copy of the real one."""
+"""Benchmarks run and report every row; small, slow copies of the real ones."""
 
 from __future__ import annotations
 
@@ -25,3 +25,28 @@ def test_head_scores_prints_every_row_and_the_exact_ones_hold():
     assert rows["gradient, ICC(C,1) over heads with small effects, 4 seeds"]["value"] > generate
     assert rows["exact perplexity, prefix reuse against plain, largest relative difference"]["holds"]
     assert sum(row["bar"] is not None for row in rows.values()) == 11
+
+
+@pytest.mark.slow
+def test_fair_training_prints_every_row_of_the_smallest_model():
+    rows = rows_of("benchmarks.fair_training", "--quick")
+    assert len(rows) == 5 and sum(row["bar"] is not None for row in rows.values()) == 2
+    assert all(row["value"] > 0 for row in rows.values())
+
+
+@pytest.mark.slow
+def test_fair_toy_prints_a_row_for_every_way():
+    from benchmarks.fair_toy import OURS, WAYS
+
+    rows = rows_of("benchmarks.fair_toy", "--seeds", "1")
+    assert [name.split(":")[0] for name in rows] == [*WAYS, "any mask, at random"]
+    assert all(0 <= row["value"] <= 1 for row in rows.values())
+    assert [name for name, row in rows.items() if row["bar"] is not None] == [next(iter(rows))]
+    assert next(iter(rows)).startswith(OURS)
+
+
+def rows_of(module: str, *words: str) -> dict[str, dict]:
+    """What a benchmark prints as JSON, by name."""
+    done = subprocess.run([sys.executable, "-m", module, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
+    return {row["name"]: row for row in json.loads(done.stdout)}

@@ -19,15 +19,19 @@ class Bifp(FairMethod):
     fair_weights = True
     fair_mask = True
     settings = (
-        Setting("mask_rate", "number", 0.1, "Learning rate of the mask scores, β (scores in [0, 1]).", 0.0, 1.0),
-        Setting("inner", "integer", 1, "Weight updates between two updates of the mask.", 1, 10_000),
-        Setting("rho", "number", 1.0, "ρ of the lower level's ridge in the implicit gradient.", 1e-6, 1e6),
+        Setting("mask_rate", "number", 0.1, "Learning rate of the mask scores, β (scores in [0, 1]).", 0.0, 1.0,
+                label="Learning rate of the mask"),
+        Setting("inner", "integer", 1, "Weight updates between two updates of the mask.", 1, 10_000,
+                label="Weight updates per mask update"),
+        Setting("rho", "number", 1.0, "ρ of the lower level's ridge in the implicit gradient.", 1e-6, 1e6,
+                label="ρ of the implicit gradient"),
         Setting("implicit", "choice", "derived", "Implicit gradient: derived (chain rule), published (Zhang et al., "
                 "lets cut units grow back by their gradient), none (first order).",
-                choices=("derived", "published", "none")),
-        Setting("settle", "number", 0.25, "Share of the iterations, at the end, in which the mask is fixed.", 0.0, 1.0),
+                choices=("derived", "published", "none"), label="Implicit gradient"),
+        Setting("settle", "number", 0.25, "Share of the iterations, at the end, in which the mask is fixed.", 0.0, 1.0,
+                label="Share with a fixed mask at the end"),
         Setting("start", "choice", "weights", "First mask: by the weights (filters: FPGM; weights: magnitude) or at "
-                "random.", choices=("weights", "random")),
+                "random.", choices=("weights", "random"), label="First mask"),
         SHARPNESS,
     )  # fmt: skip
 

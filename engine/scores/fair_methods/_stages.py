@@ -13,7 +13,7 @@ from engine.types import Setting
 
 SHARPNESS = Setting(
     "sharpness", "number", 1.0, "k of the surrogate's logistic(k margin); 1: the probability of the true class.", 0.1,
-    100.0,
+    100.0, label="Sharpness of the surrogate",
 )  # fmt: skip
 
 
