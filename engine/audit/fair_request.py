@@ -174,18 +174,19 @@ class FairPlan(ImagePlan):
     def run_id(self) -> str:
         """Digest of the request, the weights and the images: equal requests are one run."""
         request = {name: value for name, value in self.spelled_out().items() if name not in _NOT_IN_KEY}
-        return digest_of([self.request.track, CODE, request, *self.content])[:16]
+        versions = {name: fair_methods()[name].version for name in self.request.named}
+        return digest_of([self.request.track, CODE, versions, request, *self.content])[:16]
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with everything said that it left to the usual way, JSON-able."""
         recipe = {name: value for name, value in self.request.full_recipe.to_dict().items() if name in RECIPE}
         return {**self.request.to_dict(), "recipe": recipe, "mirror": self.request.mirrors,
-                "method_settings": {name: self._spelled_out(name) for name in self.request.named}}  # fmt: skip
+                "method_settings": {name: self._settings_of(name) for name in self.request.named}}  # fmt: skip
 
-    def _spelled_out(self, name: str) -> list[Any]:
-        """The version of a method and all its settings, declared defaults included."""
-        method, given = fair_methods()[name], self.request.method_settings.get(name, {})
-        return [method.version, {item.name: given.get(item.name, item.default) for item in method.settings}]
+    def _settings_of(self, name: str) -> dict[str, Any]:
+        """All settings of a method, declared defaults included."""
+        given = self.request.method_settings.get(name, {})
+        return {item.name: given.get(item.name, item.default) for item in fair_methods()[name].settings}
 
 
 _NOT_IN_KEY = ("model", "weights", "data", "title", "experiment", "restart")  # their contents are in the key instead

@@ -93,7 +93,8 @@ def navigation() -> st.Page:
     """The pages found in pages/, the known ones in their stated order, new ones after them."""
     found = {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
     ordered = [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
-    return st.navigation([_page(found[name], default=name == ordered[0]) for name in ordered] + [_first_by_name()])
+    pages = [_page(found[name], default=name == ordered[0]) for name in ordered]
+    return st.navigation([*pages, _first_by_name()], expanded=True)
 
 
 def _first_by_name() -> st.Page:
