@@ -29,10 +29,10 @@ from engine.training.losses import Targets
 from engine.training.recipe import Recipe
 
 ROOT = Path(__file__).resolve().parents[1]
-BATCH, STEPS, ROUNDS = 64, 6, 7
+BATCH, STEPS, ROUNDS = 64, 4, 7
 SPARSITY = 0.672
 STEP_BAR = 2.5
-MODELS = (("resnet10-w16", 32), ("resnet56", 32), ("resnet18", 64))
+MODELS = (("resnet10-w16", 32), ("resnet20", 32), ("resnet18", 32))
 RECIPE = Recipe(epochs=1, rate=1e-4, batch=BATCH, schedule="constant")
 MODES = ("plain", "fair", "bifp-str", "bifp-uns")
 SAID = {"fair": "step with the fairness term, whole model", "bifp-str": "BiFP-str step", "bifp-uns": "BiFP-uns step"}
