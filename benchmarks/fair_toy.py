@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from scipy.stats import binomtest
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -34,15 +35,16 @@ MAJORITY, MINORITY = 5, 5
 """How many features serve each group; the others serve both."""
 SHARE = 0.15
 """Share of the minority."""
-STRENGTH, TOLERANCE, SLACK = 1.0, 0.02, 0.005
-"""λ, τ, and by how much a trained gap may lie above τ and still meet it (the hinge holds it at τ)."""
+STRENGTH, TOLERANCE, SLACK = 2.0, 0.02, 0.005
+"""λ, τ, and by how much a trained gap may lie above τ and still meet it (the hinge holds it at τ). λ is a price, and a
+constraint only where it is high enough: at 1, the weights of 18 % of the masks rather pay it than meet τ."""
 BEST, OFTEN = 0.05, 0.8
 """The bar: among the best so many of the masks that meet τ, in so many of the seeds."""
-SEEDS = 10
+CHOSEN_ON, SEEDS = 10, 20
+"""λ and the batch size were chosen on seeds 0 to 9, so the table is of the 20 after them."""
 OURS = "bifp-uns"
 ITERATIONS = 400
-RECIPE = Recipe(rate=0.02, batch=250, weight_decay=0.0, mirror=False)
-"""Half of the rows: a batch of 64 holds ten of the minority, and the gap's sign is read off those."""
+RECIPE = Recipe(rate=0.02, batch=64, weight_decay=0.0, mirror=False)
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,8 @@ def greedy(problem: Toy) -> np.ndarray:
 
 WAYS: Mapping[str, Any] = {
     OURS: bifp,
-    "bifp-uns, batches of 64": lambda one: bifp(one, batch=64),
+    "bifp-uns, batches of 250": lambda one: bifp(one, batch=250),
+    "bifp-uns, λ = 1": lambda one: bifp(replace(one, strength=1.0)),
     "bifp-uns, mask_rate .02": lambda one: bifp(one, mask_rate=0.02),
     "bifp-uns, mask_rate .1": lambda one: bifp(one, mask_rate=0.1),
     "bifp-uns, implicit term as published": lambda one: bifp(one, implicit="published"),
@@ -234,23 +237,31 @@ def places(seeds: Sequence[int], ways: Mapping[str, Any] = WAYS) -> pd.DataFrame
 
 
 def summary(found: pd.DataFrame) -> pd.DataFrame:
-    """Per way: among the best 5 % in how many seeds, in how many it met τ, median place of those."""
+    """Per way: among the best 5 % in which share of the seeds (Wilson's 95 % interval), in which it met τ, median
+    place of those."""
     table = found.groupby("way", sort=False)["place"].agg(
-        best=lambda place: (place < BEST).mean(), met=lambda place: place.notna().mean(), place="median"
-    )
+        best=lambda place: (place < BEST).mean(), low=lambda place: _wilson(place).low,
+        high=lambda place: _wilson(place).high, met=lambda place: place.notna().mean(), place="median",
+    )  # fmt: skip
     chance = found.groupby("seed")["met"].first().mean()
-    table.loc["any mask, at random"] = [BEST * chance, chance, 0.5]
+    table.loc["any mask, at random"] = [BEST * chance, np.nan, np.nan, chance, 0.5]
     return table
+
+
+def _wilson(place: pd.Series) -> Any:
+    return binomtest(int((place < BEST).sum()), len(place)).proportion_ci(0.95, method="wilson")
 
 
 def main() -> int:
     """Print the table; the bar is that of bifp-uns as it is declared."""
     words = parser(__doc__)
     words.add_argument("--seeds", type=int, default=SEEDS)
+    words.add_argument("--first", type=int, default=CHOSEN_ON, help="the first seed")
     asked = words.parse_args()
-    table = summary(places(range(asked.seeds)))
+    table = summary(places(range(asked.first, asked.first + asked.seeds)))
     if not asked.json:
-        print(f"shares of {asked.seeds} seeds; place: median share of the masks that meet τ and are better")
+        print(f"shares of {asked.seeds} seeds from {asked.first} on")
+        print("place: median share of the masks that meet τ and are better")
         print(table.round(3).to_string(), "\n")
     said = f"among the best {BEST:.0%} of the masks that meet τ"
     measures = [

@@ -2,74 +2,57 @@
 
 from __future__ import annotations
 
-import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
-from torch.nn import functional
 
 from benchmarks.report import Measure, parser, show
+from benchmarks.training_steps import (
+    BATCH,
+    NOTHING,
+    ROOT,
+    added_memory,
+    peak_memory,
+    plain_steps,
+    ratio,
+    some_world,
+    times_in_turn,
+)
 from engine.metrics.latency import paired_latency
-from engine.models.load_classifier import Classifier, fresh_classifier
+from engine.models.load_classifier import fresh_classifier
 from engine.surgery.filter_cut import cut_filters
-from engine.surgery.filter_graph import FilterGraph, filter_graph
+from engine.surgery.filter_graph import filter_graph
 from engine.surgery.flop_budget import meet_target
-from engine.training.batches import Batch
 from engine.training.bottlenecks import learn_bottlenecks
-from engine.training.fit import fit
-from engine.training.losses import Targets
-from engine.training.recipe import Recipe
 from engine.training.taylor import TaylorPruning
 
-ROOT = Path(__file__).resolve().parents[1]
-BATCH, STEPS, ROUNDS = 64, 6, 7
+STEPS, ROUNDS = 6, 7
 AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5
 MODELS = (("resnet10-w16", 32), ("resnet56", 32), ("resnet18", 64))
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 MODES = ("plain", "autobot", "taylor")
 
 
-@dataclass(frozen=True)
-class OneBatch:
-    """The same batch again and again: what is timed is the step, not the reading of images."""
-
-    batch: Batch
-    seed: int = 0
-    per_epoch: int = STEPS
-
-    @property
-    def positions(self) -> np.ndarray:
-        return np.arange(len(self.batch.rows))
-
-    def epoch(self, number: int) -> Iterator[Batch]:
-        return (self.batch for _ in range(self.per_epoch))
-
-    def forever(self) -> Iterator[Batch]:
-        while True:
-            yield self.batch
-
-
 def main() -> int:
     """Everything, or one mode in a process of its own (for its memory)."""
     words = parser(__doc__)
-    words.add_argument("--mode", choices=("nothing", *MODES), help="one kind of step; prints the peak memory in MB")
+    words.add_argument("--mode", choices=(NOTHING, *MODES), help="one kind of step; prints the peak memory in MB")
+    words.add_argument("--quick", action="store_true", help="the smallest model only, without memory and audit")
     words.add_argument("--without-audit", action="store_true")
     asked = words.parse_args()
     if asked.mode:
         print(_peak(asked.mode))
         return 0
-    measures = [measure for arch, size in MODELS for measure in (*steps(arch, size), *latencies(arch, size))]
-    measures += memory()
-    if not asked.without_audit:
+    models = MODELS[:1] if asked.quick else MODELS
+    measures = [measure for arch, size in models for measure in (*steps(arch, size), *latencies(arch, size))]
+    if not asked.quick:
+        measures += memory()
+    if not (asked.quick or asked.without_audit):
         measures.append(whole_audit())
     return show(measures, asked.json)
 
@@ -77,48 +60,28 @@ def main() -> int:
 def steps(arch: str, size: int) -> list[Measure]:
     """Time of one step, AutoBot's and Taylor's over a plain training step of the same model, in turn."""
     runs = {mode: _steps_of(mode, arch, size) for mode in MODES}
-    times: dict[str, list[float]] = {mode: [] for mode in MODES}
-    for lap in range(-1, ROUNDS):
-        for mode, run in runs.items():
-            start = time.perf_counter()
-            run()
-            if lap >= 0:
-                times[mode].append((time.perf_counter() - start) / STEPS)
-    plain = np.array(times["plain"])
+    times = times_in_turn(runs, ROUNDS, STEPS)
+    plain = times["plain"]
     name = f"{arch} at {size} px, batch of {BATCH}"
     return [
         Measure(f"{name}: plain training step", round(1e3 * float(np.median(plain)), 2), "ms"),
-        Measure(f"{name}: AutoBot step over it", _ratio(times["autobot"], plain), "x", AUTOBOT_BAR),
-        Measure(f"{name}: Taylor step over it", _ratio(times["taylor"], plain), "x", TAYLOR_BAR),
+        Measure(f"{name}: AutoBot step over it", ratio(times["autobot"], plain), "x", AUTOBOT_BAR),
+        Measure(f"{name}: Taylor step over it", ratio(times["taylor"], plain), "x", TAYLOR_BAR),
     ]
-
-
-def _ratio(times: list[float], plain: np.ndarray) -> float:
-    return round(float(np.median(np.array(times) / plain)), 3)
 
 
 def _steps_of(mode: str, arch: str, size: int) -> Callable[[], Any]:
     """STEPS steps of one kind, on a model of its own."""
-    classifier, graph, batches, targets = _world(arch, size)
+    classifier, batches, targets = some_world(arch, size, STEPS)
     if mode == "plain":
-        recipe = Recipe(epochs=1, rate=1e-4, batch=BATCH, schedule="constant")
-        last = classifier.architecture.classifier(classifier.model)
-        return lambda: fit(classifier.model, batches, targets, recipe, last)
+        return plain_steps(classifier, batches, targets)
+    graph = filter_graph(classifier)
     if mode == "autobot":
         goal = graph.flops() / 4
         return lambda: learn_bottlenecks(classifier, graph, batches, targets, goal, 0.85, 2.7, STEPS)
     return lambda: list(
         TaylorPruning(classifier, graph, batches, targets, 1e-4, STEPS, 1).run([graph.flops() * 0.9999])
     )
-
-
-def _world(arch: str, size: int) -> tuple[Classifier, FilterGraph, Any, Targets]:
-    classifier = fresh_classifier(arch, 2, size, seed=0)
-    pixels = np.random.default_rng(0).integers(0, 256, (BATCH, size, size, 3), dtype=np.uint8)
-    batch = Batch(torch.arange(BATCH, device=classifier.device), classifier.prepared(pixels))
-    labels = functional.one_hot(torch.arange(BATCH, device=classifier.device) % 2, 2).float()
-    targets = Targets(labels, torch.ones(BATCH, device=classifier.device))
-    return classifier, filter_graph(classifier), OneBatch(batch), targets
 
 
 def latencies(arch: str, size: int) -> list[Measure]:
@@ -135,17 +98,16 @@ def latencies(arch: str, size: int) -> list[Measure]:
             lambda small=small, own=own: small.model(own), lambda dense=dense: classifier.model(dense), 15,
             classifier.device,
         )  # fmt: skip
-        ratio = round(float(np.median(times[1] / times[0])), 3)
+        faster = ratio(times[1], times[0])
         found.append(
-            Measure(f"{arch} at {size} px: measured speedup of 8 images at theoretical {speedup:g}x", ratio, "x")
+            Measure(f"{arch} at {size} px: measured speedup of 8 images at theoretical {speedup:g}x", faster, "x")
         )
     return found
 
 
 def memory() -> list[Measure]:
     """Peak memory that steps add to a process which only loads the model: AutoBot's and Taylor's over plain ones."""
-    peaks = {mode: float(_run("--mode", mode)) for mode in ("nothing", *MODES)}
-    added = {mode: peaks[mode] - peaks["nothing"] for mode in MODES}
+    added = added_memory("benchmarks.filter_pruning", MODES)
     name = f"{MODELS[-1][0]} at {MODELS[-1][1]} px"
     return [
         Measure(f"{name}: peak memory that plain training adds", round(added["plain"]), "MB"),
@@ -154,23 +116,14 @@ def memory() -> list[Measure]:
     ]
 
 
-def _run(*words: str) -> str:
-    command = [sys.executable, "-m", "benchmarks.filter_pruning", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-
-
 def _peak(mode: str) -> float:
-    """MB: on CUDA what torch allocated at most, else the resident size of the process."""
-    if mode == "nothing":
-        _world(*MODELS[-1])
+    """MB that this process took, after steps of a mode."""
+    arch, size = MODELS[-1]
+    if mode == NOTHING:
+        some_world(arch, size, STEPS)
     else:
-        _steps_of(mode, *MODELS[-1])()
-    if torch.cuda.is_available():
-        return torch.cuda.max_memory_allocated() / 1e6
-    status = Path("/proc/self/status")
-    if status.exists():  # a child's ru_maxrss starts at its parent's on Linux, this does not
-        return float(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+        _steps_of(mode, arch, size)()
+    return peak_memory()
 
 
 def whole_audit() -> Measure:

@@ -373,6 +373,13 @@ def method_name(method: str) -> str:
     return f"{name} + {loss_name(loss)}" if loss else name
 
 
+def work_name(what: str) -> str:
+    """What a job is at, e.g. "snip, 67.2 % cut, seed 0", with the method's name where it begins with one."""
+    method, comma, rest = str(what).partition(",")
+    known = {**METHODS, **FILTER_METHODS, **FAIR_METHODS}
+    return f"{method_name(method)}{comma}{rest}" if method.partition("+")[0] in known else str(what)
+
+
 def loss_name(loss: str) -> str:
     """A loss in words; a part of one with its place: "PW labels in retraining"."""
     part, _, place = loss.partition("@")

@@ -6,6 +6,7 @@ import streamlit as st
 
 from engine import words
 from engine.export.panels import (
+    classifier_changed,
     fair_curve,
     fair_differences,
     fair_effort,
@@ -21,6 +22,7 @@ from engine.export.panels.base import Choice
 from engine.export.tracks import track_of
 from pages.shared import fair_live, panels, state
 from pages.shared.cache import KeptRun, made
+from pages.shared.changed_images import changed_images, one_repeat
 from pages.shared.controls import capital, choose, choose_reading, method_label, segmented
 from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.safe import plain
@@ -32,6 +34,7 @@ SHOWN = (
     filters_layers.layers_by_speedup,
     fair_saved.saved,
 )
+OF_A_SEED = (classifier_changed.changed_by_group, classifier_changed.gallery)
 COUNTED = {"iterations": "Weight updates", "examples": "Examples", "seconds": "Seconds"}
 
 
@@ -55,8 +58,13 @@ def page() -> None:
     _beside(run, choice, filters_layers.layer_survival, filters_layers.layers_by_speedup)
     panels.draw(made(run, fair_saved.saved, choice))
     st.divider()
+    seed = one_repeat(run, choice, "Images")
+    if seed is not None:
+        changed_images(run, choice, seed)
+        st.divider()
     _around(run, choice)
     options = {fair_curve.fair_curve: {"family": family}, fair_effort.effort: {"by": by, "family": family}}
+    options |= dict.fromkeys(OF_A_SEED, {"trial": seed or 0})
     panels.look_ahead(run, (*options, *SHOWN), choice, options)
 
 

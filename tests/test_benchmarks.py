@@ -35,6 +35,13 @@ def test_fair_training_prints_every_row_of_the_smallest_model():
 
 
 @pytest.mark.slow
+def test_filter_pruning_prints_every_row_of_the_smallest_model():
+    rows = rows_of("benchmarks.filter_pruning", "--quick")
+    assert len(rows) == 7 and sum(row["bar"] is not None for row in rows.values()) == 2
+    assert all(row["value"] > 0 for row in rows.values())
+
+
+@pytest.mark.slow
 def test_fair_toy_prints_a_row_for_every_way():
     from benchmarks.fair_toy import OURS, WAYS
 

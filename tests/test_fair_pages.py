@@ -9,10 +9,23 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.page_checks import (
+    PAGES,
+    ROOT,
+    assert_another_page,
+    assert_calm,
+    assert_page_alone,
+    assert_page_through_the_app,
+    charts_of,
+    html_of,
+    identifiers_of,
+    opened,
+    use_store,
+    words_of,
+)
 from tests.synthetic_fair_run import make_fair_run
 from tests.synthetic_image_run import make_image_run
 from tests.synthetic_image_world import HOSTILE
-from tests.test_pages import PAGES, ROOT, _use, assert_calm, charts_of, html_of, opened, words_of
 
 FAIR_RUN, HOSTILE_RUN, PW_RUN = "fair-run", "hostile-run", "pw-run"
 SHOWN = ("overview", "fair_training", "pareto", "export", "compare", "library")
@@ -35,53 +48,33 @@ def fair_store(tmp_path_factory):
 
 @pytest.fixture
 def fair(fair_store, monkeypatch):
-    return _use(fair_store, monkeypatch)
+    return use_store(fair_store, monkeypatch)
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("run", [FAIR_RUN, HOSTILE_RUN])
 def test_page_alone(fair, page, run):
-    at = opened(page, run=run)
-    assert_calm(at)
-    assert len(at.title) == 1
-    html = html_of(at)
-    for name in HOSTILE.values():
-        assert not any(name in item.value for kind in ("markdown", "caption", "subheader") for item in at.get(kind))
-    markup = [name for name in HOSTILE.values() if "<" in name]
-    assert not any(name in html for name in markup), "names of users are escaped"
-    assert "<script" not in html and "\u202e" not in html
-    for chart in charts_of(at):
-        assert not any(name in json.dumps(chart, ensure_ascii=False) for name in markup)
+    assert_page_alone(page, run, HOSTILE.values())
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_through_the_app(fair, page):
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = FAIR_RUN
-    at.run()
-    at.switch_page(f"pages/{page}.py").run()
-    assert_calm(at)
-    assert len(at.title) == 1
-    assert at.selectbox(key="run_picker").value == FAIR_RUN
+    assert_page_through_the_app(page, FAIR_RUN)
 
 
 @pytest.mark.parametrize("page", SHOWN)
 def test_no_identifier_is_shown(fair, page):
-    found = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", words_of(opened(page, run=FAIR_RUN))))
+    found = identifiers_of(page, FAIR_RUN)
     assert found <= {"load_cut_classifier", "load_classifier"}
 
 
 @pytest.mark.parametrize("page", NOT_FAIR)
 def test_pages_about_other_things_say_so_kindly(fair, page):
-    at = opened(page, run=FAIR_RUN)
-    assert "This page is about" in words_of(at) and "fair training of sparse image classifiers" in words_of(at)
-    assert charts_of(at) == []
+    assert_another_page(page, FAIR_RUN, "", "fair training of sparse image classifiers")
 
 
 def test_the_page_says_so_kindly_to_a_run_of_filters(fair):
-    at = opened("fair_training", run=PW_RUN)
-    assert_calm(at)
-    assert "This page is about fair training of sparse image classifiers" in words_of(at)
+    assert_another_page("fair_training", PW_RUN, "fair training of sparse image classifiers")
 
 
 def test_every_chart_of_the_page_is_there(fair):
@@ -96,11 +89,12 @@ def test_every_chart_of_the_page_is_there(fair):
         "How much of each layer is left?",
         "Which layers go first as more is cut?",
         "What does the cut save: parameters, bytes, time?",
+        "Which subgroups of gender have images that change class?",
         "What does the loss look like between BiFP and what it would be without its parts?",
         "Is there a ridge between BiFP and the models without its parts?",
     ):
         assert question in shown, question
-    assert len(charts_of(at)) == 4 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 2
+    assert len(charts_of(at)) == 4 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 1 + 2
     first = html_of(at)
     at.segmented_control(key="counted_in").set_value("seconds").run()
     assert_calm(at)
@@ -175,7 +169,7 @@ def running(tmp_path, monkeypatch):
     from engine.audit.fair_request import FairRequest
     from engine.store.runs import Store
 
-    store = Store(_use(tmp_path, monkeypatch))
+    store = Store(use_store(tmp_path, monkeypatch))
     request = FairRequest("demo-resnet", "avatars", ("male",))
     job_id = jobs.job_id_of(request)
     folder = jobs._prepare(store, job_id, request)
@@ -204,7 +198,7 @@ def test_a_running_training_is_watched_and_cancelled(running):
 
 
 def test_the_form_asks_for_fair_training_in_plain_values(monkeypatch, tmp_path):
-    _use(tmp_path, monkeypatch)
+    use_store(tmp_path, monkeypatch)
     script = """
 import json
 import streamlit as st
@@ -233,3 +227,15 @@ st.json(json.dumps({"request": request, "faults": len(faults)}))
     assert found["faults"] == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
     next(item for item in at.number_input if item.key == "new_fair_bifp-str_inner").set_value(3).run()
     assert json.loads(at.json[0].value)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
+
+
+def test_the_images_of_one_seed_that_changed_class_are_shown(fair):
+    at = opened("fair_training", run=FAIR_RUN, method="BiFP-str")
+    assert at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options
+    assert "Which images are these?" in words_of(at) and 'class="pa-gallery"' in html_of(at)
+    first = html_of(at)
+    at.selectbox(key="trial").set_value(1).run()
+    assert_calm(at)
+    assert html_of(at) != first
+    at = opened("fair_training", run=FAIR_RUN, method="Fine-tuned, nothing cut")
+    assert_calm(at)

@@ -9,10 +9,23 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.page_checks import (
+    PAGES,
+    ROOT,
+    assert_another_page,
+    assert_calm,
+    assert_page_alone,
+    assert_page_through_the_app,
+    charts_of,
+    html_of,
+    identifiers_of,
+    opened,
+    use_store,
+    words_of,
+)
 from tests.synthetic_run import make_run
 from tests.synthetic_text_run import make_text_run
 from tests.synthetic_text_world import HOSTILE
-from tests.test_pages import PAGES, ROOT, _use, assert_calm, charts_of, html_of, opened, words_of
 
 TEXT_RUN, HOSTILE_RUN, OTHER_TASK, HEADS_RUN = "text-run", "hostile-run", "other-task", "synthetic-run"
 NOT_TEXTS = ("filters", "correlations", "examples")
@@ -34,54 +47,34 @@ def texts_store(tmp_path_factory):
 
 @pytest.fixture
 def texts(texts_store, monkeypatch):
-    return _use(texts_store, monkeypatch)
+    return use_store(texts_store, monkeypatch)
 
 
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("run", [TEXT_RUN, HOSTILE_RUN])
 def test_page_alone(texts, page, run):
-    at = opened(page, run=run)
-    assert_calm(at)
-    assert len(at.title) == 1
-    html = html_of(at)
-    for name in HOSTILE.values():
-        assert not any(name in item.value for kind in ("markdown", "caption", "subheader") for item in at.get(kind))
-    markup = [name for name in HOSTILE.values() if "<" in name]
-    assert not any(name in html for name in markup), "names of users are escaped"
-    assert "<script" not in html and "\u202e" not in html
-    for chart in charts_of(at):
-        assert not any(name in json.dumps(chart, ensure_ascii=False) for name in markup)
+    assert_page_alone(page, run, HOSTILE.values())
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_page_through_the_app(texts, page):
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = TEXT_RUN
-    at.run()
-    at.switch_page(f"pages/{page}.py").run()
-    assert_calm(at)
-    assert len(at.title) == 1
-    assert at.selectbox(key="run_picker").value == TEXT_RUN
+    assert_page_through_the_app(page, TEXT_RUN)
 
 
 @pytest.mark.parametrize("page", SHOWN)
 def test_no_identifier_is_shown(texts, page):
-    found = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", words_of(opened(page, run=TEXT_RUN)))) - {"from_pretrained"}
+    found = identifiers_of(page, TEXT_RUN) - {"from_pretrained"}
     assert found == set()
 
 
 @pytest.mark.parametrize("page", NOT_TEXTS)
 def test_pages_about_other_things_say_so_kindly(texts, page):
-    at = opened(page, run=TEXT_RUN)
-    assert "This page is about" in words_of(at) and "attention heads of a text classifier" in words_of(at)
-    assert charts_of(at) == []
+    assert_another_page(page, TEXT_RUN, "", "attention heads of a text classifier")
 
 
 @pytest.mark.parametrize("page", ["tickets", "lens"])
 def test_pages_about_texts_say_so_kindly_to_a_run_of_heads(texts, page):
-    at = opened(page, run=HEADS_RUN)
-    assert_calm(at)
-    assert "This page is about attention heads of a text classifier" in words_of(at)
+    assert_another_page(page, HEADS_RUN, "attention heads of a text classifier")
 
 
 def test_every_chart_of_the_tickets_page_is_there(texts):
@@ -196,7 +189,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(texts):
 
 
 def test_the_form_asks_for_a_text_classifier_in_plain_values(monkeypatch, tmp_path):
-    _use(tmp_path, monkeypatch)
+    use_store(tmp_path, monkeypatch)
     script = """
 import json
 import streamlit as st

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from engine.audit.image_request import (
     recipe_faults,
     recipe_of,
 )
-from engine.audit.request_checks import from_json, is_number, no_axis_faults, whole_number_faults
+from engine.audit.request_checks import is_number, no_axis_faults, whole_number_faults
+from engine.audit.request_json import JsonRequest
 from engine.data.images import ImageSet
 from engine.errors import Fault, RequestError, unknown
 from engine.metrics.fair_bench import (
@@ -32,7 +33,7 @@ from engine.metrics.fair_bench import (
     tuned_rows,
 )
 from engine.metrics.image_bench import TEST, TRAIN, VALIDATION
-from engine.scores.fair_base import FILTERS, NONE, NOTIONS, WEIGHTS, fair_methods
+from engine.scores.fair_base import FILTERS, NONE, NOTIONS, RECIPE, WEIGHTS, fair_methods
 from engine.scores.setting_faults import setting_faults
 from engine.training.recipe import SCHEDULES, Recipe
 from engine.types import digest_of
@@ -40,12 +41,10 @@ from engine.types import digest_of
 CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}
-RECIPE = ("rate", "batch", "weight_decay", "schedule", "mirror")
-"""What of a recipe a fair training takes; its length is a number of iterations."""
 
 
 @dataclass(frozen=True)
-class FairRequest:
+class FairRequest(JsonRequest):
     """A fair training as somebody asks for it. Paths stay as written.
 
     model, data, target, weights, size, max_images, changes, train, mirror, classes: as for ImageRequest. axes: group
@@ -128,16 +127,6 @@ class FairRequest:
     def full_recipe(self) -> Recipe:
         """The usual recipe, with what was asked instead."""
         return recipe_of({**USUAL_RECIPE, **self.recipe})
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {**plain, "track": self.track}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> FairRequest:
-        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        return from_json(cls, value, ("model", "data", "axes"))
 
     def sparsities_of(self, method: str) -> tuple[float, ...]:
         """All that a method is trained for, the sweep's included; ascending."""

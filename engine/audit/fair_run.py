@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import math
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -17,9 +14,10 @@ from engine.audit.fair_arms import FairArm, arms_of, surface_shards
 from engine.audit.fair_request import FairPlan, FairRequest, group_shares, validate_fair
 from engine.audit.fair_tables import fair_tables
 from engine.audit.fair_warnings import fair_warnings
-from engine.audit.image_run import data_meta, model_meta, provenance_meta, starting_model
+from engine.audit.image_run import data_meta, model_meta, starting_model
 from engine.audit.once import found_or_computed
 from engine.audit.progress import Forecast
+from engine.audit.under_way import UnderWay, timed
 from engine.files import json_able
 from engine.metrics.fair_bench import CORNERS, FairBench, FairShard
 from engine.metrics.image_bench import ImageShard
@@ -30,23 +28,7 @@ from engine.store.runs import Run, Store
 from engine.surgery.filter_gates import prove_filter_mask_works
 from engine.types import Hooks
 
-
-@dataclass
-class FairAudit:
-    """One fair training under way."""
-
-    plan: FairPlan
-    bench: FairBench
-    progress: Forecast
-    executor: Executor
-
-    @property
-    def request(self) -> FairRequest:
-        return self.plan.request
-
-    def finish(self, phase: str, shards: Sequence[Any]) -> None:
-        """Compute what is not finished yet."""
-        self.executor.run(self.bench, phase, shards, self.progress)
+FairAudit = UnderWay[FairPlan, FairBench]
 
 
 def run_fair_audit(
@@ -69,11 +51,9 @@ def _audited(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> 
     begin(store, plan)
     audit, arms = open_fair_audit(plan, store, hooks, executor), arms_of(plan.request)
     compute(audit, arms)
-    audit.progress.say("measure", "groups and intervals")
-    start = time.monotonic()
-    targets = targets_of(audit.bench, plan.request)
-    tables, notes = fair_tables(audit.bench, plan.request, arms, targets, hooks.check)
-    audit.progress.spent["measure"] = time.monotonic() - start
+    with timed(audit.progress, "measure", "groups and intervals"):
+        targets = targets_of(audit.bench, plan.request)
+        tables, notes = fair_tables(audit.bench, plan.request, arms, targets, hooks.check)
     run = store.write(plan.run_id, run_meta(audit, tables, targets, notes), tables)
     ended(store, plan)
     return run
@@ -82,11 +62,9 @@ def _audited(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> 
 def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> FairAudit:
     """Load the model, and prove on this very model that masking filters changes something."""
     progress = Forecast(hooks.report)
-    start = time.monotonic()
-    progress.say("load", plan.model.name)
-    bench = bench_of(plan, store, hooks)
-    prove_filter_mask_works(bench.start, bench.graph)
-    progress.spent["load"] = time.monotonic() - start
+    with timed(progress, "load", plan.model.name):
+        bench = bench_of(plan, store, hooks)
+        prove_filter_mask_works(bench.start, bench.graph)
     return FairAudit(plan, bench, progress, executor)
 
 
@@ -150,15 +128,10 @@ def run_meta(
     plan, bench, request = audit.plan, audit.bench, audit.request
     shares = group_shares(plan.images, request.axes[0], bench.tuned)
     return {
-        "track": request.track,
+        **audit.meta(f"{plan.model.name} trained fairly on {plan.images.name}", plan.spelled_out(), bench.start.device),
         "experiment": request.experiment,
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "title": request.title or f"{plan.model.name} trained fairly on {plan.images.name}",
-        "request": json_able(plan.spelled_out()),
         "model": model_meta(plan, bench),
         "data": {**data_meta(plan, tables), "fair_axis": request.axes[0], "group_shares": shares},
-        "provenance": provenance_meta(bench),
         "targets": json_able(dict(targets)),
         "warnings": fair_warnings(plan, bench, tables, targets, notes),
-        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }

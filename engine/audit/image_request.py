@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.audit.class_order import in_order_of
 from engine.audit.request_checks import (
     axis_faults,
     check_device,
-    from_json,
     is_number,
     no_axis_faults,
     whole_number_faults,
 )
+from engine.audit.request_json import JsonRequest
 from engine.data.image_changes.base import image_changes
 from engine.data.images import ImageAsk, ImageSet, load_images, look
 from engine.errors import Fault, RequestError, unknown
@@ -51,7 +51,7 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True)
-class ImageRequest:
+class ImageRequest(JsonRequest):
     """An audit of an image classifier as somebody asks for it. Paths stay as written.
 
     model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
@@ -101,16 +101,6 @@ class ImageRequest:
     def mirrors(self) -> bool:
         """Whether training images are mirrored."""
         return mirrors(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {**plain, "track": self.track}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> ImageRequest:
-        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        return from_json(cls, value, ("model", "data", "axes"))
 
     def settings(self) -> ImageSettings:
         """What the bench needs to know of it."""

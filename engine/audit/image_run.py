@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -17,8 +14,7 @@ from engine.audit.image_tables import image_tables
 from engine.audit.image_warnings import image_warnings
 from engine.audit.once import found_or_computed
 from engine.audit.progress import Progress
-from engine.audit.provenance import device_words, versions
-from engine.files import json_able
+from engine.audit.under_way import UnderWay, counts_of, timed
 from engine.metrics.image_bench import ImageBench, ImageShard
 from engine.models.load_classifier import Classifier, fresh_classifier, load_classifier
 from engine.scores.image_kinds import image_kinds
@@ -27,23 +23,7 @@ from engine.store.runs import Run, Store
 from engine.surgery.filter_gates import prove_filter_mask_works
 from engine.types import Hooks
 
-
-@dataclass
-class ImageAudit:
-    """One audit under way."""
-
-    plan: ImagePlan
-    bench: ImageBench
-    progress: Progress
-    executor: Executor
-
-    @property
-    def request(self) -> ImageRequest:
-        return self.plan.request
-
-    def finish(self, phase: str, shards: Sequence[ImageShard]) -> None:
-        """Compute what is not finished yet."""
-        self.executor.run(self.bench, phase, shards, self.progress)
+ImageAudit = UnderWay[ImagePlan, ImageBench]
 
 
 def run_image_audit(
@@ -65,24 +45,20 @@ def _audited(plan: ImagePlan, store: Store, hooks: Hooks, executor: Executor) ->
     """Choose filters, cut, retrain, measure, write."""
     audit, arms = open_image_audit(plan, store, hooks, executor), arms_of(plan.request)
     compute(audit, arms)
-    audit.progress.say("measure", "groups and intervals")
-    start = time.monotonic()
-    tables, notes = image_tables(audit.bench, plan.request, arms, hooks.check)
-    audit.progress.spent["measure"] = time.monotonic() - start
+    with timed(audit.progress, "measure", "groups and intervals"):
+        tables, notes = image_tables(audit.bench, plan.request, arms, hooks.check)
     return store.write(plan.run_id, run_meta(audit, tables, notes), tables)
 
 
 def open_image_audit(plan: ImagePlan, store: Store, hooks: Hooks, executor: Executor) -> ImageAudit:
     """Load the model, and prove on this very model that masking filters changes something."""
     request, progress = plan.request, Progress(hooks.report)
-    start = time.monotonic()
-    progress.say("load", plan.model.name)
-    bench = ImageBench(
-        starting_model(plan), plan.images, request.settings(), image_kinds(), store.shards, hooks,
-        partial=store.partial, mirror=request.mirrors, loss_share=request.loss_share,
-    )  # fmt: skip
-    prove_filter_mask_works(bench.start, bench.graph)
-    progress.spent["load"] = time.monotonic() - start
+    with timed(progress, "load", plan.model.name):
+        bench = ImageBench(
+            starting_model(plan), plan.images, request.settings(), image_kinds(), store.shards, hooks,
+            partial=store.partial, mirror=request.mirrors, loss_share=request.loss_share,
+        )  # fmt: skip
+        prove_filter_mask_works(bench.start, bench.graph)
     return ImageAudit(plan, bench, progress, executor)
 
 
@@ -113,16 +89,11 @@ def run_meta(audit: ImageAudit, tables: dict[str, pd.DataFrame], notes: Sequence
     """run.json: what was asked, of which model, on which images, with which code, and what must be known about it."""
     plan, bench, request = audit.plan, audit.bench, audit.request
     return {
-        "track": request.track,
+        **audit.meta(f"{plan.model.name} on {plan.images.name}", request.to_dict(), bench.start.device),
         "experiment": request.experiment,
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "title": request.title or f"{plan.model.name} on {plan.images.name}",
-        "request": json_able(request.to_dict()),
         "model": model_meta(plan, bench),
         "data": data_meta(plan, tables),
-        "provenance": provenance_meta(bench),
         "warnings": image_warnings(plan, bench, tables, notes),
-        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
     }
 
 
@@ -148,9 +119,6 @@ def model_meta(plan: ImagePlan, bench: ImageBench) -> dict[str, Any]:
 def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """The images in run.json."""
     images = plan.images
-    groups = tables["groups"]
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
-    counts = {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()}
     return {
         "name": images.name,
         "digest": images.digest,
@@ -159,17 +127,6 @@ def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any
         "target": plan.request.target or "",
         "classes": list(images.classes),
         "groups": list(images.groups),
-        "counts": counts,
+        "counts": counts_of(tables),
         "images": {str(split): int(n) for split, n in images.table["split"].value_counts().items()},
-    }
-
-
-def provenance_meta(bench: ImageBench) -> dict[str, Any]:
-    """Versions and device in run.json."""
-    return {
-        "versions": versions(),
-        "device": str(bench.start.device),
-        "device_name": device_words(bench.start.device),
-        "dtype": "float32",
-        "code": {name: kind.version for name, kind in bench.kinds.items()},
     }

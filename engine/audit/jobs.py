@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.files import explained, json_able, safe_id, write_json
 from engine.store.runs import Run, Store
+from engine.training.fair.job import LOOKS, PHASE_POINT
 from engine.types import Event, Hooks, digest_of
 
 if TYPE_CHECKING:
@@ -43,10 +44,7 @@ QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
 POINTS = "points.jsonl"
 """Rows of training curves, as a job learns them."""
-LIVE = (
-    "loss", "penalty", "surrogate_gap", "mask_updates", "examples", "seconds", "accuracy", "gap", "degradation",
-    "val_loss", "cut",
-)  # fmt: skip
+LIVE = (*PHASE_POINT[2:], *LOOKS)
 """Columns of these rows that are numbers; NaN where a step does not know them."""
 PROJECT = Path(__file__).resolve().parents[2]
 

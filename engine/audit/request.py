@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.audit.lost_groups import lost_groups
-from engine.audit.request_checks import from_json
+from engine.audit.request_json import JsonRequest
 from engine.data.corpora import load_corpus
 from engine.data.prompts import load_prompts, split_prompts
 from engine.errors import Fault, RequestError, unknown
@@ -29,7 +29,7 @@ CODE = 3
 
 
 @dataclass(frozen=True)
-class AuditRequest:
+class AuditRequest(JsonRequest):
     """An audit as somebody asks for it. Paths stay as written; None means the embedded demo's.
 
     Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity, or "search".
@@ -78,6 +78,8 @@ class AuditRequest:
         if all(isinstance(value, int | float) for value in self.sparsities):  # equal requests look equal
             object.__setattr__(self, "sparsities", tuple(sorted(set(map(float, self.sparsities)))))
 
+    needed = ("model", "axes")
+
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.first_seed, self.first_seed + self.seeds))
@@ -86,15 +88,6 @@ class AuditRequest:
     def gammas(self) -> tuple[float, ...]:
         """The γ to try: one, or the candidates of the search."""
         return candidates(self.sparsities) if self.gamma == SEARCH else (float(self.gamma),)
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> AuditRequest:
-        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        return from_json(cls, value, ("model", "axes"))
 
     def settings(self) -> Settings:
         """What the bench needs to know of it."""

@@ -1,26 +1,11 @@
-"""What requests of every track are checked for: their JSON form, numbers, devices."""
+"""What requests of every track are checked for: numbers, axes, devices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from typing import Any, TypeVar
+from typing import Any
 
-from engine.errors import Fault, RequestError, unknown
-
-Request = TypeVar("Request")
-
-
-def from_json(kind: type[Request], value: Mapping[str, Any], needed: Sequence[str]) -> Request:
-    """A request from its JSON form. Unknown names raise RequestError and list the known ones; lists become tuples."""
-    value = {name: item for name, item in value.items() if name != "track"}
-    known = {item.name for item in fields(kind)}
-    faults = [unknown("request", name, known) for name in value if name not in known]
-    absent = [name for name in needed if name not in value]
-    faults += [Fault("request", f"{name} is missing.", "Name it.") for name in absent]
-    if faults:
-        raise RequestError(faults)
-    return kind(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+from engine.errors import Fault, unknown
 
 
 def is_number(value: Any) -> bool:

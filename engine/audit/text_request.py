@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,11 @@ from engine.audit.procedures import procedures
 from engine.audit.request_checks import (
     axis_faults,
     check_device,
-    from_json,
     is_number,
     no_axis_faults,
     whole_number_faults,
 )
+from engine.audit.request_json import JsonRequest
 from engine.audit.text_presets import SCORE_TEXTS, tune_of
 from engine.data.texts import TextAsk, TextSet, load_texts, look_texts
 from engine.errors import Fault, RequestError, unknown
@@ -39,7 +39,7 @@ _NOT_IN_KEY = ("model", "pretrained", "data", "title", "restart")  # their conte
 
 
 @dataclass(frozen=True)
-class TextRequest:
+class TextRequest(JsonRequest):
     """An audit of a text classifier as somebody asks for it. Paths stay as written.
 
     model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before fine-tuning, where `model`
@@ -88,16 +88,6 @@ class TextRequest:
     def recipe(self) -> Recipe:
         """How pre-trained weights are fine-tuned: the usual way of the model, with what was asked instead."""
         return Recipe(**{**tune_of(self.model), **self.tune, "mirror": False})
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return {**plain, "track": self.track}
-
-    @classmethod
-    def from_dict(cls, value: Mapping[str, Any]) -> TextRequest:
-        """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones."""
-        return from_json(cls, value, ("model", "data", "axes"))
 
 
 @dataclass(frozen=True)

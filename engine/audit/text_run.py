@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,16 +11,15 @@ import pandas as pd
 from engine.audit.begun import begin, ended
 from engine.audit.executors import Executor
 from engine.audit.once import found_or_computed
-from engine.audit.progress import Forecast, Progress
-from engine.audit.provenance import device_words, versions
+from engine.audit.progress import Forecast
 from engine.audit.text_arms import Finished, TextArm, arms_of, walked
 from engine.audit.text_forecast import forecast
 from engine.audit.text_request import TextPlan, TextRequest, disk_faults, validate_text
 from engine.audit.text_shards import cost_shards, dense_trials, importance_shards, lens_shards
 from engine.audit.text_tables import text_tables
 from engine.audit.text_warnings import text_warnings, truncated
+from engine.audit.under_way import UnderWay, counts_of, timed
 from engine.errors import RequestError
-from engine.files import json_able
 from engine.metrics.text_bench import TextBench, TextShard
 from engine.models.load_text_classifier import load_text_classifier
 from engine.scores.text_kinds import text_kinds
@@ -31,19 +27,7 @@ from engine.store.runs import Run, Store
 from engine.surgery.mask import prove_mask_works
 from engine.types import Hooks
 
-
-@dataclass
-class TextAudit:
-    """One audit under way."""
-
-    plan: TextPlan
-    bench: TextBench
-    progress: Progress
-    executor: Executor
-
-    def finish(self, phase: str, shards: Sequence[TextShard]) -> None:
-        """Compute what is not finished yet."""
-        self.executor.run(self.bench, phase, shards, self.progress)
+TextAudit = UnderWay[TextPlan, TextBench]
 
 
 def run_text_audit(
@@ -68,10 +52,8 @@ def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> 
     begin(store, plan)
     audit, arms = open_text_audit(plan, store, hooks, executor), arms_of(plan.request)
     finished = compute(audit, arms)
-    audit.progress.say("measure", "groups and intervals")
-    start = time.monotonic()
-    tables, notes = text_tables(audit.bench, plan.request, arms, finished, hooks.check)
-    audit.progress.spent["measure"] = time.monotonic() - start
+    with timed(audit.progress, "measure", "groups and intervals"):
+        tables, notes = text_tables(audit.bench, plan.request, arms, finished, hooks.check)
     run = store.write(plan.run_id, run_meta(audit, tables, notes), tables)
     ended(store, plan)
     return run
@@ -80,11 +62,9 @@ def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> 
 def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> TextAudit:
     """Load the model, and prove on this very model that masking heads changes something."""
     progress = Forecast(hooks.report)
-    start = time.monotonic()
-    progress.say("load", plan.model.name)
-    bench = bench_of(plan, store, hooks)
-    prove_mask_works(bench.any_model)
-    progress.spent["load"] = time.monotonic() - start
+    with timed(progress, "load", plan.model.name):
+        bench = bench_of(plan, store, hooks)
+        prove_mask_works(bench.any_model)
     return TextAudit(plan, bench, progress, executor)
 
 
@@ -123,19 +103,14 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
 
 def run_meta(audit: TextAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which texts, with which code, and what must be known about it."""
-    plan, bench, request = audit.plan, audit.bench, audit.plan.request
+    plan, bench = audit.plan, audit.bench
     longer = truncated(bench)
     return {
-        "track": request.track,
-        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "title": request.title or f"{plan.model.name} on {plan.texts.name}",
-        "request": json_able(plan.spelled_out()),
+        **audit.meta(f"{plan.model.name} on {plan.texts.name}", plan.spelled_out(), bench.any_model.device),
         "model": _model(plan, bench),
         "data": _data(plan, tables, longer),
-        "provenance": _provenance(bench),
         "warnings": text_warnings(plan, bench, tables, notes, longer),
-        "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
-    }  # fmt: skip
+    }
 
 
 def _model(plan: TextPlan, bench: TextBench) -> dict[str, Any]:
@@ -156,8 +131,7 @@ def _model(plan: TextPlan, bench: TextBench) -> dict[str, Any]:
 
 
 def _data(plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, int]) -> dict[str, Any]:
-    texts, groups = plan.texts, tables["groups"]
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    texts = plan.texts
     return {
         "name": texts.name,
         "digest": texts.digest,
@@ -167,18 +141,7 @@ def _data(plan: TextPlan, tables: dict[str, pd.DataFrame], longer: Mapping[str, 
         "classes": list(texts.classes),
         "groups": list(texts.groups),
         "pair": bool(texts.pair),
-        "counts": {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()},
+        "counts": counts_of(tables),
         "texts": {str(split): int(n) for split, n in texts.table["split"].value_counts().items()},
         "truncated": dict(longer),
-    }
-
-
-def _provenance(bench: TextBench) -> dict[str, Any]:
-    device = bench.any_model.device
-    return {
-        "versions": versions(),
-        "device": str(device),
-        "device_name": device_words(device),
-        "dtype": "float32",
-        "code": {name: kind.version for name, kind in bench.kinds.items()},
     }

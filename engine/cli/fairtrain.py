@@ -7,15 +7,15 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from engine.audit.fair_request import RECIPE, FairRequest
+from engine.audit.fair_presets import sparsity_at
+from engine.audit.fair_request import FairRequest
 from engine.audit.image_request import CLASS_AXIS, KEPT
 from engine.cli._image_options import change_of
 from engine.cli._options import Ticker, checked, json_flag, store_of, store_option
 from engine.cli._reading import absolute, numbers_of, pairs_of, settings_of
 from engine.errors import Fault, RequestError
+from engine.scores.fair_base import RECIPE
 
-STEP = 0.8
-"""What one step of the lottery ticket's schedule leaves of the weights: k steps cut 1 - 0.8^k."""
 MOST_STEPS = 34
 """More of them cut all but less than half a thousandth, which is 1 to three digits."""
 ASIS = (
@@ -158,7 +158,7 @@ def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
         if not 1 <= known.get(step, 0) <= MOST_STEPS:
             what = f"{step!r} cuts nothing or everything, to three digits."
             faults.append(Fault(where, what, f"Give k1 to k{MOST_STEPS}, or shares such as 0.488."))
-    return (*plain, *(round(1.0 - STEP**k, 3) for k in known.values() if 1 <= k <= MOST_STEPS))
+    return (*plain, *(sparsity_at(k) for k in known.values() if 1 <= k <= MOST_STEPS))
 
 
 def _usual_axes(data: str) -> tuple[str, ...]:

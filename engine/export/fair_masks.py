@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from engine import words
 from engine.errors import Fault, RequestError
+from engine.export.filter_masks import record_of
 from engine.export.panels import lookup
 from engine.files import write_json
 from engine.store.runs import Run
-from engine.surgery.filter_record import FilterRecord, groups_of, write_filter_mask
-from engine.types import FilterMask
+from engine.surgery.filter_record import FilterRecord, write_filter_mask
 
 SCHEMA = 1
 WEIGHTS = "weights"
@@ -35,23 +34,10 @@ def write_fair_mask(run: Run, variant: dict[str, Any], path: Path) -> Path:
 def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
     """The record of one seed's row of the variants table whose units are filters."""
     _must_be_a_seed(variant)
-    model = run.meta["model"]
-    cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
-    mask = FilterMask(tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items()))
-    return FilterRecord(
-        model=model["name"],
-        architecture=model["architecture"],
-        weight_hash=model["weight_hash"],
-        classes=tuple(model["classes"]),
-        size=int(model["size"]),
-        groups=groups_of(mask),
-        history=json.loads(variant["history"]),
-        method=str(variant["method"]),
-        settings=_settings(run, variant),
+    return record_of(
+        run, variant, method=str(variant["method"]), settings=_settings(run, variant),
         achieved_speedup=float(variant["speedup"]),
-        run=run.id,
-        created=run.meta["created"],
-    )
+    )  # fmt: skip
 
 
 def weights_record(run: Run, variant: dict[str, Any]) -> dict[str, Any]:

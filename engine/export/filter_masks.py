@@ -19,9 +19,7 @@ def filter_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
         raise RequestError(
             Fault("variant", f"{variant['variant']!r} {what}", "Choose a trial, such as one ending in #0.")
         )
-    model, request, data = run.meta["model"], run.meta["request"], run.meta["data"]
-    cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
-    mask = FilterMask(tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items()))
+    request, data = run.meta["request"], run.meta["data"]
     base = str(variant["base"])
     settings = {
         "variant": variant["variant"],
@@ -33,6 +31,15 @@ def filter_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
         "data": data["digest"],
         "target": data.get("target", ""),
     }
+    speedups = {"asked_speedup": float(variant["speedup"]), "achieved_speedup": float(variant["achieved"])}
+    return record_of(run, variant, method=base, loss=str(variant["loss"]), settings=settings, **speedups)
+
+
+def record_of(run: Run, variant: dict[str, Any], **more: Any) -> FilterRecord:
+    """What a row of the variants table says of its filters and of their model, with `more` fields of the record."""
+    model = run.meta["model"]
+    cut = {group: tuple(indices) for group, indices in json.loads(variant["cut"]).items()}
+    mask = FilterMask(tuple((name, int(width)) for name, width in model["layers"]), tuple(cut.items()))
     return FilterRecord(
         model=model["name"],
         architecture=model["architecture"],
@@ -41,13 +48,9 @@ def filter_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
         size=int(model["size"]),
         groups=groups_of(mask),
         history=json.loads(variant["history"]),
-        method=base,
-        loss=str(variant["loss"]),
-        settings=settings,
-        asked_speedup=float(variant["speedup"]),
-        achieved_speedup=float(variant["achieved"]),
         run=run.id,
         created=run.meta["created"],
+        **more,
     )
 
 

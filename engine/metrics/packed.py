@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,3 +41,11 @@ def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """Arrays whose name starts with `prefix`, without it."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    """Rows of a training curve as one array per column, named curve/<column>; a column of words stays text, all else
+    becomes float64."""
+    table = pd.DataFrame(list(curve))
+    words = {name for name, value in (curve[0] if curve else {}).items() if isinstance(value, str)}
+    return {f"curve/{name}": table[name].to_numpy(dtype=str if name in words else np.float64) for name in table}

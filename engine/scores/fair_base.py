@@ -15,12 +15,13 @@ from engine.training.fair.job import (
     LOOKS,
     NOTIONS,
     PHASE_POINT,
+    RECIPE,
     FairJob,
     Trained,
 )
 from engine.types import Setting
 
-__all__ = ["ACCURACY", "DEGRADATION", "LOOKS", "NOTIONS", "PHASE_POINT", "FairJob", "Trained"]
+__all__ = ["ACCURACY", "DEGRADATION", "LOOKS", "NOTIONS", "PHASE_POINT", "RECIPE", "FairJob", "Trained"]
 
 FILTERS, WEIGHTS, NONE = "filters", "weights", "none"
 """What a method cuts: whole filters, single weights, nothing."""

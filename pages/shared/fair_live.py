@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
 
 import streamlit as st
 
@@ -44,6 +43,5 @@ def _one(job_id: str, choice: Choice) -> None:
     from engine.audit.jobs import job_state, live_points
 
     with frame.boundary():
-        job = job_state(jobs.store(), job_id)
-        jobs.draw(replace(job, what=fair_live.named(job.what)), "live")
+        jobs.draw(job_state(jobs.store(), job_id), "live")
         panels.draw(fair_live.live(live_points(jobs.store(), job_id), choice), state.key_of("live", job_id))

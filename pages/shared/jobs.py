@@ -143,7 +143,7 @@ def _progress(job: JobState) -> str:
     """What it is doing, how far, and about how long still."""
     parts = [capital(job.phase.replace("_", " ")) or "Starting"]
     if job.what:
-        parts.append(job.what)
+        parts.append(words.work_name(job.what))
     if job.total:
         parts.append(f"{job.done:,} of {job.total:,}")
     if job.eta is not None:

@@ -41,12 +41,6 @@ def live(points: pd.DataFrame, choice: Choice) -> Panel:
     return Panel("fair_live", QUESTION, _answer(points, order), None, _readable(points, order), note, parts, True)
 
 
-def named(shard: str) -> str:
-    """A shard in words: its method's name instead of the program's."""
-    method, comma, rest = str(shard).partition(",")
-    return f"{words.method_name(method)}{comma}{rest}" if method in words.FAIR_METHODS else str(shard)
-
-
 def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:
     figure, styles = blank(choice, HEIGHT, "weight updates"), series_styles(choice.dark)
     for shard in order[1 : 1 + BEFORE][::-1]:
@@ -54,8 +48,8 @@ def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) 
         rows = _of(points, shard, column)
         figure.add_trace(go.Scatter(
             x=rows["step"], y=rows[column], mode="lines", showlegend=False, opacity=0.45,
-            line={"color": choice.theme.soft, "width": 1}, name=plain(named(shard)),
-            hovertemplate=f"{plain(named(shard))}<br>%{{y:.3f}}<extra></extra>",
+            line={"color": choice.theme.soft, "width": 1}, name=plain(words.work_name(shard)),
+            hovertemplate=f"{plain(words.work_name(shard))}<br>%{{y:.3f}}<extra></extra>",
         ))  # fmt: skip
     for column, name, which in COLUMNS[title]:
         rows, style = _of(points, order[0], column), styles[which]
@@ -87,7 +81,7 @@ def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:
 
 def _answer(points: pd.DataFrame, order: list[str]) -> str:
     row = _last(points, order[0])
-    text = f"{say.sentence(named(order[0]))}: {words.phase_name(str(row.get('phase') or ''))}, "
+    text = f"{say.sentence(words.work_name(order[0]))}: {words.phase_name(str(row.get('phase') or ''))}, "
     text = f"{text}{row['step']:,.0f} weight updates"
     looks = [f"{name} {say.number(row[column])}" for column, name in
              (("accuracy", "accuracy"), ("gap", "measured gap"), ("surrogate_gap", "surrogate gap"))
@@ -107,7 +101,7 @@ def _readable(points: pd.DataFrame, order: list[str]) -> pd.DataFrame:
              "accuracy": "accuracy (validation)", "gap": "measured gap (validation)",
              "surrogate_gap": "surrogate gap (training)", "examples": "examples", "seconds": "seconds"}  # fmt: skip
     rows = pd.DataFrame([_last(points, shard) for shard in order])
-    shown = rows.assign(shard=rows["shard"].map(named))
+    shown = rows.assign(shard=rows["shard"].map(words.work_name))
     if "phase" in shown:
         shown["phase"] = shown["phase"].map(lambda phase: words.phase_name(str(phase)))
     return shown[[name for name in names if name in shown]].rename(columns=names)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from engine import words
+from engine.errors import Fault, RequestError
 from engine.export import say
+from engine.export.kept import first_repeat
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice
 from engine.export.tracks.base import Measure, Reading, Track
@@ -20,6 +23,18 @@ LIMITS = (
     "A smaller gap between subgroups is not proof of no harm, and can mean that all fare equally badly.",
     "An interval that includes zero shows no change, but does not show that there is none.",
 )
+
+BINDING_IMAGES = {
+    "axes": "Another set of axes: only shared axes can be read side by side.",
+    "data": "Other images: levels are not on one scale, and the null bands differ.",
+    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
+    "target": "Another target: the models tell other classes apart.",
+    "changes": "The images were changed in another way, so the harm has another cause.",
+    "size": "Another image size: FLOPs and what can be seen differ.",
+    "model": "Another model: compare changes, not levels.",
+    "method settings": "Methods with other settings: the same name, another procedure.",
+}
+"""What binds every two runs of image classifiers."""
 
 
 def middle(levels: Sequence[float], none: float) -> float:
@@ -135,3 +150,24 @@ class ClassifierTrack(Track):
 
     def named(self, run: Run) -> pd.DataFrame:
         return run.table("variants")
+
+    def written(
+        self, writer: Callable[..., list[Path]], run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
+        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing is cut."""
+        from engine.export.model_card import model_card  # late: it asks for the track
+
+        if not variant["n_cut"] and variant["method"] not in self.uncut:
+            what = f"{variant['variant']!r} cuts nothing."
+            raise RequestError(Fault("variant", what, f"Choose one that cuts {self.many}."))
+        paths, card = writer(run, variant, folder, base), folder / "README.md"
+        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
+        return [*paths, card]
+
+    def origin(self, run: Run) -> str:
+        """Which weights, audit and data a checkpoint comes from."""
+        meta = run.meta
+        first = f"Base weights {meta['model']['weight_hash']}"
+        if "pretrained_hash" in meta["model"]:
+            first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
+        return f"{first}; audit {run.id}, {meta['created']}, {self.items} {meta['data']['digest']}."

@@ -10,10 +10,10 @@ from typing import Any
 from engine import words
 from engine.export import say
 from engine.export.fair_masks import write_fair_mask
-from engine.export.kept import first_repeat
 from engine.export.palette import Style, fair_style
 from engine.export.panels import (
     classifier_along,
+    classifier_changed,
     classifier_groups,
     fair_curve,
     fair_differences,
@@ -31,26 +31,18 @@ from engine.export.panels import (
 from engine.export.panels.base import Choice, Panel
 from engine.export.panels.fair_lookup import FILTERS, WEIGHTS, is_ablation, seeds_said
 from engine.export.tracks.base import Handout, Level, Overview, Reading, Shelf, View
-from engine.export.tracks.classifier import ClassifierTrack, middle
+from engine.export.tracks.classifier import BINDING_IMAGES, ClassifierTrack, middle
 from engine.store.runs import Run
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
 _TRAINING = "Other training: what is reached, and how fast, depends on it."
-_METHODS = "Methods with other settings: the same name, another procedure."
 BINDING = {
     "track": "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only measures made on "
     "the same images are laid side by side.",
-    "axes": "Another set of axes: only shared axes can be read side by side.",
-    "data": "Other images: levels are not on one scale, and the null bands differ.",
-    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
-    "target": "Another target: the models tell other classes apart.",
-    "changes": "The images were changed in another way, so the harm has another cause.",
-    "size": "Another image size: FLOPs and what can be seen differ.",
-    "model": "Another model: compare changes, not levels.",
+    **BINDING_IMAGES,
     **dict.fromkeys(("iterations", "recipe", "train", "mirror", "tune on"), _TRAINING),
     **dict.fromkeys(("strength", "tolerance", "notion"), "Another fairness term: λ, τ or the kind of gap differ."),
-    "method settings": _METHODS,
     "seeds": "Another number of seeds: intervals differ in width.",
 }
 
@@ -208,6 +200,7 @@ class Fair(ClassifierTrack):
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
         yield pareto.pareto(run, choice)
+        yield classifier_changed.changed_by_group(run, choice)
         if fair_tradeoff.has_tradeoff(run, choice):
             yield fair_tradeoff.tradeoff(run, choice)
 
@@ -232,8 +225,7 @@ class Fair(ClassifierTrack):
             "Weights cut: it loads with `engine.models.load_classifier.load_classifier(folder)`; the zeros are in the "
             "weights, and the model is as large and as fast as before.",
             "",
-            f"Base weights {model['weight_hash']}; audit {run.id}, {run.meta['created']}, images "
-            f"{run.meta['data']['digest']}.",
+            self.origin(run),
         ]
 
     def settings(self, run: Run) -> list[tuple[str, Any]]:
@@ -248,11 +240,8 @@ class Fair(ClassifierTrack):
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
         from engine.export.fair_checkpoint import write_fair_checkpoint  # late: it loads torch
-        from engine.export.model_card import model_card
 
-        paths, card = write_fair_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
-        return [*paths, card]
+        return self.written(write_fair_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         return iter(())

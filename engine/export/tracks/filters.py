@@ -10,18 +10,16 @@ from typing import Any
 import pandas as pd
 
 from engine import words
-from engine.errors import Fault, RequestError
 from engine.export import say
 from engine.export.filter_masks import write_trial_mask
-from engine.export.kept import first_repeat
 from engine.export.palette import Style, arm_style
 from engine.export.panels import (
     classifier_along,
+    classifier_changed,
     classifier_groups,
     classifier_headline,
     cost,
     filters_ablation,
-    filters_changed,
     filters_layers,
     filters_loss_share,
     filters_pw,
@@ -35,22 +33,16 @@ from engine.export.panels.base import Choice, Panel
 from engine.export.panels.classifier_lookup import trials_said
 from engine.export.panels.filters_lookup import PLAIN, PW, arm_of
 from engine.export.tracks.base import Handout, Level, Overview, Shelf, View
-from engine.export.tracks.classifier import ClassifierTrack, middle
+from engine.export.tracks.classifier import BINDING_IMAGES, ClassifierTrack, middle
 from engine.models import catalog
 from engine.store.runs import Run
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."
 BINDING = {
-    "axes": "Another set of axes: only shared axes can be read side by side.",
-    "data": "Other images: levels are not on one scale, and the null bands differ.",
-    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
-    "target": "Another target: the models tell other classes apart.",
-    "changes": "The images were changed in another way, so the harm has another cause.",
-    "size": "Another image size: FLOPs and what can be seen differ.",
-    "model": "Another model: compare changes, not levels.",
+    **BINDING_IMAGES,
     **dict.fromkeys(("retrain", "train", "mirror"), _TRAINING),
-    **dict.fromkeys(("method settings", "pw"), "Methods with other settings: the same name, another procedure."),
+    "pw": BINDING_IMAGES["method settings"],
     "trials": "Another number of trials: intervals differ in width.",
 }
 
@@ -184,7 +176,7 @@ class Filters(ClassifierTrack):
         yield filters_pw.pw_difference(run, choice)
         yield classifier_along.gap_along(run, choice)
         yield pareto.pareto(run, choice)
-        yield filters_changed.changed_by_group(run, choice)
+        yield classifier_changed.changed_by_group(run, choice)
         if len(filters_ablation.switches(run)):
             yield filters_ablation.ablation(run, choice)
         if filters_loss_share.has_loss_share(run, choice):
@@ -204,8 +196,7 @@ class Filters(ClassifierTrack):
             "This folder loads with `engine.surgery.filter_replay.load_cut_classifier(folder)`: it builds "
             f"{model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
             "",
-            f"Base weights {model['weight_hash']}; audit {run.id}, {run.meta['created']}, images "
-            f"{run.meta['data']['digest']}.",
+            self.origin(run),
         ]
 
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
@@ -213,14 +204,8 @@ class Filters(ClassifierTrack):
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
         from engine.export.filter_checkpoint import write_filter_checkpoint  # late: it loads torch
-        from engine.export.model_card import model_card
 
-        if not variant["n_cut"]:
-            what = f"{variant['variant']!r} cuts nothing."
-            raise RequestError(Fault("variant", what, "Choose one that cuts filters."))
-        paths, card = write_filter_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
-        return [*paths, card]
+        return self.written(write_filter_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         yield Shelf(

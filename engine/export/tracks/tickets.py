@@ -9,9 +9,7 @@ from typing import Any
 import pandas as pd
 
 from engine import words
-from engine.errors import Fault, RequestError
 from engine.export import say
-from engine.export.kept import first_repeat
 from engine.export.palette import Style, ticket_style
 from engine.export.panels import (
     classifier_along,
@@ -248,23 +246,16 @@ class Tickets(ClassifierTrack):
             f"{model['model_type']}, cuts it as `mask.json` says, and fills in the weights; plain transformers cannot "
             "load uneven heads.",
             "",
-            f"Base weights {model['weight_hash']}, pre-trained weights {model.get('pretrained_hash') or 'not given'}; "
-            f"audit {run.id}, {run.meta['created']}, texts {run.meta['data']['digest']}.",
+            self.origin(run),
         ]
 
     def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
         return write_text_mask(run, variant, path)
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
-        from engine.export.model_card import model_card
         from engine.export.text_checkpoint import write_text_checkpoint  # late: it loads torch
 
-        if not variant["n_cut"]:
-            what = f"{variant['variant']!r} cuts nothing."
-            raise RequestError(Fault("variant", what, "Choose one that cuts heads."))
-        paths, card = write_text_checkpoint(run, variant, folder, base), folder / "README.md"
-        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
-        return [*paths, card]
+        return self.written(write_text_checkpoint, run, variant, folder, base)
 
     def shelves(self) -> Iterator[Shelf]:
         found = catalog.list_text_classifiers()

@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import torch
 from torch import nn
 from torch.nn import functional
@@ -30,8 +29,6 @@ from engine.training.losses import Targets
 from engine.training.recipe import Keep
 from engine.types import digest_of
 
-RECIPE = ("rate", "batch", "weight_decay", "schedule", "mirror")
-"""What a fair training takes of a recipe; its length is a number of iterations."""
 SOME = 1000
 """Test images on which surfaces and paths are measured, at most."""
 
@@ -114,14 +111,6 @@ def must_be_zero(weights: Mapping[str, torch.Tensor], model: nn.Module, keep: np
 def zeros_of(weights: Mapping[str, Any], model: nn.Module) -> int:
     """How many parameters (batch norm's statistics are none) are exactly zero."""
     return sum(int((np.asarray(weights[name]) == 0).sum()) for name, _ in model.named_parameters())
-
-
-def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Rows of a curve as one array per column, named curve/<column>; the phases are text, all else numbers."""
-    table = pd.DataFrame(list(curve))
-    return {
-        f"curve/{name}": table[name].to_numpy(dtype=str if name == "phase" else np.float64) for name in table.columns
-    }
 
 
 def some_test_rows(bench: FairBench) -> np.ndarray:

@@ -10,10 +10,10 @@ import pandas as pd
 
 from engine.metrics.fair_bench import FairBench, FairSettings, FairShard
 from engine.metrics.image_bench import TEST, ImageShard
-from engine.metrics.packed import pack
+from engine.metrics.packed import curve_arrays, pack
 from engine.metrics.workbench import Kind
-from engine.scores.fair_base import ACCURACY, FILTERS, Trained, fair_method
-from engine.scores.fair_kinds._work import RECIPE, curve_arrays, job_of, must_be_zero, zeros_of
+from engine.scores.fair_base import ACCURACY, FILTERS, RECIPE, Trained, fair_method
+from engine.scores.fair_kinds._work import job_of, must_be_zero, zeros_of
 from engine.scores.image_kinds._work import answers_of, settings_of
 from engine.scores.image_kinds.trial import cut_and_proved
 from engine.surgery.filter_graph import filter_graph

@@ -16,6 +16,7 @@ class Bifp(FairMethod):
     """Lower level: weights; upper level: mask scores with the implicit gradient; the hard mask is the best k."""
 
     fair = True
+    version = 2
     fair_weights = True
     fair_mask = True
     settings = (

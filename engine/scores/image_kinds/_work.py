@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,6 @@ def answers_of(bench: ImageBench, classifier: Classifier, split: str) -> np.ndar
         ).numpy()
 
     return with_backoff(run, bench.settings.batch)
-
-
-def curve_arrays(curve: Sequence[dict[str, float]]) -> dict[str, np.ndarray]:
-    """Rows of numbers as one array per column, named curve/<column>."""
-    columns = list(curve[0]) if curve else []
-    return {f"curve/{name}": np.array([row[name] for row in curve], dtype=np.float64) for name in columns}
 
 
 def stepper(bench: ImageBench) -> Callable[[int, int], None]:

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from engine.metrics.image_bench import ImageBench, ImageShard
-from engine.metrics.packed import pack
+from engine.metrics.packed import curve_arrays, pack
 from engine.metrics.workbench import Kind
 from engine.scores.filter_base import Chosen, FilterJob, FilterMethod, filter_method
-from engine.scores.image_kinds._work import batches_of, curve_arrays, settings_of, stepper, targets_of
+from engine.scores.image_kinds._work import batches_of, settings_of, stepper, targets_of
 
 
 class ChosenFilters(Kind):

@@ -11,9 +11,9 @@ import torch
 from torch.nn import functional
 
 from engine.metrics.image_bench import TEST, TRAIN, VALIDATION, ImageBench, ImageShard
-from engine.metrics.packed import pack
+from engine.metrics.packed import curve_arrays, pack
 from engine.metrics.workbench import Kind
-from engine.scores.image_kinds._work import answers_of, batches_of, curve_arrays, stepper
+from engine.scores.image_kinds._work import answers_of, batches_of, stepper
 from engine.surgery.filter_weights import arrays_of
 from engine.training.fit import fit
 from engine.training.losses import Targets

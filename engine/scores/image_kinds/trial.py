@@ -9,11 +9,11 @@ import pandas as pd
 
 from engine.errors import MaskError
 from engine.metrics.image_bench import TEST, TRAIN, ImageBench, ImageShard
-from engine.metrics.packed import pack, within
+from engine.metrics.packed import curve_arrays, pack, within
 from engine.metrics.workbench import Kind
 from engine.models.load_classifier import Classifier
 from engine.scores.filter_base import filter_method
-from engine.scores.image_kinds._work import answers_of, batches_of, curve_arrays, stepper, targets_of
+from engine.scores.image_kinds._work import answers_of, batches_of, stepper, targets_of
 from engine.surgery.filter_cut import FilterAgreement, History, agree_filters, cut_filters
 from engine.surgery.filter_graph import filter_graph
 from engine.surgery.filter_weights import arrays_of, with_weights

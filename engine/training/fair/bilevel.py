@@ -30,8 +30,8 @@ def closed_form(theta: Tensor, g: Tensor, mask: Tensor, rho: float, form: str = 
     """dF/dm of every masked entry under H = 0; all of one shape."""
     if form == "none":
         return theta * g
-    held = mask * g if form == "derived" else g
-    return (theta - held / rho) * g
+    held = torch.addcmul(theta, mask, g, value=-1 / rho) if form == "derived" else theta - g / rho
+    return held.mul_(g)
 
 
 def exact(loss: Callable[[Tensor], Tensor], theta: Tensor, mask: Tensor, rho: float) -> Tensor:

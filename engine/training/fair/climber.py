@@ -17,7 +17,8 @@ from torch import Tensor
 
 FADES = 0.9, 0.99
 """Of the momentum and of the scale."""
-HALVINGS = 60
+STEPS, CLOSE = 30, 1e-7
+"""At most so many; until the sum is off by no more than this share."""
 
 
 @dataclass(eq=False)
@@ -34,28 +35,46 @@ class Climber:
     def step(self, gradient: Tensor, rate: float) -> None:
         """One step against the gradient [units]."""
         self.steps += 1
-        self.momentum = FADES[0] * self.momentum + (1 - FADES[0]) * gradient
-        self.scale = FADES[1] * self.scale + (1 - FADES[1]) * float((gradient.double() ** 2).mean())
-        momentum = self.momentum / (1 - FADES[0] ** self.steps)
-        scale = (self.scale / (1 - FADES[1] ** self.steps)) ** 0.5
-        self.scores.copy_(on_budget(self.scores - rate * momentum / (scale + 1e-12), self.count))
+        self.momentum.mul_(FADES[0]).add_(gradient, alpha=1 - FADES[0])
+        square = float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) ** 2 / max(1, len(gradient))
+        self.scale = FADES[1] * self.scale + (1 - FADES[1]) * square
+        scale = (self.scale / (1 - FADES[1] ** self.steps)) ** 0.5 + 1e-12
+        self.scores.add_(self.momentum, alpha=-rate / (1 - FADES[0] ** self.steps) / scale)
+        self.scores.copy_(on_budget(self.scores, self.count))
 
     def state(self) -> dict[str, Any]:
         """Tensors and plain numbers, to go on from."""
-        return {"scores": self.scores.clone(), "momentum": self.momentum, "scale": self.scale, "steps": self.steps}
+        return {
+            "scores": self.scores.clone(),
+            "momentum": self.momentum.clone(),
+            "scale": self.scale,
+            "steps": self.steps,
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """The inverse of `state`."""
         self.scores.copy_(state["scores"])
-        self.momentum = state["momentum"].to(self.scores.device)
+        self.momentum.copy_(state["momentum"])
         self.scale, self.steps = state["scale"], state["steps"]
 
 
 def on_budget(scores: Tensor, count: int) -> Tensor:
-    """The nearest point with all scores in [0, 1] and a sum of `count`: clip(scores - c), c found by halving."""
-    low, high = scores.min() - 1.0, scores.max()
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        above = (scores - middle).clamp(0.0, 1.0).sum() > count
-        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
-    return (scores - (low + high) / 2).clamp(0.0, 1.0)
+    """The nearest point with all scores in [0, 1] and a sum of `count`: clip(scores - c).
+
+    The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the bracket.
+    """
+    least, most = scores.aminmax()
+    low, high = float(least) - 1.0, float(most)
+    middle = min(max(0.0, low), high)
+    clipped = torch.empty_like(scores)  # written again and again: at millions of scores, memory is what costs
+    for _ in range(STEPS):
+        torch.sub(scores, middle, out=clipped).clamp_(0.0, 1.0)
+        over = float(clipped.sum(dtype=torch.float64)) - count
+        if abs(over) <= CLOSE * count:
+            return clipped
+        low, high = (middle, high) if over > 0 else (low, middle)
+        free = int(clipped.frac_().count_nonzero())  # neither 0 nor 1
+        middle = middle + over / free if free else (low + high) / 2
+        if not low < middle < high:
+            middle = (low + high) / 2
+    return torch.sub(scores, middle, out=clipped).clamp_(0.0, 1.0)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
 ACCURACY, DEGRADATION = "accuracy", "degradation"
 NOTIONS = (ACCURACY, DEGRADATION)
 """What must be alike between groups: the accuracy of the cut model (Definition 1), or what it lost (Definition 3)."""
+RECIPE = ("rate", "batch", "weight_decay", "schedule", "mirror")
+"""What a fair training takes of a recipe; its length is a number of iterations."""
 PHASE_POINT = ("phase", "step", "loss", "penalty", "surrogate_gap", "mask_updates", "examples", "seconds")
 LOOKS = ("accuracy", "gap", "degradation", "val_loss", "cut")
 """Columns of a training curve; LOOKS are NaN where the validation images were not looked at; cut: share of

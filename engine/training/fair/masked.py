@@ -66,12 +66,18 @@ class Masked:
     def device(self) -> torch.device:
         return next(self.model.parameters()).device
 
-    def forward(self, inputs: Any, mask: Tensor | None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Logits [batch, classes] under the mask [units], and z of every masked parameter by name; None: no mask."""
+    def forward(self, inputs: Any, mask: Tensor | None, leaves: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
+        """Logits [batch, classes] under the mask [units], and z of every masked parameter by name; None: no mask.
+
+        leaves: the gradient ends at z, which spares the products behind it; only `bare` groups pass it to the mask.
+        """
         if mask is None or not len(self.parts):
             return self.model(inputs), {}
         held = dict(self.model.named_parameters())
-        masked = {part.name: held[part.name] * part.spread(mask, held[part.name]) for part in self.parts}
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
+            masked = {part.name: held[part.name] * part.spread(mask, held[part.name]) for part in self.parts}
+        if leaves:
+            masked = {name: z.requires_grad_(True) for name, z in masked.items()}
         with self._gating(mask):
             return functional_call(self.model, masked, (inputs,)), masked
 
@@ -137,7 +143,7 @@ def masked_weights_of(model: nn.Module) -> Masked:
         if isinstance(module, COUNTED):
             parts.append(Part(f"{name}.weight", sum(sizes)))
             sizes.append(module.weight.numel())
-    return Masked(model, parts, np.repeat(np.arange(len(sizes)), sizes))
+    return Masked(model, parts, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
 
 
 def unmasked(model: nn.Module) -> Masked:
@@ -155,13 +161,11 @@ def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
 
     Raises ValueError where there are more blocks than units to keep.
     """
-    scores = np.asarray(scores, dtype=np.float64)
     least = np.partition(scores, len(scores) - count)[len(scores) - count]
     chosen = scores > least
     ties = np.flatnonzero(scores == least)
     chosen[ties[: count - int(chosen.sum())]] = True
-    sizes = int(blocks.max()) + 1
-    if np.bincount(blocks[chosen], minlength=sizes).min(where=np.bincount(blocks) > 0, initial=1) > 0:
+    if np.bincount(blocks[chosen], minlength=int(blocks.max()) + 1).all():
         return chosen
     return _one_of_each(scores, count, blocks)
 

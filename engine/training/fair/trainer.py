@@ -68,13 +68,15 @@ class Trainer:
         self.rows: list[dict[str, Any]] = []
         self.spent: dict[str, float] = dict.fromkeys(SPENT, 0.0)
         self.surrogate = self._surrogate(sharpness)
+        self._mask: Tensor | None = None
         self._phases: list[str] = []
         self._whole: dict[str, Tensor] = {}
         self._places: dict[str, Tensor] = {}
 
     def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
         """From now on only these units act."""
-        self.keep, self.scores = np.asarray(keep, dtype=bool), np.asarray(scores, dtype=np.float64)
+        self.keep, self.scores = np.asarray(keep, dtype=bool), np.array(scores)
+        self._mask = torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
 
     def keep_best(self, scores: np.ndarray, count: int) -> None:
         """From now on only the `count` units with the highest scores act."""
@@ -105,9 +107,7 @@ class Trainer:
 
     def mask(self) -> Tensor | None:
         """The hard mask as numbers, [units]; None where nothing needs to be masked."""
-        if self.keep is None or not self.masked.total:
-            return None
-        return torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
+        return self._mask if self.masked.total else None
 
     def result(self, sparsity: float, zeros: bool) -> Trained:
         """What the training has come to; zeros: cut units are zeros among the weights, else they stay as they are."""
@@ -148,7 +148,7 @@ class _Phase:
         recipe = self.job.recipe
         self.optimizer = torch.optim.AdamW(trainer.model.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
         device = trainer.masked.device
-        self.scores = torch.as_tensor(trainer.scores, dtype=torch.float32, device=device)
+        self.scores = torch.tensor(trainer.scores, dtype=torch.float32, device=device)
         self.climber = Climber(self.scores, learning.count if learning else 0)
         self.step = 0
         self.saved = time.monotonic()
@@ -187,35 +187,39 @@ class _Phase:
     def _upper(self, batch: Batch) -> None:
         """One update of the scores, and the hard mask they now mean."""
         trainer, learning = self.trainer, self.learning
-        mask = trainer.mask().clamp(min=ALMOST).requires_grad_(True)
+        mask = trainer.mask().clamp(min=ALMOST).requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]
-        loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step)
-        total = loss + learning.strength * penalty
-        held = dict(trainer.model.named_parameters())
-        straight, *gradients = torch.autograd.grad(total, [mask, *z.values()])
-        implicit = torch.zeros_like(mask)
-        if learning.form != "none":
-            parts = {part.name: part for part in trainer.masked.parts}
-            each = {}
-            for name, g in zip(z, gradients, strict=True):
-                theta, spread = held[name].detach(), parts[name].spread(mask.detach(), held[name])
-                each[name] = closed_form(theta, g, spread, learning.rho, learning.form) - theta * g
-            implicit = trainer.masked.sums(each)
-        self.climber.step(straight + implicit, self._mask_rate())
+        loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)
+        gradient = self._of_mask(loss + learning.strength * penalty, mask, z)
+        self.climber.step(gradient, self._mask_rate())
         if not bool(self.scores.isfinite().all()):
             raise self._stopped("gradient of the mask", math.nan, self.step, learning.strength)
         trainer.spent["mask_updates"] += 1
         trainer.spent["examples"] += len(batch.rows)
-        trainer.keep_best(self.scores.double().cpu().numpy(), learning.count)
+        trainer.keep_best(self.scores.cpu().numpy(), learning.count)
+
+    def _of_mask(self, total: Tensor, mask: Tensor, z: dict[str, Tensor]) -> Tensor:
+        """The gradient of every unit, [units], the implicit term included."""
+        trainer, learning = self.trainer, self.learning
+        held = dict(trainer.model.named_parameters())
+        wanted = [*z.values(), *([mask] if mask.requires_grad else [])]
+        gradients = dict(zip([*z, None], torch.autograd.grad(total, wanted), strict=False))
+        each = {}
+        for part in trainer.masked.parts:
+            theta = held[part.name].detach()
+            spread = part.spread(mask.detach(), theta)
+            each[part.name] = closed_form(theta, gradients[part.name], spread, learning.rho, learning.form)
+        found = trainer.masked.sums(each)
+        return found + gradients[None] if mask.requires_grad else found
 
     def _losses(
-        self, batch: Batch, mask: Tensor | None, strength: float, seed: float, step: int
+        self, batch: Batch, mask: Tensor | None, strength: float, seed: float, step: int, leaves: bool = False
     ) -> tuple[Tensor, Tensor, float, dict[str, Tensor]]:
         """Cross-entropy, penalty, running surrogate gap, and z of the masked parameters."""
         trainer = self.trainer
         torch.manual_seed(key_of("dropout", self.job.seed, int(seed)) % 2**63)
         with mixed(trainer.masked.device):
-            logits, z = trainer.masked.forward(batch.inputs, mask)
+            logits, z = trainer.masked.forward(batch.inputs, mask, leaves)
         loss = self.job.targets.loss(batch.rows, logits)
         penalty, gap = trainer.surrogate.of(batch.rows, logits)
         if not math.isfinite(value := float((loss + strength * penalty).detach())):
@@ -301,8 +305,8 @@ class _Phase:
         self.optimizer.load_state_dict(state["optimizer"])
         self.climber.restore(state["climber"])
         self.step = state["step"]
-        trainer.keep = None if state["keep"] is None else state["keep"].numpy()
-        trainer.scores = state["trainer_scores"].numpy()
+        if state["keep"] is not None:
+            trainer.cut(state["keep"].numpy(), state["trainer_scores"].numpy())
         running = state["running"]
         trainer.surrogate.running = None if running is None else running.to(device)
         trainer.rows, trainer.spent = state["rows"], state["spent"]

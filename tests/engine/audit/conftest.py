@@ -1,13 +1,26 @@
-"""The word judge in place of a real one, for audits of the tiny world inside this process."""
+"""What the tests of whole runs share; `run` is each file's own."""
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
-from tests.worlds import word_judge
+from engine.store.runs import Run, Store
+
+
+@pytest.fixture(scope="module")
+def events() -> list:
+    return []
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    return Store(tmp_path_factory.mktemp("store"))
 
 
 @pytest.fixture
-def words_judged(monkeypatch):
-    monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
-    monkeypatch.setattr("engine.audit.run.load_judge", lambda *args, **kwargs: word_judge())
+def copy(run, tmp_path) -> Run:
+    """The run in a folder of its own, to be damaged."""
+    shutil.copytree(run.path, tmp_path / "runs" / run.id)
+    return Run(tmp_path / "runs" / run.id)

@@ -17,12 +17,12 @@ from engine.audit.fair_warnings import _degenerate, _effort, _levelled, _masks, 
 from engine.audit.summaries.fair import _compared, _lost, _reached
 from engine.errors import MaskError
 from engine.metrics.fair_bench import FairShard
+from engine.metrics.packed import curve_arrays
 from engine.scores.fair_base import NONE, WEIGHTS, fair_method
 from engine.scores.fair_kinds import fair_kinds
 from engine.scores.fair_kinds._between import recompute
 from engine.scores.fair_kinds._work import (
     _stepper,
-    curve_arrays,
     job_of,
     must_be_zero,
     trained_shard,

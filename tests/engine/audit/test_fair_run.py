@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +28,7 @@ from engine.training.fit import probabilities
 from engine.types import FilterMask, Hooks
 from tests.fair_worlds import fair_request
 from tests.image_worlds import SMALL, stop_after
+from tests.run_checks import assert_tables, value_of
 
 REQUEST = fair_request(
     methods=("bifp-str", "bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery", "dense-fair"), sparsities=(0.5, 0.7),
@@ -64,16 +64,6 @@ COLUMNS = {
 
 
 @pytest.fixture(scope="module")
-def events() -> list:
-    return []
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    return Store(tmp_path_factory.mktemp("store"))
-
-
-@pytest.fixture(scope="module")
 def run(store, events) -> Run:
     with pytest.MonkeyPatch.context() as patch:  # few points between the models: each is asked about all images
         patch.setattr("engine.scores.fair_kinds.surface.SIDE", 4)
@@ -81,21 +71,9 @@ def run(store, events) -> Run:
         return run_job(store, REQUEST, events.append)
 
 
-@pytest.fixture
-def copy(run, tmp_path) -> Run:
-    """The run in a folder of its own, to be damaged."""
-    shutil.copytree(run.path, tmp_path / "runs" / run.id)
-    return Run(tmp_path / "runs" / run.id)
-
-
 def seeds(run) -> pd.DataFrame:
     variants = run.table("variants")
     return variants[variants["seed"] >= 0].set_index("variant")
-
-
-def value_of(results, variant, metric, axis=""):
-    rows = results[(results["variant"] == variant) & (results["metric"] == metric) & (results["axis"] == axis)]
-    return rows["value"].item()
 
 
 def answers_of(run, variant) -> np.ndarray:
@@ -104,11 +82,7 @@ def answers_of(run, variant) -> np.ndarray:
 
 
 def test_all_tables_have_the_columns_of_the_contract(run):
-    assert set(run.meta["tables"]) == set(COLUMNS)
-    for name, columns in COLUMNS.items():
-        table = run.table(name)
-        assert set(columns.split()) <= set(table.columns), name
-        assert len(table), name
+    assert_tables(run, COLUMNS)
     for key in ("track", "experiment", "created", "title", "request", "model", "data", "provenance", "warnings",
                 "spent", "targets"):  # fmt: skip
         assert key in run.meta, key

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +32,7 @@ from engine.training import fit as fitting
 from engine.training.fit import probabilities
 from engine.types import FilterMask, Hooks
 from tests.image_worlds import SMALL, image_request, stop_after
+from tests.run_checks import assert_tables, value_of
 
 REQUEST = image_request(
     methods=("random", "random+pw", "taylor+labels@retrain"),
@@ -59,25 +59,8 @@ COLUMNS = {
 
 
 @pytest.fixture(scope="module")
-def events() -> list:
-    return []
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    return Store(tmp_path_factory.mktemp("store"))
-
-
-@pytest.fixture(scope="module")
 def run(store, events) -> Run:
     return run_image_audit(REQUEST, store, Hooks(report=events.append))
-
-
-@pytest.fixture
-def copy(run, tmp_path) -> Run:
-    """The run in a folder of its own, to be damaged."""
-    shutil.copytree(run.path, tmp_path / "runs" / run.id)
-    return Run(tmp_path / "runs" / run.id)
 
 
 def trials(run) -> pd.DataFrame:
@@ -85,17 +68,8 @@ def trials(run) -> pd.DataFrame:
     return variants[variants["seed"] >= 0].set_index("variant")
 
 
-def value_of(results, variant, metric, axis="", group=None):
-    rows = results[(results["variant"] == variant) & (results["metric"] == metric) & (results["axis"] == axis)]
-    return (rows if group is None else rows[rows["group"] == group])["value"].item()
-
-
 def test_all_tables_have_the_columns_of_the_contract(run):
-    assert set(run.meta["tables"]) == set(COLUMNS)
-    for name, columns in COLUMNS.items():
-        table = run.table(name)
-        assert set(columns.split()) <= set(table.columns), name
-        assert len(table), name
+    assert_tables(run, COLUMNS)
     for key in (
         "track",
         "experiment",

@@ -28,6 +28,7 @@ from engine.surgery.filter_weights import with_weights
 from engine.training import fit as fitting
 from engine.types import Hooks
 from tests.image_worlds import stop_after
+from tests.run_checks import assert_tables
 from tests.text_worlds import METHODS, colour_csv, text_request, text_world
 
 COLUMNS = {
@@ -63,25 +64,8 @@ def request_(world):
 
 
 @pytest.fixture(scope="module")
-def events() -> list:
-    return []
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory) -> Store:
-    return Store(tmp_path_factory.mktemp("store"))
-
-
-@pytest.fixture(scope="module")
 def run(request_, store, events) -> Run:
     return run_text_audit(request_, store, Hooks(report=events.append))
-
-
-@pytest.fixture
-def copy(run, tmp_path) -> Run:
-    """The run in a folder of its own, to be damaged."""
-    shutil.copytree(run.path, tmp_path / "runs" / run.id)
-    return Run(tmp_path / "runs" / run.id)
 
 
 def trials(run) -> pd.DataFrame:
@@ -90,11 +74,7 @@ def trials(run) -> pd.DataFrame:
 
 
 def test_all_tables_have_the_columns_of_docs(run, request_):
-    assert set(run.meta["tables"]) == set(COLUMNS)
-    for name, columns in COLUMNS.items():
-        table = run.table(name)
-        assert set(columns.split()) <= set(table.columns), name
-        assert len(table), name
+    assert_tables(run, COLUMNS)
     assert run.meta["track"] == "tickets" == track_of_run(run).name
     again = request_of_run(run)
     assert (again.methods, again.sparsities, again.axes) == (METHODS, request_.sparsities, request_.axes)

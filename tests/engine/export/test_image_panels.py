@@ -12,11 +12,11 @@ import pytest
 from engine.export import contents, say
 from engine.export.panels import (
     classifier_along,
+    classifier_changed,
     classifier_groups,
     compare,
     cost,
     filters_ablation,
-    filters_changed,
     filters_layers,
     filters_loss_share,
     filters_pw,
@@ -143,7 +143,7 @@ def test_the_dense_model_is_told_without_changes(run):
     assert head.sentence.startswith("Uncut, the model's AUC is") and "lowest for “male”" in head.sentence
     assert "lies inside its null band" in head.sentence and head.warnings == ()
     assert filters_layers.layer_survival(run, dense).figure is None
-    assert filters_changed.changed_by_group(run, dense).figure is None
+    assert classifier_changed.changed_by_group(run, dense).figure is None
     assert "Nothing is cut here" in filters_speed.speed(run, dense).answer
     at_one = Choice("autobot", "gender", 1.0, None, "auc")
     assert lookup.variant_of(run, at_one)["variant"] == "dense"
@@ -272,16 +272,16 @@ def tiny_run(folder) -> Run:
 
 def test_changes_of_class_by_hand(tmp_path):
     run = tiny_run(tmp_path)
-    table = filters_changed.changes(run, "autobot-4x#0").set_index("image_id")
+    table = classifier_changed.changes(run, "autobot-4x#0").set_index("image_id")
     assert table["kind"].to_dict() == {"a": "", "b": "wrong", "c": "right", "d": "other"}
     choice = Choice("autobot", "gender", 4.0, None, "auc")
-    counted = filters_changed.changed_by_group(run, choice).table.set_index("subgroup")
+    counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
     assert counted.loc["m", ["images", "changed", "newly wrong", "newly right"]].tolist() == [2, 1, 1, 0]
     assert counted.loc["f", ["images", "changed", "newly right", "wrong either way"]].tolist() == [2, 2, 1, 1]
-    shown = filters_changed.gallery(run, choice, 0, "f", "")
+    shown = classifier_changed.gallery(run, choice, 0, "f", "")
     assert shown["image_id"].tolist() == ["d", "c"] and shown["png"].isna().all()
-    assert filters_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
-    both = filters_changed.groups_of_images(run, run.table("images"), "class+gender")
+    assert classifier_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
+    both = classifier_changed.groups_of_images(run, run.table("images"), "class+gender")
     assert both.tolist() == ["x + m", "y + m", "z + f", "x + f"]
 
 
@@ -289,7 +289,7 @@ def test_changes_of_class_by_hand(tmp_path):
     ("count", "n", "low", "high"), [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)]
 )
 def test_wilson_intervals_as_published(count, n, low, high):
-    assert filters_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
+    assert classifier_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
 
 
 def test_the_front_is_among_variants_cut_as_much(run):

@@ -127,3 +127,25 @@ def test_a_gradient_that_is_no_number_shows(bad):
     scores = torch.full((3,), 0.5)
     Climber(scores, 1).step(tensor([1.0, bad, 0.0]), 0.1)
     assert not scores.isfinite().all()
+
+
+def halved(scores, count):
+    """The obvious way: c of clip(scores - c) by halving its bracket in double precision."""
+    scores = scores.double()
+    low, high = scores.min() - 1.0, scores.max()
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = (scores - middle).clamp(0.0, 1.0).sum() > count
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return (scores - (low + high) / 2).clamp(0.0, 1.0)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 0.3, 50.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_what_halving_finds(seed, spread):
+    """Also where scores lie in heaps, between which the sum does not change."""
+    draw = np.random.default_rng(seed)
+    scores = tensor(np.concatenate([draw.normal(0, spread, 300), draw.choice([-9.0, 0.5, 9.0], 200)]))
+    for count in (1, 17, 250, 499):
+        assert torch.allclose(on_budget(scores, count), halved(scores, count), atol=1e-6)
+        assert torch.allclose(on_budget(scores.float(), count).double(), halved(scores, count), atol=1e-4)

