@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.audit.image_request import CLASS_AXIS, KEPT, ImageRequest
@@ -26,7 +26,19 @@ def image_options(parser: argparse.ArgumentParser) -> None:
     """What an audit of an image classifier asks for besides --model, --axis, --method, --set, --seed and --device."""
     usual = ImageRequest("", "", ())
     add = parser.add_argument_group("image classifiers").add_argument
-    add("--data", metavar="NAME_OR_PATH", help="avatars, digits, or a folder or CSV of images")
+    images_options(add, "")
+    add("--speedup", default=None, metavar="LIST", help="target speedups (FLOPs dense over cut), default 2,4")
+    add("--trials", type=int, default=usual.trials, help="prunings and retrainings of each variant")
+    add("--pw", action="append", metavar="METHOD:theta=T,gamma=G", help="the PW loss of one method")
+    add("--retrain", action="append", metavar="NAME=VALUE", help="epochs, rate, batch, … of retraining")
+    add("--no-mirror", action="store_true", help="never mirror training images")
+    add("--keep-weights", default=usual.keep_weights, help=f"of which trials cut models are kept: {', '.join(KEPT)}")
+    add("--loss-share", type=int, default=0, metavar="BATCHES", help="record shares of the pruning loss")
+
+
+def images_options(add: Callable[..., Any], usual_data: str) -> None:
+    """Which images, and which weights and outputs the model has: what every track of image classifiers asks."""
+    add("--data", metavar="NAME_OR_PATH", help=f"avatars, digits, or a folder or CSV of images{usual_data}")
     add("--target", metavar="COLUMN", help="what is predicted (default: the data's usual one)")
     add("--weights", metavar="FILE", help="state dict for an architecture, or imagenet")
     add("--classes", metavar="LIST", help="names of the model's outputs in order, where its weights do not say")
@@ -34,14 +46,7 @@ def image_options(parser: argparse.ArgumentParser) -> None:
     add("--max-images", type=int, metavar="N", help="at most so many images per split")
     add("--change", action="append", metavar="NAME[:KEY=VALUE,…]",
         help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8")  # fmt: skip
-    add("--speedup", default=None, metavar="LIST", help="target speedups (FLOPs dense over cut), default 2,4")
-    add("--trials", type=int, default=usual.trials, help="prunings and retrainings of each variant")
-    add("--pw", action="append", metavar="METHOD:theta=T,gamma=G", help="the PW loss of one method")
-    add("--retrain", action="append", metavar="NAME=VALUE", help="epochs, rate, batch, … of retraining")
     add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
-    add("--no-mirror", action="store_true", help="never mirror training images")
-    add("--keep-weights", default=usual.keep_weights, help=f"of which trials cut models are kept: {', '.join(KEPT)}")
-    add("--loss-share", type=int, default=0, metavar="BATCHES", help="record shares of the pruning loss")
 
 
 def is_image_request(args: argparse.Namespace) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from engine.audit.fair_presets import sparsity_at
 from engine.audit.fair_request import FairRequest
 from engine.audit.image_request import CLASS_AXIS, KEPT
-from engine.cli._image_options import change_of
+from engine.cli._image_options import change_of, images_options
 from engine.cli._options import Ticker, checked, json_flag, store_of, store_option
 from engine.cli._reading import absolute, numbers_of, pairs_of, settings_of
 from engine.errors import Fault, RequestError
@@ -39,8 +39,7 @@ def fair_options(parser: argparse.ArgumentParser) -> None:
     usual = FairRequest("", "", ())
     add = parser.add_argument
     add("--model", metavar="NAME_OR_FOLDER", help="demo-resnet, a folder, an architecture")
-    add("--data", metavar="NAME_OR_PATH", help="avatars, digits, or a folder or CSV of images (default: avatars)")
-    add("--target", metavar="COLUMN", help="what is predicted (default: the data's usual one)")
+    images_options(add, " (default: avatars)")
     add("--group", metavar="AXIS", help="group column that training is to be fair about, or two joined with +")
     add("--axis", action="append", metavar="AXIS", help="further group columns to measure; may be given several times")
     add("--sparsity", metavar="LIST", help="shares of filters or weights to cut, or k3,k5,k8: 1 - 0.8^k")
@@ -61,12 +60,6 @@ def fair_options(parser: argparse.ArgumentParser) -> None:
     add("--fair-gap", type=float, metavar="G", help="validation gap to be reached (half of the dense model's)")
     add("--within", type=float, metavar="A", help=f"validation accuracy that may be lost for it ({usual.within:g})")
     add("--tune-on", metavar="SPLIT", help="train, or validation as in the paper: images to cut and train on")
-    add("--weights", metavar="FILE", help="state dict for an architecture, or imagenet")
-    add("--classes", metavar="LIST", help="names of the model's outputs in order, where its weights do not say")
-    add("--size", type=int, metavar="PIXELS", help="side of the images (default: the model's)")
-    add("--max-images", type=int, metavar="N", help="at most so many images per split")
-    add("--change", action="append", metavar="NAME[:KEY=VALUE,…]", help="a change of the images")
-    add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
     add("--no-mirror", action="store_const", const=False, dest="mirror", help="never mirror training images")
     add("--keep-weights", help=f"of which seeds models are kept: {', '.join(KEPT)}")
     add("--keep-method", action="append", metavar="NAME[,NAME]", help="and of which methods (all)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,13 @@ def magnitudes(trainer: Any) -> np.ndarray:
 
 
 def sensitivity(job: FairJob, trainer: Any, batches: int) -> np.ndarray:
-    """SNIP (Lee et al. 2019): |theta dL/dtheta| of each weight, the gradient summed over some batches; [weights]."""
+    """SNIP (Lee et al. 2019): |theta dL/dtheta| of each weight, the gradient summed over some batches; [weights].
+
+    The images it reads and the time it takes are part of what the trainer spends.
+    """
     import torch
+
+    start = time.perf_counter()
 
     masked, model = trainer.masked, job.classifier.model
     model.requires_grad_(True).eval()  # batch norm as trained: scoring must not move its statistics
@@ -85,5 +91,8 @@ def sensitivity(job: FairJob, trainer: Any, batches: int) -> np.ndarray:
         found = torch.autograd.grad(loss, [model.get_parameter(name) for name in sums])
         for name, gradient in zip(sums, found, strict=True):
             sums[name] += gradient
+        trainer.spent["examples"] += len(batch.rows)
     each = {name: (value * model.get_parameter(name).detach()).abs() for name, value in sums.items()}
-    return masked.sums(each).double().cpu().numpy()
+    scores = masked.sums(each).double().cpu().numpy()
+    trainer.spent["seconds"] += time.perf_counter() - start
+    return scores

@@ -14,6 +14,7 @@ class PruneThenFairWeights(PruneThenFair):
     """The same weights as snip."""
 
     name = "pf-snip"
+    version = 2
     units = WEIGHTS
     settings = (SHARPNESS, BATCHES)
 

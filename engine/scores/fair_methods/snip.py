@@ -15,6 +15,7 @@ class Snip(FairMethod):
     """Single-shot network pruning of the model as it comes."""
 
     name = "snip"
+    version = 2
     units = WEIGHTS
     settings = (BATCHES,)
 

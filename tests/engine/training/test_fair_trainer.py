@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from engine.errors import Cancelled, PruneAuditError
+from engine.models.vision import architectures
 from engine.scores.fair_base import LOOKS, PHASE_POINT, Trained, fair_method, fair_methods
 from engine.surgery.filter_cut import cut_filters
 from engine.surgery.filter_graph import filter_graph
@@ -42,6 +43,11 @@ def save_always(monkeypatch):
     monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
 
 
+def scoring_batches(name: str) -> int:
+    """Batches that SNIP reads for its scores, as fair_job sets them."""
+    return 2 if name in ("snip", "pf-snip") else 0
+
+
 def job_of_trainer(classifier=None, **more):
     """For trainings that are put together by hand."""
     return fair_job("dense-fair", classifier=classifier, **more)
@@ -52,8 +58,7 @@ def test_it_stops_before_a_batch(name):
     steps = []
     with pytest.raises(Cancelled):
         trained(name, check=stop_after(4), step=lambda done, total: steps.append((done, total)))
-    scored = 2 if name in ("snip", "pf-snip") else 0  # SNIP asks before each of its batches too
-    assert len(steps) == 4 - scored
+    assert len(steps) == 4 - scoring_batches(name)  # SNIP asks before each of its batches too
 
 
 @EACH
@@ -202,7 +207,8 @@ def test_the_curve_has_its_columns_counts_over_all_phases_and_looks_every_so_oft
         assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
         spent = one.spent
         assert rows[-1]["step"] == spent["iterations"] and rows[-1]["mask_updates"] == spent["mask_updates"]
-        assert rows[-1]["examples"] == spent["examples"] == BATCH * (spent["iterations"] + spent["mask_updates"])
+        read = spent["iterations"] + spent["mask_updates"] + scoring_batches(name)
+        assert rows[-1]["examples"] == spent["examples"] == BATCH * read
         seconds = [row["seconds"] for row in rows]
         assert seconds == sorted(seconds) and seconds[0] > 0 and seconds[-1] == pytest.approx(spent["seconds"])
         ends = [row for row, after in zip(rows, [*rows[1:], {}], strict=True) if row["phase"] != after.get("phase")]
@@ -428,3 +434,33 @@ def test_the_degradation_notion_has_another_gap_than_accuracy():
 def test_without_any_memory_of_groups_the_gap_is_still_measured():
     """A plain method has no λ, but its curve says how large the gap is."""
     assert all(math.isfinite(row["surrogate_gap"]) for row in trained("fpgm")[0].curve)
+
+
+QUICK = ("mobilenet_v2", "resnet20")
+"""Two kinds of block; the others take up to a minute each."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in architectures()]
+)
+def test_every_architecture_learns_a_mask_and_is_cut_by_it(name):
+    """Two updates of weights and mask; the cut model answers as the masked one."""
+    size = max(32, architectures()[name].min_size)
+    classifier = lively(name, size, 2)
+    graph = filter_graph(classifier)
+    held = masked_filters_of(classifier.model, graph)
+    pixels = np.repeat(np.repeat(world()[0], size // 16, axis=1), size // 16, axis=2)
+    batches = replace(fair_job("pf").batches, read=lambda rows: pixels[rows], prepare=classifier.prepared)
+    job = replace(job_of_trainer(classifier, look=lambda model: {}), graph=graph, batches=batches)
+    trainer = Trainer(job, held)
+    trainer.keep_best(np.random.default_rng(0).random(graph.total), round(0.6 * graph.total))
+    trainer.run("both", 2, 1.0, MaskLearning(round(0.6 * graph.total), 1.0, settle=0.0))
+    one = trainer.result(0.4, zeros=False)
+    assert one.keep.sum() == round(0.6 * graph.total) and one.spent["mask_updates"] == 2
+    other = replace(classifier, model=copy.deepcopy(classifier.model))
+    other.model.load_state_dict(one.weights)
+    small, _ = cut_filters(other, graph.mask(one.keep))
+    images = classifier.prepared(pixels[:4])
+    with held.baked(torch.as_tensor(one.keep).float()) as masked, torch.no_grad():
+        expected = masked(images)
+        assert torch.allclose(small.model.eval()(images), expected, atol=1e-3 * float(expected.abs().max()))
