@@ -15,12 +15,18 @@ INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text
 MADE_ON = "Scores and γ come from validation prompts only; what is reported comes from test prompts only."
 JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
 INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are paired, image by image."
-NULL_BAND = "The null band is what the gap would be if group labels were exchanged between images of one class."
+NULL_BAND = (
+    "The null band is what the gap would be if group labels were exchanged between images of one class: what the mix "
+    "of classes in the subgroups, and chance, give without any other difference."
+)
 MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
 INTERVALS_TEXTS = (
     "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its own full model."
 )
-NULL_BAND_TEXTS = "The null band is what the gap would be if group labels were exchanged between texts of one class."
+NULL_BAND_TEXTS = (
+    "The null band is what the gap would be if group labels were exchanged between texts of one class: what the mix "
+    "of classes in the subgroups, and chance, give without any other difference."
+)
 MADE_ON_TEXTS = "Heads are scored and models fine-tuned on training texts; results come from test texts only."
 WINNING = (
     "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over seeds reaches the full "
@@ -358,6 +364,58 @@ PAGES: dict[str, str] = {
 }
 
 
+SETTINGS: dict[str, str] = {
+    "track": "kind of audit",
+    "max images": "images per split at most",
+    "max texts": "texts per split at most",
+    "max prompts": "prompts per axis at most",
+    "max length": "tokens of a text at most",
+    "size": "side of the images in pixels",
+    "recipe": "training",
+    "train": "training of the dense model first",
+    "retrain": "retraining",
+    "tune": "fine-tuning",
+    "retune": "full model fine-tuned here",
+    "mirror": "training images mirrored",
+    "tune on": "cut and trained on",
+    "check every": "updates between two looks at validation images",
+    "strength": "strength of the fairness term, λ",
+    "tolerance": "gap that costs nothing, τ",
+    "notion": "what shall be alike between groups",
+    "fair gap": "fair from a gap of",
+    "within": "accuracy that may be lost for it",
+    "tradeoff sparsity": "sparsity of the trade-off",
+    "tradeoff strengths": "λ of the trade-off",
+    "tradeoff methods": "methods of the trade-off",
+    "keep weights": "seeds or trials whose weights are kept",
+    "keep methods": "methods whose models are kept",
+    "step": "share of heads cut per round",
+    "score texts": "training texts a score reads",
+    "text b": "second text",
+    "pw": "PW loss",
+    "ran with code": "version of the code for",
+    "ran with device": "device it ran on",
+    "ran with dtype": "number format",
+    "rate": "learning rate",
+    "mask rate": "learning rate of the mask",
+    "inner": "weight updates per mask update",
+    "implicit": "implicit gradient",
+    "settle": "share with a fixed mask at the end",
+    "start": "first mask",
+    "sharpness": "sharpness of the surrogate",
+    "rho": "ρ",
+    "theta": "θ",
+    "gamma": "γ",
+    "beta": "β",
+}
+"""Settings of requests whose own name says too little, with blanks for underscores."""
+
+KINDS_ON_OTHER_IMAGES = (
+    "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were not measured on the "
+    "same images either, so each is read on its own: no common front is drawn, and nothing is ranked across them."
+)
+
+
 def axis_name(axis: str) -> str:
     """An axis in words; axes of the user's own files keep their name."""
     return AXES.get(axis, axis.replace("_", " "))
@@ -425,6 +483,12 @@ def group_name(group: str) -> str:
 def quoted(group: str) -> str:
     """A subgroup inside a sentence."""
     return f"\u201c{group_name(group)}\u201d"
+
+
+def setting_name(setting: str) -> str:
+    """A setting of a request or of a method in words."""
+    plain = setting.replace("_", " ")
+    return SETTINGS.get(plain, plain)
 
 
 def head_name(layer: int, head: int) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import streamlit as st
 
-from engine.export.panels import compare, compare_kinds
+from engine.export.panels import compare, compare_kinds, compare_settings
 from engine.export.panels.base import Choice
 from engine.export.tracks import track_of, tracks
 from pages.shared import cache, frame, panels, safe, state
@@ -50,18 +51,27 @@ def _comparable(run: cache.KeptRun, other: str) -> bool:
 
 
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
-    differing, warnings = compare.comparability(runs)
+    warnings = compare.comparability(runs)[1]
     for warning in warnings:
         st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
+    st.caption(frame.plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
     if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
         panels.draw(compare_kinds.compare_kinds(runs, choice))
     st.subheader("Which settings differ?", anchor=False)
+    _settings(compare_settings.settings_table(runs))
+
+
+def _settings(differing: pd.DataFrame) -> None:
+    """A plain table, whose cells wrap: values may be long, and clipped ones tell nothing."""
     if differing.empty:
-        st.markdown("None: both were asked the same.")
-    else:
-        panels.table(differing)
+        st.markdown("None: all were asked the same.")
+        return
+    # This kind of table reads Markdown, which names of users must not become.
+    shown = differing.map(lambda text: frame.plain(safe.visible(text)))
+    st.table(shown, hide_index=True, border="horizontal")
+    st.caption("Settings of a method that only one audit has are left out.")
 
 
 begin_app()

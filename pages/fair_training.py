@@ -7,6 +7,7 @@ import streamlit as st
 from engine import words
 from engine.export.panels import (
     classifier_changed,
+    classifier_groups,
     fair_curve,
     fair_differences,
     fair_effort,
@@ -17,6 +18,7 @@ from engine.export.panels import (
     fair_tradeoff,
     fair_training,
     filters_layers,
+    levelling,
 )
 from engine.export.panels.base import Choice
 from engine.export.tracks import track_of
@@ -28,6 +30,8 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.safe import plain
 
 SHOWN = (
+    classifier_groups.paid_by_group,
+    levelling.levelling_down,
     fair_differences.bifp_against,
     fair_training.training,
     filters_layers.layer_survival,
@@ -35,7 +39,8 @@ SHOWN = (
     fair_saved.saved,
 )
 OF_A_SEED = (classifier_changed.changed_by_group, classifier_changed.gallery)
-COUNTED = {"iterations": "Weight updates", "examples": "Examples", "seconds": "Seconds"}
+COUNTED = {"examples": "Images read", "iterations": "Weight updates", "seconds": "Seconds"}
+"""The first is the usual: as many updates of BiFP read more images."""
 
 
 def page() -> None:
@@ -48,6 +53,7 @@ def page() -> None:
         choice = choose_reading(run, choice)
     panels.draw(made(run, fair_curve.fair_curve, choice, family=family))
     _definitions(run, family, choice)
+    _beside(run, choice, classifier_groups.paid_by_group, levelling.levelling_down)
     panels.draw(made(run, fair_differences.bifp_against, choice))
     panels.draw(made(run, fair_tradeoff.tradeoff, choice))
     st.divider()

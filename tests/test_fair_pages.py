@@ -94,7 +94,7 @@ def test_every_chart_of_the_page_is_there(fair):
         "Is there a ridge between BiFP and the models without its parts?",
     ):
         assert question in shown, question
-    assert len(charts_of(at)) == 4 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 1 + 2
+    assert len(charts_of(at)) == 4 + 2 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 1 + 2
     first = html_of(at)
     at.segmented_control(key="counted_in").set_value("seconds").run()
     assert_calm(at)

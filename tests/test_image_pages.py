@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.shared.changed_images import _counted
 from tests.page_checks import (
     PAGES,
     ROOT,
@@ -137,6 +139,19 @@ def test_the_gallery_shows_pictures_safely_and_by_subgroup(images):
     at.selectbox(key="trial").set_value(2).run()
     assert_calm(at)
     assert "trial 2, cuts" in html_of(at)
+
+
+@pytest.mark.parametrize(
+    ("pictures", "order"),
+    [
+        ([b"x", None], "those with a picture first, then newly wrong before newly right."),
+        ([b"x", b"x"], "that changed class, newly wrong before newly right."),
+        ([None, None], "that changed class, newly wrong before newly right."),
+    ],
+)
+def test_the_caption_of_the_gallery_tells_the_order_it_has(pictures, order):
+    rows = pd.DataFrame({"png": pictures, "kind": ["right", "wrong"]})
+    assert order in _counted(rows, rows)
 
 
 def test_what_is_no_picture_is_not_shown_as_one():

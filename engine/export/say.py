@@ -122,5 +122,13 @@ def inside_null(row: Mapping[str, Any]) -> bool:
     return bool(_finite(high) and row["value"] <= high)
 
 
+def null_side(row: Mapping[str, Any]) -> str:
+    """Where a value lies: "below", "inside" or "above" its null band; "" where it has none."""
+    low, high = row.get("null_low", math.nan), row.get("null_high", math.nan)
+    if not (_finite(low) and _finite(high) and _finite(row["value"])):
+        return ""
+    return "below" if row["value"] < low else "above" if row["value"] > high else "inside"
+
+
 def _finite(value: Any) -> bool:
     return value is not None and math.isfinite(value)

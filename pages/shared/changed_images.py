@@ -67,7 +67,9 @@ def _group_label(group: str) -> str:
 def _counted(rows: pd.DataFrame, shown: pd.DataFrame) -> str:
     some = f"{len(shown)} of {len(rows)}" if len(shown) < len(rows) else f"{len(rows)}"
     kept = int(shown["png"].notna().sum())
-    text = f"{some} {'image' if len(rows) == 1 else 'images'} that changed class, newly wrong before newly right."
+    first = "those with a picture first, then " if 0 < rows["png"].notna().sum() < len(rows) else ""
+    text = f"{some} {'image' if len(rows) == 1 else 'images'} that changed class, "
+    text += f"{first}newly wrong before newly right."
     if kept < len(shown):
         text += f" Pictures were kept of {kept} of them."
     return f"{text} Single images prove nothing: read them beside the intervals above."

@@ -9,6 +9,7 @@ import streamlit as st
 from engine import words
 from engine.audit.fair_request import USUAL_RECIPE, FairRequest
 from engine.errors import Fault
+from engine.metrics.fair_bench import LOOKED_SHARE
 from engine.scores.fair_base import FILTERS, NONE, WEIGHTS, fair_methods
 from pages.shared import image_form, request_form, state
 from pages.shared.controls import method_label
@@ -23,6 +24,11 @@ NOTIONS = {
 TUNED_ON = {"train": "Training images", "validation": "Validation images, as in the paper"}
 UNITS = {FILTERS: "Cut filters", WEIGHTS: "Cut weights (nothing gets faster)", NONE: "Cut nothing"}
 HALF = "half of the dense model's"
+SAME_UPDATES = (
+    "The same for every method, two stages together included. Not the same work: for every update of its mask BiFP "
+    "reads a second batch, by default 1.75 times the images in all; SNIP reads some batches before it cuts; the "
+    "Lottery Ticket trains once per round, and once more at the end."
+)
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:
@@ -77,30 +83,30 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     left, right = st.columns(2)
     with left:
         strength = st.number_input(
-            "λ, weight of fairness", 0.0, value=USUAL.strength, step=0.5, key=_key("strength"),
+            "λ, weight of fairness", value=USUAL.strength, step=0.5, key=_key("strength"),
             help="0 asks for no fairness. Methods that ignore groups have none.",
         )  # fmt: skip
         seeds = st.number_input(
-            "Seeds", 1, 20, USUAL.seeds, key=_key("seeds"), help="Trainings of each variant. Three at least tell more."
+            "Seeds", value=USUAL.seeds, key=_key("seeds"), help="Trainings of each variant. Three at least tell more."
         )
     with right:
         tolerance = st.number_input(
-            "τ, gap that is let pass", 0.0, 1.0, USUAL.tolerance, key=_key("tolerance"),
+            "τ, gap that is let pass", value=USUAL.tolerance, key=_key("tolerance"),
             help="A surrogate gap up to this costs nothing.",
         )  # fmt: skip
         iterations = st.number_input(
-            "Weight updates of one training", 1, value=USUAL.iterations, key=_key("iterations"),
-            help="The same for every method, two stages together included.",
+            "Weight updates of one training", value=USUAL.iterations, key=_key("iterations"),
+            help=SAME_UPDATES,
         )  # fmt: skip
-    most = st.number_input("Images per split at most", 20, value=None, key=_key("most"), placeholder="all of them")
+    most = image_form.most_images(_key("most"))
     return {
         "methods": methods,
-        "sparsities": [share for share in request_form.shares(text, faults) if share > 0],
+        "sparsities": request_form.shares(text, faults),
         "strength": float(strength),
         "tolerance": float(tolerance),
         "seeds": int(seeds),
         "iterations": int(iterations),
-        "max_images": None if most is None else int(most),
+        "max_images": most,
     }
 
 
@@ -148,7 +154,7 @@ def _sweep(faults: list[Fault]) -> dict[str, Any]:
     left, right = st.columns(2, gap="large")
     with left:
         share = st.number_input(
-            "At a sparsity of (percent)", 1.0, 99.0, 100 * USUAL.tradeoff_sparsity, key=_key("tradeoff_at")
+            "At a sparsity of (percent)", value=100 * USUAL.tradeoff_sparsity, key=_key("tradeoff_at")
         )
     with right:
         names = [name for name in _ordered() if fair_methods()[name].fair and fair_methods()[name].units != NONE]
@@ -183,27 +189,30 @@ def _training() -> dict[str, Any]:
     left, right = st.columns(2, gap="large")
     with left:
         rate = st.number_input(
-            "Learning rate of the weights", 1e-7, 1.0, USUAL_RECIPE["rate"], format="%.5f", key=_key("rate")
+            "Learning rate of the weights", value=USUAL_RECIPE["rate"], format="%.5f", key=_key("rate")
         )
-        batch = st.number_input("Images per batch", 2, 4096, USUAL_RECIPE["batch"], key=_key("batch"))
+        batch = st.number_input("Images per batch", value=USUAL_RECIPE["batch"], key=_key("batch"))
         tuned = st.selectbox(
             "Cut and train on", list(TUNED_ON), format_func=TUNED_ON.get, key=_key("tune_on"),
             help="Results always come from test images.",
         )  # fmt: skip
+        if tuned == "validation":
+            looked = f"Only {100 * LOOKED_SHARE:g} % of the validation images are left to look at while models train."
+            st.caption(f"{looked} {image_form.TOO_FEW}")
         first = st.toggle("Fit the dense model first", key=_key("train"))
         train = image_form.recipe("fair_train", 12, 3e-3) if first else None
         mirror = st.toggle("Never mirror training images", key=_key("mirror"))
     with right:
         gap = st.number_input(
-            "Fair from a gap of", 0.0, 1.0, None, step=0.01, key=_key("fair_gap"), placeholder=HALF,
+            "Fair from a gap of", value=None, step=0.01, key=_key("fair_gap"), placeholder=HALF,
             help="On validation images. Counted is how much training it takes to get there.",
         )  # fmt: skip
         within = st.number_input(
-            "Accuracy that may be lost for it", 0.0, 1.0, USUAL.within, step=0.01, key=_key("within"),
+            "Accuracy that may be lost for it", value=USUAL.within, step=0.01, key=_key("within"),
             help="Against the dense model, on validation images.",
         )  # fmt: skip
         every = st.number_input(
-            "Updates between two looks at validation images", 1, value=USUAL.check_every, key=_key("check_every"),
+            "Updates between two looks at validation images", value=USUAL.check_every, key=_key("check_every"),
             help="Also how finely the training until then is counted.",
         )  # fmt: skip
     recipe = {"rate": float(rate), "batch": int(batch)}

@@ -14,6 +14,8 @@ from pages.shared.controls import is_dark
 
 TRACK = "fair"
 MOVING = ("running", "queued")
+EVERY = 3.0
+"""Seconds between two drawings: three charts are more work than a line of text, and a click waits for them."""
 
 
 def watch() -> None:
@@ -38,7 +40,7 @@ def _moving() -> list[str]:
     return found
 
 
-@st.fragment(run_every=jobs.EVERY)
+@st.fragment(run_every=EVERY)
 def _one(job_id: str, choice: Choice) -> None:
     from engine.audit.jobs import job_state, live_points
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -101,7 +101,7 @@ def _first_by_name() -> st.Page:
     """Streamlit gives the first page no address of its own but "/"; a link to its name leads there."""
 
     def redirect() -> None:
-        turn_to(ORDER[0])
+        turn_to(ORDER[0], st.query_params.to_dict())
 
     return st.Page(redirect, title=ORDER[0].capitalize(), url_path=ORDER[0], visibility="hidden")
 
@@ -201,10 +201,10 @@ def link(page: str, label: str, **parameters: str) -> None:
         st.page_link(ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None)
 
 
-def turn_to(page: str) -> None:
-    """Open another page; nothing happens where a page runs on its own."""
+def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
+    """Open another page, with nothing in the address but `parameters`; nothing happens where a page runs on its own."""
     with contextlib.suppress(st.errors.StreamlitAPIException):
-        st.switch_page(ROOT / "pages" / f"{page}.py")
+        st.switch_page(ROOT / "pages" / f"{page}.py", query_params=parameters or None)
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from engine import words
 from engine.data.image_changes.base import image_changes
 from engine.data.images import ImageInfo, look
 from engine.errors import Fault, RequestError
+from engine.metrics.classifier_layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.models import catalog
 from engine.scores.filter_base import filter_methods
 from engine.types import Setting
@@ -19,6 +20,10 @@ from pages.shared.safe import plain
 
 EMBEDDED = ("avatars", "digits")
 NONE = "none"
+TOO_FEW = (
+    f"A subgroup with fewer than {MIN_IMAGES} images in a split, or fewer than {MIN_PER_CLASS} of a class, gets no "
+    "verdict: no gap is measured for it."
+)
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:
@@ -119,14 +124,25 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     left, right = st.columns(2)
     with left:
         trials = st.number_input(
-            "Trials", 1, 20, 3, key=_key("trials"), help="Prunings and retrainings of each variant, with other seeds."
+            "Trials", value=3, key=_key("trials"), help="Prunings and retrainings of each variant, with other seeds."
         )
     with right:
-        most = st.number_input("Images per split at most", 20, value=None, key=_key("most"), placeholder="all of them")
+        most = most_images(_key("most"))
     return {
         "methods": list(methods), "speedups": _speedups(text, faults), "trials": int(trials),
-        "max_images": None if most is None else int(most),
+        "max_images": most,
     }  # fmt: skip
+
+
+def most_images(key: str) -> int | None:
+    """The field for how many images are used, which says whom too few of them leave without a verdict."""
+    most = st.number_input("Images per split at most", value=None, step=1, key=key, placeholder="all of them")
+    share = ""
+    if most is not None and most > MIN_PER_CLASS:  # the draw keeps the shares of subgroups and classes
+        share = f" Of {int(most):,} images that befalls a subgroup and class of less than "
+        share += f"{100 * MIN_PER_CLASS / most:.2g} % of them."
+    st.caption(TOO_FEW + share)
+    return None if most is None else int(most)
 
 
 def _speedups(text: str, faults: list[Fault]) -> list[float]:
@@ -155,8 +171,8 @@ def _methods(arms: list[str]) -> dict[str, Any]:
                 settings[name] = {setting.name: _widget(setting, name) for setting in declared}
             if has_pw:
                 pw[name] = {
-                    "theta": st.number_input("θ, least weight", 0.0, 1.0, 0.5, key=_key(f"{name}_theta")),
-                    "gamma": st.number_input("γ, shape of weights", 0.0, 100.0, 1.0, key=_key(f"{name}_gamma")),
+                    "theta": st.number_input("θ, least weight", value=0.5, key=_key(f"{name}_theta")),
+                    "gamma": st.number_input("γ, shape of weights", value=1.0, key=_key(f"{name}_gamma")),
                 }
     return {"method_settings": settings, "pw": pw}
 
@@ -181,9 +197,9 @@ def _training() -> dict[str, Any]:
 def recipe(name: str, epochs: int, rate: float) -> dict[str, Any]:
     with st.container(horizontal=True):
         return {
-            "epochs": int(st.number_input("Epochs", 0, 1000, epochs, key=_key(f"{name}_epochs"))),
-            "rate": float(st.number_input("Learning rate", 1e-7, 1.0, rate, format="%.5f", key=_key(f"{name}_rate"))),
-            "batch": int(st.number_input("Images per batch", 2, 4096, 128, key=_key(f"{name}_batch"))),
+            "epochs": int(st.number_input("Epochs", value=epochs, key=_key(f"{name}_epochs"))),
+            "rate": float(st.number_input("Learning rate", value=rate, format="%.5f", key=_key(f"{name}_rate"))),
+            "batch": int(st.number_input("Images per batch", value=128, key=_key(f"{name}_batch"))),
         }
 
 
@@ -197,12 +213,12 @@ def more(info: ImageInfo | None, repeats: str = "trials") -> dict[str, Any]:
         changes = [] if change == NONE else [{"name": change, **_change(change)}]
     with middle:
         size = st.number_input(
-            "Side of the images in pixels", 8, 1024, value=None, key=_key("size"), placeholder="the model's"
+            "Side of the images in pixels", value=None, step=1, key=_key("size"), placeholder="the model's"
         )
         keep = st.selectbox(f"Keep cut models of {repeats}", ("first", "all", "none"), key=_key("keep"))
     with right:
         title = st.text_input("Title", key=_key("title"), placeholder="as the model and images")
-        seed = st.number_input("First seed", 0, value=0, key=_key("seed"))
+        seed = st.number_input("First seed", value=0, key=_key("seed"))
     return {
         "changes": changes, "size": None if size is None else int(size), "keep_weights": keep, "title": title.strip(),
         "first_seed": int(seed),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -31,6 +33,29 @@ STATUS = {
     "cancelled": "Cancelled",
     "interrupted": "Interrupted",
 }
+PERCENT_FIELDS = ("sparsity", "trade-off sparsity", "step", "gamma")
+"""What faults are about that the forms ask for in percent and the engine takes as shares."""
+ASKED_AS = {
+    "first_seed": "First seed",
+    "max_images": "Images per split at most",
+    "max_texts": "Texts per split at most",
+    "max_prompts": "Prompts per axis at most",
+    "max_new_tokens": "New tokens per text",
+    "max_prompt_tokens": "Prompt tokens at most",
+    "max_corpus_tokens": "Tokens of text for perplexity at most",
+    "max_length": "Tokens of a text at most",
+    "score_texts": "Training texts a score reads",
+    "size": "Side of the images in pixels",
+    "iterations": "Weight updates of one training",
+    "check_every": "Updates between two looks at validation images",
+    "fair gap": "Fair from a gap of",
+    "within": "Accuracy that may be lost for it",
+    "recipe rate": "Learning rate of the weights",
+    "recipe batch": "Images per batch",
+    "tune_on": "Cut and train on",
+}
+"""Fields of the forms by what the engine's faults call them."""
+_SHARE = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)\b")
 _WORK = """
 import json, sys
 from dataclasses import asdict
@@ -73,12 +98,27 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
     try:
         job_id = _ask({"request": chosen, "start": not faults})
     except RequestError as error:
-        raise RequestError([*faults, *error.faults]) from error
+        raise RequestError([*faults, *map(in_the_forms_words, error.faults)]) from error
     if faults:
         raise RequestError(faults)
     if chosen.get("track", "heads") == "heads":
         catalog.remember(chosen["model"], chosen.get("revision"))
     return job_id
+
+
+def in_the_forms_words(fault: Fault) -> Fault:
+    """A fault of the engine as the form asks: percent where it does, and names of fields without underscores."""
+    where = ASKED_AS.get(fault.where, fault.where.replace("_", " "))
+    if fault.where in PERCENT_FIELDS:
+        return Fault(where, _percent(fault.what), _percent(fault.fix))
+    return replace(fault, where=where)
+
+
+def _percent(text: str) -> str:
+    """ "1.5 is not a share between 0 and 1." -> "150 % is not between 0 and 100 %." Counts stay: they have no point."""
+    text = text.replace("[0, 1)", "0 % to under 100 %").replace("between 0 and 1", "between 0 and 100 %")
+    text = text.replace("is not a share between", "is not between").replace("Give shares", "Give percentages")
+    return _SHARE.sub(lambda found: f"{100 * float(found[0]):g} %", re.sub(r"(?<=\d),(?=\d)", ", ", text))
 
 
 def _ask(what: dict[str, Any]) -> str:

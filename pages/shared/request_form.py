@@ -137,10 +137,10 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
         gamma = _gamma()
     left, right = st.columns(2)
     with left:
-        seeds = st.number_input("Seeds per prompt", 1, 50, 3, key=state.form_key("seeds"))
+        seeds = st.number_input("Seeds per prompt", value=3, key=state.form_key("seeds"))
     with right:
         limit = st.number_input(
-            "Prompts per axis at most", 2, value=None, key=state.form_key("limit"), placeholder="all of them"
+            "Prompts per axis at most", value=None, step=1, key=state.form_key("limit"), placeholder="all of them"
         )
     judges = [entry.name for entry in catalog.list_judges()]
     judge = st.selectbox(
@@ -205,7 +205,8 @@ def _scoring() -> dict[str, Any]:
 
 
 def widget(setting: Setting, method: str) -> Any:
-    """The widget a declared setting asks for."""
+    """The widget a declared setting asks for. Out of range is refused by the engine: with limits here, Streamlit would
+    go on with the last number that was in range."""
     about = {"key": state.form_key(f"{method}_{setting.name}"), "help": setting.help}
     label = setting.label or capital(setting.name.replace("_", " "))
     if setting.kind == "flag":
@@ -213,8 +214,7 @@ def widget(setting: Setting, method: str) -> Any:
     if setting.kind == "choice":
         return st.selectbox(label, setting.choices, setting.choices.index(setting.default), **about)
     kind = int if setting.kind == "integer" else float
-    low, high = (None if end is None else kind(end) for end in (setting.minimum, setting.maximum))
-    return kind(st.number_input(label, low, high, kind(setting.default), **about))
+    return kind(st.number_input(label, value=kind(setting.default), **about))
 
 
 def _estimator(name: str) -> str:
@@ -228,14 +228,14 @@ def _more() -> dict[str, Any]:
         span = st.selectbox("What the judge reads", SPANS, format_func=_span, key=state.form_key("span"))
         published = st.toggle("Decode as in the published code (top-k 50)", key=state.form_key("published"))
     with middle:
-        new = st.number_input("New tokens per text", 1, 400, 40, key=state.form_key("new_tokens"))
-        prompt = st.number_input("Prompt tokens at most", 1, 400, 22, key=state.form_key("prompt_tokens"))
+        new = st.number_input("New tokens per text", value=40, key=state.form_key("new_tokens"))
+        prompt = st.number_input("Prompt tokens at most", value=22, key=state.form_key("prompt_tokens"))
         tokens = st.number_input(
-            "Tokens of text for perplexity at most", 50, value=None, key=state.form_key("tokens"), placeholder="all"
+            "Tokens of text for perplexity at most", value=None, step=1, key=state.form_key("tokens"), placeholder="all"
         )
     with right:
         title = st.text_input("Title", key=state.form_key("title"), placeholder="as the model and axes")
-        first = st.number_input("First seed", 0, value=0, key=state.form_key("first_seed"))
+        first = st.number_input("First seed", value=0, key=state.form_key("first_seed"))
         revision = st.text_input("Revision of a hub model", key=state.form_key("revision"), placeholder="commit or tag")
         pin = st.text_input("SHA-256 of a local judge", key=state.form_key("pin"), placeholder="64 hexadecimal digits")
     return {

@@ -158,13 +158,15 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     left, right = st.columns(2)
     with left:
         trials = st.number_input(
-            "Seeds", 1, 20, 3, key=_key("trials"), help="Fine-tunings of everything. Three at least for a ticket."
+            "Seeds", value=3, key=_key("trials"), help="Fine-tunings of everything. Three at least for a ticket."
         )
     with right:
-        most = st.number_input("Texts per split at most", 20, value=None, key=_key("most"), placeholder="all of them")
+        most = st.number_input(
+            "Texts per split at most", value=None, step=1, key=_key("most"), placeholder="all of them"
+        )
     return {
         "methods": [f"{procedure}:{score}" for procedure in chosen for score in scores],
-        "sparsities": [share for share in request_form.shares(text, faults) if share > 0],
+        "sparsities": request_form.shares(text, faults),
         "trials": int(trials), "max_texts": None if most is None else int(most),
     }  # fmt: skip
 
@@ -174,7 +176,7 @@ def _scoring(arms: list[str]) -> dict[str, Any]:
     left, right = st.columns(2, gap="large")
     with left:
         texts = st.number_input(
-            "Training texts a score reads", 2, value=SCORE_TEXTS, key=_key("score_texts"),
+            "Training texts a score reads", value=SCORE_TEXTS, key=_key("score_texts"),
             help="Drawn in equal numbers from the classes, of usual length.",
         )  # fmt: skip
     with right:
@@ -198,9 +200,9 @@ def _training(model: str) -> dict[str, Any]:
     )  # fmt: skip
     with st.container(horizontal=True):
         tune = {
-            "epochs": int(st.number_input("Epochs", 1, 1000, usual["epochs"], key=_key("epochs"))),
-            "rate": float(st.number_input("Learning rate", 1e-7, 1.0, usual["rate"], format="%.6f", key=_key("rate"))),
-            "batch": int(st.number_input("Texts per batch", 2, 4096, usual["batch"], key=_key("batch"))),
+            "epochs": int(st.number_input("Epochs", value=usual["epochs"], key=_key("epochs"))),
+            "rate": float(st.number_input("Learning rate", value=usual["rate"], format="%.6f", key=_key("rate"))),
+            "batch": int(st.number_input("Texts per batch", value=usual["batch"], key=_key("batch"))),
         }
     return {"retune": RETUNE[full], "tune": {name: value for name, value in tune.items() if value != usual[name]}}
 
@@ -209,13 +211,13 @@ def _more(info: TextInfo | None) -> dict[str, Any]:
     left, middle, right = st.columns(3, gap="medium")
     with left:
         length = st.number_input(
-            "Tokens of a text at most", 4, value=None, key=_key("length"), placeholder="128, or what the model can"
+            "Tokens of a text at most", value=None, step=1, key=_key("length"), placeholder="128, or what the model can"
         )
     with middle:
         keep = st.selectbox("Keep the weights of cut models", list(KEEP), format_func=KEEP.get, key=_key("keep"))
     with right:
         title = st.text_input("Title", key=_key("title"), placeholder="as the model and texts")
-        seed = st.number_input("First seed", 0, value=0, key=_key("seed"))
+        seed = st.number_input("First seed", value=0, key=_key("seed"))
     return {
         "max_length": None if length is None else int(length), "keep_weights": keep, "title": title.strip(),
         "first_seed": int(seed),

@@ -139,7 +139,7 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame
     ))  # fmt: skip
     place = math.log10(x[0]) if track_of(run).level.is_ratio else x[0]
     figure.add_annotation(
-        x=place, y=low[0], text="null band: no difference", showarrow=False, xanchor="left", yanchor="top",
+        x=place, y=low[0], text=track_of(run).null_label, showarrow=False, xanchor="left", yanchor="top",
         font={"size": 11, "color": choice.theme.soft}, xshift=4,
     )  # fmt: skip
 

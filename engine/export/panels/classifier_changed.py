@@ -75,7 +75,8 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         return nothing("changed_images", question, "No test image belongs to a subgroup of this axis.")
     note = (
         f"One {track.repeat} ({trial}), {say.count(int(table['images'].sum()), 'test image')}. Newly wrong: the "
-        f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}."
+        f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}; of "
+        "differences: Newcombe's, from these two. Whether two Wilson intervals meet is no test."
     )
     return Panel("changed_images", question, _answer(table), _figure(choice, table), _readable(table), note)
 
@@ -101,6 +102,14 @@ def wilson(count: int, n: int) -> tuple[float, float]:
     share, square = count / n, Z * Z
     middle, reach = share + square / (2 * n), Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
     return max(0.0, (middle - reach) / (1 + square / n)), min(1.0, (middle + reach) / (1 + square / n))
+
+
+def difference(count: int, n: int, other: int, other_n: int) -> tuple[float, float]:
+    """95 % interval of a share minus an independent other one (Newcombe 1998, method 10: from both Wilson's)."""
+    share, second = count / n, other / other_n
+    (low, high), (second_low, second_high) = wilson(count, n), wilson(other, other_n)
+    down, up = math.hypot(share - low, second_high - second), math.hypot(high - share, second - second_low)
+    return share - second - down, share - second + up
 
 
 def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str = "") -> pd.DataFrame:
@@ -134,13 +143,29 @@ def _answer(table: pd.DataFrame) -> str:
         counts = f"{row['changed']} of {row['images']} ({share}; {wrong} newly wrong, {right} newly right)"
         parts.append(f"{words.quoted(row['group'])} {counts}")
     more = f"; {len(table) - 4} more subgroups in the table" if len(table) > 4 else ""
-    top = table.iloc[0]
-    apart = table[table["high"] < top["low"]]
-    text = f"Changed: {'; '.join(parts)}{more}."
-    if len(apart):
-        names = say.listing(apart["group"].map(words.quoted))
-        return f"{text} {words.quoted(top['group'])} changes more often than {names}: their intervals do not meet."
-    return f"{text} The intervals meet: no subgroup clearly changes more often." if len(table) > 1 else text
+    return f"Changed: {'; '.join(parts)}{more}.{_compared(table)}"
+
+
+def _compared(table: pd.DataFrame) -> str:
+    """The most changed subgroup against each other one, by the interval of the difference of both shares."""
+    if len(table) < 2:
+        return ""
+    top, others = table.iloc[0], table.iloc[1:]
+    ends = [difference(top["changed"], top["images"], row.changed, row.images) for row in others.itertuples()]
+    apart = others[[low > 0 for low, _ in ends]]
+    name = words.quoted(top["group"])
+    if len(others) == 1:
+        span = f"{say.signed(100 * ends[0][0])} to {say.signed(100 * ends[0][1])} percentage points"
+        if apart.empty:
+            return f" No subgroup clearly changes more often: the interval of the difference ({span}) includes zero."
+        return f" {name} changes more often: the interval of the difference ({span}) is above zero."
+    alone = f"each compared alone, without correction for {len(others)} comparisons."
+    if apart.empty:
+        what = f"the intervals of the differences between {name} and each other one include zero"
+        return f" No subgroup clearly changes more often: {what}, {alone}"
+    names = say.listing(apart["group"].map(words.quoted))
+    what = "the interval of the difference is" if len(apart) == 1 else "the intervals of the differences are"
+    return f" {name} changes more often than {names}: {what} above zero, {alone}"
 
 
 _LOOK = {

@@ -65,7 +65,7 @@ def _gap_words(run: Run, choice: Choice, reading: Reading, axis: str, variant: d
     levels = clear if kind in ("fell", "rose") else f"({before} before, {after} after; change {change})"
     text = f" The {reading.harm.name} of {axis} {verbs[kind]} {levels}"
     if math.isfinite(row["null_high"]) and not say.inside_null(row):
-        text += f"; equal subgroups would give up to {reading.harm.number(row['null_high'])} by chance"
+        text += f"; the mix of classes and chance would give up to {reading.harm.number(row['null_high'])}"
     return f"{text}."
 
 
@@ -79,9 +79,9 @@ def _dense_sentence(run: Run, choice: Choice, reading: Reading, axis: str, group
         ends = (f"{words.quoted(row['group'])} ({reading.group.number(row['value'])})" for row in (low, high))
         text += "; by {axis} it is lowest for {} and highest for {}".format(*ends, axis=axis)
     if gap is not None and math.isfinite(gap["null_high"]):
-        side = "inside" if say.inside_null(gap) else "outside"
+        side = say.null_side(gap)
         band = reading.harm.span(gap["null_low"], gap["null_high"])
-        text += f". That gap lies {side} its null band ({band}), which is what equal subgroups would give by chance"
+        text += f". That gap lies {side} its null band ({band}), which the mix of classes and chance alone would give"
     return f"{text}."
 
 

@@ -14,6 +14,7 @@ from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
 from engine.export.panels.fair_lookup import (
     heading,
+    images_read,
     level_of,
     not_the_fair_axis,
     shown_of,
@@ -48,7 +49,8 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
     note = (
         f"{say.count(counted, 'test image')}, {track_of(run).repeats_said(run)} per method. {words.INTERVALS_SEEDS} "
         f"{words.NULL_BAND} Grey band: that of the chosen method. Dotted line: the starting model. Sparsity is the "
-        f"share of filters or of weights, by what a method cuts: the same share is not the same size or speed.{bars}"
+        "share of filters or of weights, by what a method cuts: the same share is not the same size or speed."
+        f"{images_read(run, names)}{bars}"
     )
     return Panel("fair_curve", question, _answer(run, choice, table), None, _readable(run, table), note, parts, True)
 
@@ -193,20 +195,34 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     if here.empty:
         dense = table[table["method"] == "dense"]
         said = [_said(measure, dense) for measure in measures(run) if _has(dense, measure)]
-        return f"The starting model, nothing cut: {'; '.join(said)}.{not_the_fair_axis(run, choice)}"
+        rates = _rates(run, choice, "dense")
+        return f"The starting model, nothing cut: {'; '.join(said)}.{rates}{not_the_fair_axis(run, choice)}"
     said = [_said(measure, here) for measure in measures(run) if _has(here, measure)]
     where = f"at {say.percent(at)}" if at else "with nothing cut"
     none = "" if (table["metric"] == "accuracy_gap").any() else f" {NO_GAP}"
-    return f"{name} {where}: {'; '.join(said)}.{none}{_lowest(table, at)}{not_the_fair_axis(run, choice)}"
+    rates = _rates(run, choice, str(here["variant"].iat[0]))
+    return f"{name} {where}: {'; '.join(said)}.{none}{rates}{_lowest(table, at)}{not_the_fair_axis(run, choice)}"
 
 
 def _said(measure: Measure, rows: pd.DataFrame) -> str:
     row = rows[rows["metric"] == measure.metric].iloc[0].to_dict()
     text = f"{measure.name} {measure.with_interval(row)}"
     if math.isfinite(row["null_high"]):
-        side = "inside" if say.inside_null(row) else "above"
-        text += f", {side} its null band (up to {measure.number(row['null_high'])})"
+        side = say.null_side(row)
+        text += f", {side} its null band ({measure.span(row['null_low'], row['null_high'])})"
+        text += ", into which its interval reaches" if side == "above" and row["low"] <= row["null_high"] else ""
     return text
+
+
+def _rates(run: Run, choice: Choice, variant: str) -> str:
+    """The gap of true positive rates, which a small accuracy gap can hide where one class is rare in a subgroup."""
+    measure = Measure("tpr_gap", few=track_of(run).items)
+    row = lookup.result(run, variant, measure.metric, choice.measured)
+    if row is None or not math.isfinite(row["value"]):
+        return ""
+    side = say.null_side(row)
+    where = f", {side} its null band (up to {measure.number(row['null_high'])})" if side else ""
+    return f" Its {measure.name} is {measure.with_interval(row)}{where}."
 
 
 def _lowest(table: pd.DataFrame, at: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -17,6 +18,7 @@ from engine.export.panels.fair_lookup import (
     bifp_of,
     direction,
     heading,
+    images_read,
     level_of,
     not_the_fair_axis,
     seeds_said,
@@ -29,6 +31,13 @@ from engine.store.runs import Run
 
 ROW = 34
 """Pixels of a method."""
+GAP_SAID = {"fell": "clearly smaller than", "rose": "clearly larger than", "open": "not told apart from"}
+ACCURACY_SAID = {
+    "open": " at an accuracy that cannot be told apart",
+    "rose": " at a clearly higher accuracy",
+    "fell": ", but at a clearly lower accuracy",
+}
+"""BiFP's gap and accuracy against another method's."""
 
 
 def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
@@ -53,8 +62,10 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     note = (
         f"{name} minus the other method at {say.percent(at)}, same test images ({_n(table)}), {seeds_said(run)} each. "
         f"{words.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
-        f"not told apart from zero. {words.EQUAL_ACCURACY} Equal sparsity is not equal speed: filters and weights are "
+        f"the interval holds zero, or q is larger. {words.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
+        f"BiFP-uns with those that cut weights. Equal sparsity is not equal speed: filters and weights are "
         "counted each in their own share."
+        f"{images_read(run, [base, *order])}"
     )
     answer = _answer(run, choice, table, name, gap, at)
     return Panel("bifp_against", question, answer, None, _readable(table), note, parts, True)
@@ -134,25 +145,18 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measu
         method: tuple(direction(wide[metric].loc[method].to_dict()) for metric in metrics)
         for method in dict.fromkeys(table["method"])
     }
-    equal = [method for method, (of_gap, of_accuracy) in kinds.items()
-             if of_gap == "fell" and of_accuracy in ("unclear", "by chance")]  # fmt: skip
-    more = [method for method, (of_gap, of_accuracy) in kinds.items() if of_gap == "fell" and of_accuracy == "rose"]
-    paid = [method for method, (of_gap, of_accuracy) in kinds.items() if of_gap == "fell" and of_accuracy == "fell"]
-    larger = [method for method, (of_gap, _) in kinds.items() if of_gap == "rose"]
-    open_ = [method for method, (of_gap, _) in kinds.items() if of_gap in ("unclear", "by chance", "unknown")]
     parts = []
-    if equal:
-        parts.append(f"clearly smaller than that of {_named(equal)} at an accuracy that cannot be told apart")
-    if more:
-        parts.append(f"clearly smaller than that of {_named(more)} at a clearly higher accuracy")
-    if paid:
-        parts.append(f"clearly smaller than that of {_named(paid)}, but at a clearly lower accuracy")
-    if larger:
-        parts.append(f"clearly larger than that of {_named(larger)}")
-    if open_:
-        parts.append(f"not told apart from that of {_named(open_)}")
+    for (of_gap, start), (of_accuracy, end) in itertools.product(GAP_SAID.items(), ACCURACY_SAID.items()):
+        mine = [method for method, pair in kinds.items() if tuple(map(_kind, pair)) == (of_gap, of_accuracy)]
+        if mine:
+            parts.append(f"{start} that of {_named(mine)}{end}")
     axis = words.axis_name(choice.measured)
     return f"At {say.percent(at)}, {name}'s {gap.name} of {axis} is {'; '.join(parts)}.{not_the_fair_axis(run, choice)}"
+
+
+def _kind(of: str) -> str:
+    """Clear either way, or open."""
+    return of if of in ("fell", "rose") else "open"
 
 
 def _named(methods: list[str]) -> str:

@@ -50,13 +50,14 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     axis = words.axis_name(fair_axis(run))
     notion = run.meta["request"].get("notion", "accuracy")
     note = (
-        f"Stated: a {notion} {targets}, for {axis}, on validation images, looked at every "
+        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
         f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than that. Dots: seeds; bar: "
         "their mean where all got there; crosses: seeds that never met both at once, drawn at the end of their "
         "training. What counts is the first look, with as much cut as asked, from which both are met twice in a row. "
         "Updates of BiFP's mask come on top of these, with images of their own: examples and seconds count both."
     )
-    return Panel("fair_effort", QUESTION, _answer(run, choice, table, what, targets), figure, _readable(table), note)
+    answer = f"{_answer(run, choice, table, what, targets)}{_on_test(run, table)}"
+    return Panel("fair_effort", QUESTION, answer, figure, _readable(table), note)
 
 
 def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
@@ -108,23 +109,41 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: 
                 text=[_hover(row) for row in part.to_dict("records")], hovertemplate="%{text}<extra></extra>",
                 cliponaxis=False,
             ))  # fmt: skip
-        if not rows["reached"].any():
-            figure.add_annotation(
-                x=0, xanchor="left", y=place, text="never reached", showarrow=False, xshift=4,
-                font={"size": 12, "color": choice.theme.soft},
-            )  # fmt: skip
     _legend(figure, choice, table)
     figure.update_yaxes(
-        tickvals=list(range(len(order))), ticktext=[_label(run, name) for name in order],
+        tickvals=list(range(len(order))), ticktext=[_label(run, name, table) for name in order],
         showgrid=False, range=[len(order) - 0.4, -0.6],
     )  # fmt: skip
     figure.update_xaxes(showgrid=True, rangemode="tozero", nticks=7, tickangle=0)
     return figure
 
 
-def _label(run: Run, method: str) -> str:
-    whole = "<br>(nothing cut)" if method in track_of(run).uncut else ""
-    return f"{wrapped(words.method_name(method), 22)}{whole}"
+def _label(run: Run, method: str, table: pd.DataFrame) -> str:
+    notes = ["nothing cut"] if method in track_of(run).uncut else []
+    notes += [] if table.loc[table["method"] == method, "reached"].any() else ["never reached"]
+    name = wrapped(words.method_name(method), 22)
+    return f"{name}<br><i>{', '.join(notes)}</i>" if notes else name
+
+
+def _validation(run: Run) -> str:
+    n = run.meta["data"].get("images", {}).get("validation")
+    return say.count(int(n), "validation image") if n else "validation images"
+
+
+def _on_test(run: Run, table: pd.DataFrame) -> str:
+    """The same targets on the test images: a single look at validation images has no interval."""
+    gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
+    metric = f"{run.meta['request'].get('notion', 'accuracy')}_gap"
+
+    def met(variant: str) -> bool:
+        rows = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
+        return all(row is not None for row in rows) and rows[0]["value"] >= accuracy and rows[1]["value"] <= gap
+
+    counts = {name: [met(variant) for variant in rows["variant"]] for name, rows in table.groupby("method", sort=False)}
+    some = [f"{words.method_name(name)} {sum(found)} of {len(found)}" for name, found in counts.items() if any(found)]
+    start = " The starting model meets both there." if metric == "accuracy_gap" and met("dense") else ""
+    held = f"seeds of {say.listing(some, 20)}" if some else "no seed"
+    return f" At the end of training, on the test images, both are met by {held}.{start}"
 
 
 def _legend(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:

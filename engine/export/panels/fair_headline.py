@@ -40,8 +40,8 @@ def _gap(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return f" The {harm.name} of {axis} was not measured."
     text = f" The {harm.name} of {axis} is {harm.with_interval(row)}"
     if math.isfinite(row["null_high"]):
-        side = "inside" if say.inside_null(row) else "above"
-        text += f", {side} what equal subgroups would give by chance (up to {harm.number(row['null_high'])})"
+        side = say.null_side(row)
+        text += f", {side} what the mix of classes and chance alone would give (up to {harm.number(row['null_high'])})"
     return f"{text}."
 
 

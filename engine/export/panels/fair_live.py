@@ -45,16 +45,14 @@ def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) 
     figure, styles = blank(choice, HEIGHT, "weight updates"), series_styles(choice.dark)
     for shard in order[1 : 1 + BEFORE][::-1]:
         column = COLUMNS[title][0][0]
-        rows = _of(points, shard, column)
+        rows = _smooth(_of(points, shard, column), column)
         figure.add_trace(go.Scatter(
             x=rows["step"], y=rows[column], mode="lines", showlegend=False, opacity=0.45,
             line={"color": choice.theme.soft, "width": 1}, name=plain(words.work_name(shard)),
             hovertemplate=f"{plain(words.work_name(shard))}<br>%{{y:.3f}}<extra></extra>",
         ))  # fmt: skip
     for column, name, which in COLUMNS[title]:
-        rows, style = _of(points, order[0], column), styles[which]
-        if column in ("loss", "surrogate_gap"):  # known of every batch, and noisy
-            rows = rows.assign(**{column: rows[column].rolling(SMOOTH, min_periods=1, center=True).mean()})
+        rows, style = _smooth(_of(points, order[0], column), column), styles[which]
         dots = column in ("accuracy", "gap")
         line = {"color": style.colour, "width": 2.4, "dash": "solid" if dots or title == "Loss" else "dot"}
         marker = {"symbol": style.symbol, "size": 8, "color": style.colour}
@@ -69,6 +67,13 @@ def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) 
     figure.update_yaxes(nticks=5, rangemode="tozero" if title == "Gap" else "normal")
     figure.update_layout(legend={"y": 1.12, "font": {"size": 12}}, margin={"t": 30})
     return figure
+
+
+def _smooth(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Running means of what is known of every batch, and noisy; looks at validation images as they are."""
+    if column not in ("loss", "surrogate_gap"):
+        return rows
+    return rows.assign(**{column: rows[column].rolling(SMOOTH, min_periods=1, center=True).mean()})
 
 
 def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:

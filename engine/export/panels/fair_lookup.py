@@ -130,3 +130,18 @@ def not_the_fair_axis(run: Run, choice: Choice) -> str:
 def known_methods(run: Run) -> list[str]:
     """Methods of the run, in the order of the track."""
     return lookup.methods(run)
+
+
+def images_read(run: Run, methods: Sequence[str]) -> str:
+    """How many images training read, of the methods that read least and most: equal updates are not equal data."""
+    table = lookup.frame(run, "reached") if run.has("reached") else pd.DataFrame(columns=["method"])
+    table = table[table["method"].isin(methods)]
+    if table.empty:
+        return ""
+    mean = table.groupby("method")["total_examples"].mean()
+    least, most = mean.idxmin(), mean.idxmax()
+    if mean[least] == mean[most]:
+        return ""
+    named = dict.fromkeys([least, *(name for name in BIFP if name in mean.index), most])
+    read = [f"{words.method_name(str(name))} {mean[name]:,.0f}" for name in named]
+    return f" Images read in training, with repeats: {say.listing(read)}."

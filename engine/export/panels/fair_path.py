@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine import words
 from engine.export import say
+from engine.export.palette import series_styles
 from engine.export.panels import lookup
 from engine.export.panels.base import Choice, Panel, blank, nothing
 from engine.export.panels.fair_lookup import heading, short
@@ -51,8 +54,9 @@ def barrier(rows: pd.DataFrame, column: str = "loss") -> float:
 
 def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], column: str, title: str) -> go.Figure:
     figure = blank(choice, 360, f"{short(START)} (0) to the other (1)", title.lower())
-    for other in others:
-        rows, style = table[table["other"] == other].sort_values("t"), track_of(run).style(other, choice.dark)
+    styles = series_styles(choice.dark)  # three lines of one family, which in its own colours are all alike
+    for other, style in zip(others, itertools.cycle(styles), strict=False):
+        rows = table[table["other"] == other].sort_values("t")
         figure.add_trace(go.Scatter(
             x=rows["t"], y=rows[column], mode="lines+markers", name=short(other),
             line={"color": style.colour, "width": 2.2, "dash": style.dash},

@@ -8,7 +8,7 @@ from engine import words
 from engine.export import say
 from engine.export.panels import cost, lookup
 from engine.export.panels.base import Choice, Panel
-from engine.export.panels.fair_lookup import FILTERS, WEIGHTS, seeds_said
+from engine.export.panels.fair_lookup import FILTERS, WEIGHTS
 from engine.store.runs import Run
 
 
@@ -22,4 +22,4 @@ def saved(run: Run, choice: Choice) -> Panel:
         return replace(panel, answer="Nothing is cut here, so nothing is saved.")
     if variant["variant"] == "dense":
         return panel
-    return replace(panel, caveat=f"{panel.caveat} The model of the first of {seeds_said(run)}.")
+    return replace(panel, caveat=f"{panel.caveat} The model of the first seed.")

@@ -14,8 +14,8 @@ from engine.store.runs import Run
 
 QUESTION = "What does the loss look like between BiFP and what it would be without its parts?"
 ABSENT = (
-    "This audit has no loss surface. Ask for it under “More settings” in the Library, or with --surface on the command "
-    "line; it needs BiFP-str and its ablations."
+    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” in the Library, or with "
+    "--surface on the command line; it needs BiFP-str and its ablations."
 )
 SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
 
@@ -77,18 +77,17 @@ def _ends(points: pd.DataFrame) -> tuple[str, str]:
 
 def _answer(table: pd.DataFrame, points: pd.DataFrame) -> str:
     """Loss at the models, and where the lowest point of the plane lies."""
-    parts = []
+    parts, losses = [], []
     for row in points.to_dict("records"):
         near = table.loc[((table["x"] - row["x"]) ** 2 + (table["y"] - row["y"]) ** 2).idxmin()]
-        loss = float(row.get("loss", near["loss"]))
-        parts.append(f"{words.method_name(row['method'])} {say.number(loss)}")
-    low, high = table["loss"].min(), table["loss"].max()
-    place = table.loc[table["loss"].idxmin()]
-    far = (points["x"] - place["x"]) ** 2 + (points["y"] - place["y"]) ** 2
-    lowest = words.method_name(str(points.loc[far.idxmin(), "method"]))
+        losses.append(float(row.get("loss", near["loss"])))
+        parts.append(f"{words.method_name(row['method'])} {say.number(losses[-1])}")
+    low, high = float(table["loss"].min()), float(table["loss"].max())
+    least = words.method_name(str(points["method"].iat[losses.index(min(losses))]))
+    where = f"at none of the three; of them it is lowest at {least}" if low < min(losses) else f"at {least}"
     return (
-        f"Loss at the three models: {say.listing(parts)}. On this plane it runs from {say.number(float(low))} to "
-        f"{say.number(float(high))} and is lowest nearest to {lowest}. The paths say whether a ridge lies between."
+        f"Loss at the three models: {say.listing(parts)}. On this plane it runs from {say.number(low)} to "
+        f"{say.number(high)} and is lowest {where}. The paths say whether a ridge lies between."
     )
 
 

@@ -18,7 +18,7 @@ from engine.store.runs import Run
 QUESTION = "How much accuracy does more fairness cost, and who offers the better choice?"
 ABSENT = (
     "This audit has no sweep over λ. Ask for one under “Trade-off over λ” in the Library, or with "
-    "--tradeoff-strengths on the command line."
+    "--tradeoff on the command line."
 )
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}
 HEIGHT = 400
@@ -41,7 +41,8 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     note = (
         f"All at {at} cut, {say.count(int(table['n_trials'].max()), 'seed')} per point, test images. "
         f"{words.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both, read from values alone."
-        f"{_reference_said(volumes)} Points of one line differ in λ only, so read the line, not the single point."
+        f"{_reference_said(volumes)} Points of one line differ in λ only, so read the line, not the single point. "
+        "Methods that were not swept are not here: Pareto has all."
     )
     return Panel(
         "fair_tradeoff", QUESTION, _answer(run, choice, table, volumes, gap), None, _readable(table, volumes), note,
@@ -168,7 +169,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame
         clear = [words.method_name(name) for name in others.loc[others["high"] < best["low"], "method"]]
         meets = [words.method_name(name) for name in others.loc[~(others["high"] < best["low"]), "method"]]
         name = words.method_name(best["method"])
-        text = f"{name} covers the largest area, {_volume(best.to_dict())}"
+        text = f"Of the {len(volumes)} methods swept {name} covers the largest area, {_volume(best.to_dict())}"
         text += f"; its interval lies above that of {say.listing(clear)}" if clear else ""
         text += f"; it meets that of {say.listing(meets)}, so which is larger is open" if meets else ""
         parts.append(f"{text}.")
@@ -184,9 +185,12 @@ def _along(rows: pd.DataFrame, method: str, gap: str) -> str:
     moved = []
     for column, what in (("accuracy", "accuracy"), (gap, GAPS[gap])):
         apart = first[f"{column}_high"] < last[f"{column}_low"] or last[f"{column}_high"] < first[f"{column}_low"]
-        doubt = "" if apart else " (intervals meet)"
+        doubt = "" if apart else " (the intervals overlap)"
         moved.append(f"{what} goes from {say.number(first[column])} to {say.number(last[column])}{doubt}")
-    return f"for {name}, {' and '.join(moved)} as λ grows from {first['strength']:g} to {last['strength']:g}."
+    text = f"for {name}, {' and '.join(moved)} as λ grows from {first['strength']:g} to {last['strength']:g}."
+    if last[gap] > first[gap]:
+        text += f" A larger λ does not make the {GAPS[gap]} smaller here."
+    return text
 
 
 def _readable(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:

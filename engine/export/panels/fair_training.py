@@ -25,6 +25,8 @@ COLUMNS = {
 """Columns of the curves table that are drawn together, with their names and which style they have."""
 SMOOTH = 15
 """Updates over which what is known of every batch is averaged for the chart; the table has every update."""
+MOVES = {0.7: "moves with", 0.3: "moves partly with", -0.3: "hardly moves with", -2.0: "moves against"}
+"""Rank correlations above which the surrogate is said to do so: words for reading, no test."""
 LEAST = 3
 """Looks at validation images from which on surrogate and measured gap are compared."""
 
@@ -43,7 +45,8 @@ def training(run: Run, choice: Choice) -> Panel:
         f"Dotted lines are of every batch, as running means over {SMOOTH} updates. Vertical lines: where a phase "
         "begins."
     )
-    return Panel("fair_training", QUESTION, _answer(name, table), None, _readable(table), note, parts, True)
+    answer = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
+    return Panel("fair_training", QUESTION, answer, None, _readable(table), note, parts, True)
 
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
@@ -97,11 +100,15 @@ def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
         )  # fmt: skip
 
 
-def _answer(name: str, table: pd.DataFrame) -> str:
+def _answer(name: str, table: pd.DataFrame, fair: bool) -> str:
     """Where the measured gap and accuracy end, and whether the surrogate moved with the measured gap."""
     looked = table[table["gap"].notna()]
     if looked.empty:
-        return f"{name} was never looked at on validation images while it was trained."
+        seen = table[table["accuracy"].notna()]
+        if seen.empty:
+            return f"{name} was never looked at on validation images while it was trained."
+        ends = _ends(seen.sort_values("step").groupby("seed").tail(1)["accuracy"])
+        return f"{name} ends at a validation accuracy of {ends}; too few validation images of two subgroups for a gap."
     last = looked.sort_values("step").groupby("seed").tail(1)
     text = f"{name} ends at a measured gap of {_ends(last['gap'])} and an accuracy of {_ends(last['accuracy'])}"
     text += f" on validation images, after {last['step'].max():,.0f} weight updates."
@@ -111,9 +118,10 @@ def _answer(name: str, table: pd.DataFrame) -> str:
         known = [value for value in found if math.isfinite(value)]
         if known:
             mean = sum(known) / len(known)
-            kind = "moves with" if mean > 0.5 else "hardly moves with" if mean > -0.5 else "moves against"
-            text += f" The surrogate {kind} the measured gap over training (rank correlation {say.number(mean)})."
-    return text
+            kind = next(said for least, said in MOVES.items() if mean > least)
+            ends = _ends(pd.Series(known))
+            text += f" The surrogate {kind} the measured gap over training (rank correlation {ends})."
+    return text if fair else f"{text} It was trained without the fairness term: the surrogate was only watched."
 
 
 def _ends(values: pd.Series) -> str:

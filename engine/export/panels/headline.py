@@ -122,6 +122,14 @@ def inside_null_now(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str
         return ""
     harm = lookup.reading(run, choice).harm
     return (
-        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies inside its null band (up to "
-        f"{harm.number(row['null_high'])}): at this n it cannot be told from no difference."
+        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {say.null_side(row) or 'inside'} its null "
+        f"band (up to {harm.number(row['null_high'])}): {track_of(run).null_now}.{not_zero(row)}"
     )
+
+
+def not_zero(row: Mapping[str, Any]) -> str:
+    """What a gap inside its null band can still be: a band of classes' shares may lie well above zero."""
+    low, null_low = row.get("low", math.nan), row.get("null_low", math.nan)
+    if not (math.isfinite(low) and math.isfinite(null_low)) or low <= 0 or null_low <= 0:
+        return ""
+    return " The gap itself is not zero."

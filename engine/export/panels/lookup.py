@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from engine import words
 from engine.audit import variants
 from engine.errors import RequestError, unknown
 from engine.export.panels.base import Choice
@@ -129,6 +130,11 @@ def variant_label(run: Run, variant: dict[str, Any]) -> str:
     if variant["variant"] == "dense":
         return track_of(run).whole
     return track_of(run).label(variant)
+
+
+def method_label(run: Run, method: str) -> str:
+    """A method in words; the uncut model by the name this track gives it."""
+    return track_of(run).whole if method == "dense" else words.method_name(method)
 
 
 def amount(run: Run, variant: dict[str, Any]) -> str:

@@ -97,7 +97,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
     figure.update_xaxes(type="log" if is_log else "linear", showgrid=True, nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6)
-    longest = max(len(words.method_name(method)) for method in set(table["method"]))
+    longest = max(len(lookup.method_label(run, method)) for method in set(table["method"]))
     figure.update_layout(legend={"entrywidth": max(104, int(5.7 * longest)), "font": {"size": 11}})
     return figure
 
@@ -110,7 +110,7 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame)
     figure.add_hrect(y0=low, y1=high, fillcolor=choice.theme.band, line_width=0, layer="below")
     crowded = lookup.reading(run, choice).quality.sign < 0  # good variants meet on that side
     figure.add_annotation(
-        x=0 if crowded else 1, xref="paper", y=low, text="null band: no difference", showarrow=False,
+        x=0 if crowded else 1, xref="paper", y=low, text=track_of(run).null_label, showarrow=False,
         xanchor="left" if crowded else "right", yanchor="bottom", font={"size": 11, "color": choice.theme.soft},
     )  # fmt: skip
 
@@ -132,7 +132,7 @@ def _points(run: Run, choice: Choice, table: pd.DataFrame, method: str) -> go.Sc
     bars = {"type": "data", "symmetric": False, "color": soft, "thickness": 1, "width": 0}
     sizes = 8 + 22 * table["realised"].clip(0, 0.5)
     return go.Scatter(
-        x=table["value_q"], y=table["value"], mode="markers", name=words.method_name(method),
+        x=table["value_q"], y=table["value"], mode="markers", name=lookup.method_label(run, method),
         error_x={**bars, "array": table["high_q"] - table["value_q"],
                  "arrayminus": table["value_q"] - table["low_q"]},
         error_y={**bars, "array": table["high"] - table["value"], "arrayminus": table["value"] - table["low"]},
@@ -221,5 +221,5 @@ def _readable(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
     names = {"variant": "variant", **track.marks, "value": harm, "low": f"{harm} low", "high": f"{harm} high",
              "value_q": quality, "low_q": f"{quality} low", "high_q": f"{quality} high", "front": "on the front",
              "n": track.items}  # fmt: skip
-    shown = table.assign(method=table["method"].map(words.method_name))
+    shown = table.assign(method=[lookup.method_label(run, method) for method in table["method"]])
     return shown[list(names)].rename(columns=names)

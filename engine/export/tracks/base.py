@@ -250,6 +250,10 @@ class Track(ABC):
     """Columns of the variants table in charts' tables, with names for people."""
     marks: Mapping[str, str]
     """More such columns where every variant is a row of its own."""
+    null_label: str = "null band: no difference"
+    """The null band in a chart."""
+    null_now: str = "at this n it cannot be told from no difference"
+    """What it means that a harm is no larger than its null band."""
     null_means: str
     """What it means when the dense model's harm is inside its null band; "" where it means nothing for a cut."""
     not_built: str

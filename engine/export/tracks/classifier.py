@@ -49,6 +49,8 @@ class ClassifierTrack(Track):
     fronts_at_level = True
     parts = (("model", "weight_hash"), ("data", "digest"))
     null_means = ""
+    null_label = "null band: mix of classes, chance"
+    null_now = "no more than the mix of classes in the subgroups and chance alone give"
     not_built = "Not finished for this axis"
     null_band: str
     """What the null band is, in a sentence."""
@@ -114,7 +116,7 @@ class ClassifierTrack(Track):
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         known = row is not None and not pd.isna(row["n"])
         n = say.count(int(row["n"]), f"{split} {self.item}") if known else f"{split} {self.items}"
-        return f"{n}, {self.repeats_said(run)} per arm"
+        return f"{n}, {self.repeats_said(run)} per method"
 
     def pareto_question(self, run: Run, choice: Choice) -> str:
         reading = self.reading(choice.reading)

@@ -14,7 +14,11 @@ class FairThenPrune(FairMethod):
 
     name = "fp"
     fair = True
-    settings = (SHARPNESS, Setting("first", "number", 0.5, "Share of the iterations trained fairly first.", 0.0, 1.0))
+    settings = (
+        SHARPNESS,
+        Setting("first", "number", 0.5, "Share of the iterations trained fairly first.", 0.0, 1.0,
+                label="Share trained fairly before the cut"),
+    )  # fmt: skip
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         (sparsity,) = job.sparsities

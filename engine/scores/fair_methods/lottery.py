@@ -26,9 +26,11 @@ class Lottery(FairMethod):
     version = 2
     rounds_of_all = 4.0
     settings = (
-        Setting("share", "number", 0.2, "Share of the remaining weights cut per round.", 0.01, 0.9),
-        Setting("round", "number", 1.0, "Iterations of a round before a cut, as a share of all.", 0.0, 1.0),
-    )
+        Setting("share", "number", 0.2, "Share of the remaining weights cut per round.", 0.01, 0.9,
+                label="Share of weights cut per round"),
+        Setting("round", "number", 1.0, "Iterations of a round before a cut, as a share of all.", 0.0, 1.0,
+                label="Length of a round (1: a whole training)"),
+    )  # fmt: skip
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         trainer = trainer_of(self, job)

@@ -12,7 +12,11 @@ class PruneThenFairLate(PruneThenFair):
     """The same filters as pf; the fairness term acts in the second stage only."""
 
     name = "pf-late"
-    settings = (SHARPNESS, Setting("first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0))
+    settings = (
+        SHARPNESS,
+        Setting("first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0,
+                label="Share trained plainly after the cut"),
+    )  # fmt: skip
 
     def first(self, job: FairJob) -> float:
         return self.setting(job, "first")

@@ -8,7 +8,9 @@ from engine.scores.fair_base import WEIGHTS, FairJob, FairMethod, Trained
 from engine.scores.fair_methods._stages import finished, prune, sensitivity, trainer_of
 from engine.types import Setting
 
-BATCHES = Setting("batches", "integer", 10, "Batches over which SNIP sums gradients.", 1, 10_000)
+BATCHES = Setting(
+    "batches", "integer", 10, "Batches over which SNIP sums gradients.", 1, 10_000, label="Batches read before the cut"
+)
 
 
 class Snip(FairMethod):

@@ -292,6 +292,48 @@ def test_wilson_intervals_as_published(count, n, low, high):
     assert classifier_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+    ],
+)
+def test_newcombe_intervals_as_published(first, second, low, high):
+    """Newcombe 1998, table II, method 10."""
+    assert classifier_changed.difference(*first, *second) == pytest.approx((low, high), abs=2e-4)
+    mirrored = classifier_changed.difference(*second, *first)
+    assert mirrored == pytest.approx((-high, -low), abs=2e-4)
+
+
+def shares(**groups: tuple[int, int]) -> pd.DataFrame:
+    """Changed and all images per subgroup, the most changed first."""
+    rows = [{"group": group, "changed": changed, "images": n, "wrong": changed, "right": 0, "share": changed / n,
+             **dict(zip(("low", "high"), classifier_changed.wilson(changed, n), strict=True))}
+            for group, (changed, n) in groups.items()]  # fmt: skip
+    return pd.DataFrame(rows).sort_values("share", ascending=False, ignore_index=True)
+
+
+def test_who_changes_more_often_is_told_by_the_interval_of_the_difference():
+    table = shares(a=(56, 70), b=(48, 80))
+    assert table["low"].iat[0] < table["high"].iat[1], "the two intervals meet, and yet the shares differ"
+    answer = classifier_changed._answer(table)
+    assert "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)" in answer
+    alike = classifier_changed._answer(shares(a=(5, 56), b=(0, 29)))
+    assert "No subgroup clearly changes more often" in alike and "includes zero" in alike
+    assert "changes" not in classifier_changed._answer(shares(a=(5, 56)))
+
+
+def test_more_than_two_subgroups_are_compared_with_the_first_and_that_is_said():
+    answer = classifier_changed._answer(shares(a=(56, 70), b=(48, 80), c=(55, 70)))
+    assert "“a” changes more often than “b”: the interval of the difference is above zero" in answer
+    assert "“c”: the interval" not in answer and "without correction for 2 comparisons" in answer
+    none = classifier_changed._answer(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
+    assert "No subgroup clearly changes more often" in none and "without correction for 2 comparisons" in none
+
+
 def test_the_front_is_among_variants_cut_as_much(run):
     table = pareto.points(run, PLAIN, "test")
     assert set(table.loc[table["competes"], "speedup"]) == {16.0} and not table.loc[~table["competes"], "front"].any()
@@ -333,6 +375,32 @@ def test_cost_says_flops_in_theory_and_time_as_measured(run):
     assert "By FLOPs alone it would be 16× as fast" in panel.answer and "greedy" not in panel.answer
     assert set(panel.table["what"]) == {"FLOPs", "parameters", "bytes", "time (ms)"}
     assert "of the promise" in filters_speed.speed(run, PLAIN).answer
+
+
+def timed(run: Run, folder, **values: float) -> str:
+    """The answer about costs where the chosen variant was timed so."""
+    name = lookup.variant_of(run, PLAIN)["variant"]
+
+    def edit(costs: pd.DataFrame) -> pd.DataFrame:
+        for column, value in values.items():
+            costs.loc[costs["variant"] == name, column] = value
+        return costs
+
+    panel = cost.cost(changed(run, folder, "costs", edit), PLAIN)
+    bar = panel.figure.data[0]
+    assert bar.x[list(bar.y).index("time")] == pytest.approx(100 / values["speedup"])
+    return panel.answer
+
+
+def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
+    under_load = {"latency_ms": 11.7, "dense_latency_ms": 11.8}
+    slower = timed(run, tmp_path / "a", **under_load, speedup=0.70, speedup_low=0.56, speedup_high=0.98)
+    assert "It is slower: speed 0.70 × (0.56 to 0.98); the two medians of milliseconds" in slower
+    assert "11.7 ms" not in slower and "differ the other way" in slower
+    faster = timed(run, tmp_path / "b", **under_load, speedup=1.1, speedup_low=1.05, speedup_high=1.2)
+    assert "It is faster: speed 1.10 × (1.05 to 1.20), 11.7 ms against 11.8 ms." in faster
+    unclear = timed(run, tmp_path / "c", **under_load, speedup=0.99, speedup_low=0.9, speedup_high=1.1)
+    assert "No clear difference in time: speed 0.99 × (0.90 to 1.10)." in unclear
 
 
 def test_compare_warns_of_what_differs_between_image_runs(store):

@@ -118,7 +118,7 @@ def test_the_sentence_says_who_pays_and_whether_it_is_a_ticket(run):
     assert f"{say.number(row['mean'])} ± {say.number(row['std'])} against" in head.sentence
     quarter = headline(run, Choice("isp:conductance", "length", 0.25, None, "accuracy")).sentence
     assert "It is a winning ticket (" in quarter and "for “short” alone it is none" in quarter
-    assert "240 test texts, 3 seeds per arm" in head.caveat
+    assert "240 test texts, 3 seeds per method" in head.caveat
     assert headline(run, DENSE).sentence.startswith("Uncut, the model's accuracy is")
 
 
