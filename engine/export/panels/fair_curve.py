@@ -40,9 +40,9 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
     table = points(run, choice, family)
     if table.empty:
         return nothing("fair_curve", question, "No model of this audit was measured on this axis.")
-    parts = tuple(_column(run, choice, table, measure) for measure in measures(run) if _has(table, measure))
+    parts = tuple(_column(run, choice, table, measure) for measure in measures(run, choice) if _has(table, measure))
     parts += (_names(run, choice, table),)
-    first = table[table["metric"] == "accuracy_gap"]["n"].dropna()
+    first = table[table["metric"] == f"{_quality(choice)}_gap"]["n"].dropna()
     counted = int(first.max()) if len(first) else int(table["n"].max())
     names = [name for name in dict.fromkeys(table["method"]) if name != "dense"]
     bars = " Bars of the chosen method only; the table has all of them." if len(names) > FEW else ""
@@ -55,13 +55,19 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
     return Panel("fair_curve", question, _answer(run, choice, table), None, _readable(run, table), note, parts, True)
 
 
-def measures(run: Run) -> tuple[Measure, ...]:
-    track = track_of(run)
+def measures(run: Run, choice: Choice) -> tuple[Measure, ...]:
+    """What is drawn: how good, how far apart the subgroups are in it, and how unevenly accuracy was lost."""
+    track, quality = track_of(run), _quality(choice)
     return (
-        Measure("accuracy", per_axis=False, few=track.items),
-        Measure("accuracy_gap", few=track.items),
+        Measure(quality, per_axis=False, few=track.items),
+        Measure(f"{quality}_gap", few=track.items),
         Measure("degradation_gap", few=track.items),
     )
+
+
+def _quality(choice: Choice) -> str:
+    """Accuracy, or AUC where a reader asks for it."""
+    return "auc" if choice.reading == "auc" else "accuracy"
 
 
 def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
@@ -72,7 +78,7 @@ def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     columns = ["variant", "method", "sparsity", "realised", "n_cut", "units", "strength", "parameters_cut", "speedup",
                "degenerate"]  # fmt: skip
     parts = []
-    for measure in measures(run):
+    for measure in measures(run, choice):
         axis = choice.measured if measure.per_axis else ""
         rows = results[(results["metric"] == measure.metric) & (results["axis"] == axis)]
         rows = rows[rows["split"] == lookup.REPORTED].drop(columns=["split", "axis", "group", "verdict"])
@@ -194,14 +200,14 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
         here, at = table[table["method"] == choice.method], 0.0
     if here.empty:
         dense = table[table["method"] == "dense"]
-        said = [_said(measure, dense) for measure in measures(run) if _has(dense, measure)]
+        said = [_said(measure, dense) for measure in measures(run, choice) if _has(dense, measure)]
         rates = _rates(run, choice, "dense")
         return f"The starting model, nothing cut: {'; '.join(said)}.{rates}{not_the_fair_axis(run, choice)}"
-    said = [_said(measure, here) for measure in measures(run) if _has(here, measure)]
+    said = [_said(measure, here) for measure in measures(run, choice) if _has(here, measure)]
     where = f"at {say.percent(at)}" if at else "with nothing cut"
-    none = "" if (table["metric"] == "accuracy_gap").any() else f" {NO_GAP}"
-    rates = _rates(run, choice, str(here["variant"].iat[0]))
-    return f"{name} {where}: {'; '.join(said)}.{none}{rates}{_lowest(table, at)}{not_the_fair_axis(run, choice)}"
+    none = "" if (table["metric"] == f"{_quality(choice)}_gap").any() else f" {NO_GAP}"
+    more = f"{_rates(run, choice, str(here['variant'].iat[0]))}{_lowest(table, at, f'{_quality(choice)}_gap')}"
+    return f"{name} {where}: {'; '.join(said)}.{none}{more}{not_the_fair_axis(run, choice)}"
 
 
 def _said(measure: Measure, rows: pd.DataFrame) -> str:
@@ -225,15 +231,15 @@ def _rates(run: Run, choice: Choice, variant: str) -> str:
     return f" Its {measure.name} is {measure.with_interval(row)}{where}."
 
 
-def _lowest(table: pd.DataFrame, at: float) -> str:
+def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
     """Who has the smallest gap of those drawn, as a value only."""
-    rows = table[(table["metric"] == "accuracy_gap") & ((table["sparsity"] - at).abs() < 1e-9)]
+    rows = table[(table["metric"] == metric) & ((table["sparsity"] - at).abs() < 1e-9)]
     rows = rows[rows["method"] != "dense"]
     if len(rows) < 2:
         return ""
     least = rows.loc[rows["value"].idxmin()]
     meet = rows[(rows["low"] <= least["high"]) & (rows["method"] != least["method"])]
-    text = f" The smallest accuracy gap shown there is that of {words.method_name(least['method'])}"
+    text = f" The smallest {words.metric_name(metric)} shown there is that of {words.method_name(least['method'])}"
     if meet.empty:
         return f"{text}; no other interval meets its own."
     one = "interval meets" if len(meet) == 1 else "intervals meet"

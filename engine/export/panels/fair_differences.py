@@ -65,7 +65,7 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         f"the interval holds zero, or q is larger. {words.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
         f"BiFP-uns with those that cut weights. Equal sparsity is not equal speed: filters and weights are "
         "counted each in their own share."
-        f"{images_read(run, [base, *order])}"
+        f"{images_read(run, [base, *order], at)}"
     )
     answer = _answer(run, choice, table, name, gap, at)
     return Panel("bifp_against", question, answer, None, _readable(table), note, parts, True)

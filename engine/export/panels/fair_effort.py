@@ -31,7 +31,7 @@ class Effort:
 
 EFFORTS = {
     "iterations": Effort("iterations", "weight updates", "weight updates"),
-    "examples": Effort("examples", "examples", "training images seen, with repeats"),
+    "examples": Effort("examples", "images read", "images read in training, with repeats"),
     "seconds": Effort("seconds", "seconds", "seconds on this machine"),
 }
 

@@ -132,10 +132,15 @@ def known_methods(run: Run) -> list[str]:
     return lookup.methods(run)
 
 
-def images_read(run: Run, methods: Sequence[str]) -> str:
-    """How many images training read, of the methods that read least and most: equal updates are not equal data."""
+def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> str:
+    """How many images training read, of the methods that read least and most, at one sparsity or as the mean of all.
+
+    Equal numbers of updates are not equal data.
+    """
     table = lookup.frame(run, "reached") if run.has("reached") else pd.DataFrame(columns=["method"])
     table = table[table["method"].isin(methods)]
+    if at is not None:
+        table = table[(table["sparsity"] - at).abs() < 1e-9]
     if table.empty:
         return ""
     mean = table.groupby("method")["total_examples"].mean()

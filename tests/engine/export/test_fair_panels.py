@@ -361,3 +361,9 @@ def test_card_and_report_hold_the_limits(run, store):
         and "What this cannot say" in page
     )
     assert not any(name in page for name in HOSTILE.values() if "<" in name)
+
+
+def test_read_by_auc_the_first_chart_shows_auc(run):
+    panel = fair_curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
+    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(panel.table["measure"])
+    assert "AUC gap" in panel.answer and "gap of true positive rates" in panel.answer

@@ -130,7 +130,7 @@ def test_signs_come_from_the_running_mean_and_gradients_from_the_batch():
     logits = logits_of([0.4, 0.6]).requires_grad_(True)
     penalty, gap = held.of(torch.arange(2), logits)
     penalty.backward()
-    assert gap > 0 > float(penalty) and float(penalty) == pytest.approx(0.4 - 0.6, abs=1e-6)
+    assert gap > 0 > float(penalty.detach()) and float(penalty.detach()) == pytest.approx(0.4 - 0.6, abs=1e-6)
     assert logits.grad[0, 1] > 0 > logits.grad[1, 1]
 
 
