@@ -178,7 +178,8 @@ def _change(harm: Measure, row: dict[str, Any]) -> str:
 
 def _level(harm: Measure, row: dict[str, Any]) -> str:
     text = harm.with_interval(row)
-    return f"{text}, inside its null band" if say.inside_null(row) else text
+    side = say.null_side(row)
+    return f"{text}, {side} its null band" if side in ("inside", "below") else text
 
 
 def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]) -> go.Figure:

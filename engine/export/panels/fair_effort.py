@@ -48,7 +48,7 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
     targets += f" at an accuracy of {say.number(float(table['accuracy_target'].iat[0]))} or more"
     figure = _figure(run, choice, table, what, order)
     axis = words.axis_name(fair_axis(run))
-    notion = run.meta["request"].get("notion", "accuracy")
+    notion = _notion(run)
     note = (
         f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
         f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than that. Dots: seeds; bar: "
@@ -125,6 +125,11 @@ def _label(run: Run, method: str, table: pd.DataFrame) -> str:
     return f"{name}<br><i>{', '.join(notes)}</i>" if notes else name
 
 
+def _notion(run: Run) -> str:
+    """Which gap training and the stated target are about."""
+    return str(run.meta["request"].get("notion", "accuracy"))
+
+
 def _validation(run: Run) -> str:
     n = run.meta["data"].get("images", {}).get("validation")
     return say.count(int(n), "validation image") if n else "validation images"
@@ -133,7 +138,7 @@ def _validation(run: Run) -> str:
 def _on_test(run: Run, table: pd.DataFrame) -> str:
     """The same targets on the test images: a single look at validation images has no interval."""
     gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
-    metric = f"{run.meta['request'].get('notion', 'accuracy')}_gap"
+    metric = f"{_notion(run)}_gap"
 
     def met(variant: str) -> bool:
         rows = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
@@ -174,7 +179,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets
     names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]
     some = [name for name in names if table.loc[table["method"] == name, "reached"].any()]
     never = [name for name in names if name not in some]
-    start = f"An accuracy {targets}, at {say.percent(level_of(run, choice))} cut"
+    start = f"{say.sentence(_notion(run))} {targets}, at {say.percent(level_of(run, choice))} cut"
     if not some:
         text = f"{start}, was reached by no method in the training it had."
         return f"{text}{_dense_said(dense, what)}"
