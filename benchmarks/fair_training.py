@@ -21,10 +21,10 @@ from benchmarks.training_steps import (
     some_world,
     times_in_turn,
 )
-from engine.scores.fair_base import FairJob
-from engine.surgery.filter_graph import filter_graph
-from engine.training.fair.masked import kept_of, masked_filters_of, masked_weights_of
-from engine.training.fair.trainer import MaskLearning, Trainer
+from engine.surgery.filters.graph import filter_graph
+from engine.tracks.fair_training.methods.base import FairJob
+from engine.tracks.fair_training.training.masked import kept_of, masked_filters_of, masked_weights_of
+from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 
 STEPS, ROUNDS = 4, 5
 SPARSITY = 0.672

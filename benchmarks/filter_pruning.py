@@ -23,13 +23,13 @@ from benchmarks.training_steps import (
     some_world,
     times_in_turn,
 )
-from engine.metrics.latency import paired_latency
-from engine.models.load_classifier import fresh_classifier
-from engine.surgery.filter_cut import cut_filters
-from engine.surgery.filter_graph import filter_graph
-from engine.surgery.flop_budget import meet_target
-from engine.training.bottlenecks import learn_bottlenecks
-from engine.training.taylor import TaylorPruning
+from engine.audit.latency import paired_latency
+from engine.models.load_image_classifier import fresh_classifier
+from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.flop_budget import meet_target
+from engine.surgery.filters.graph import filter_graph
+from engine.tracks.image_classifiers.methods._bottlenecks import learn_bottlenecks
+from engine.tracks.image_classifiers.methods._taylor_descent import TaylorPruning
 
 STEPS, ROUNDS = 6, 7
 AUTOBOT_BAR, TAYLOR_BAR = 1.3, 1.5

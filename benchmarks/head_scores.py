@@ -19,9 +19,9 @@ from benchmarks.perplexity_passes import perplexity_rows
 from benchmarks.published_procedure import published_scores
 from benchmarks.report import Measure, parser, show
 from benchmarks.scoring_bench import DATA, DEMO, STORIES, Case, Timed, open_bench, score
-from engine.metrics.bench import Bench, Shard
-from engine.metrics.bias import null_band
-from engine.metrics.reliability import icc_c1, icc_c1_bootstrap, spearman_brown
+from engine.stats.reliability import icc_c1, icc_c1_bootstrap, spearman_brown
+from engine.tracks.language_models.bias import null_band
+from engine.tracks.language_models.context import PromptContext, Shard
 
 SEEDS = (0, 1, 2, 3)
 TRUTH_FROM = 1000
@@ -57,20 +57,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(case: Case, truth_seeds: int, prompts: int | None, bars: bool) -> list[Measure]:
     """All rows of one model."""
-    bench = open_bench(replace(case, max_prompts=prompts or case.max_prompts))
-    say(f"{case.name}: {len(bench.table)} prompts of {case.axis}, {bench.lm.n_layers * bench.lm.n_heads} heads")
-    once = {name: score(case, name, SEEDS[:1], bench) for name in ("generate", *FAST, "auto")}
+    context = open_bench(replace(case, max_prompts=prompts or case.max_prompts))
+    say(f"{case.name}: {len(context.table)} prompts of {case.axis}, {context.lm.n_layers * context.lm.n_heads} heads")
+    once = {name: score(case, name, SEEDS[:1], context) for name in ("generate", *FAST, "auto")}
     say("scored once: " + ", ".join(f"{name} {timed.seconds:.1f} s" for name, timed in once.items()))
-    scored = {name: score(case, name, SEEDS, bench) for name in ("generate", *FAST)}
-    groups = larger_runs(case, truth_seeds, bench)
-    truth, level = groups.mean(axis=1), dense_bias(bench)
+    scored = {name: score(case, name, SEEDS, context) for name in ("generate", *FAST)}
+    groups = larger_runs(case, truth_seeds, context)
+    truth, level = groups.mean(axis=1), dense_bias(context)
     small = np.abs(truth) < SMALL * level[0]
     rows = signal_rows(case, level, small, scored)
     rows += agreement_rows(case, truth, small, scored)
     rows += time_rows(case, once, scored, small)
     rows += larger_rows(case, scored, groups, SMALL * level[0])
-    rows += published_row(case, bench, once["auto"])
-    rows += perplexity_rows(case.name, bench)
+    rows += published_row(case, context, once["auto"])
+    rows += perplexity_rows(case.name, context)
     return rows if bars else [replace(row, bar=None) for row in rows]
 
 
@@ -78,21 +78,21 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def larger_runs(case: Case, truth_seeds: int, bench: Bench) -> np.ndarray:
+def larger_runs(case: Case, truth_seeds: int, context: PromptContext) -> np.ndarray:
     """z of every head from `generate` with GROUPED draws of each prompt, once per column. (units, runs)"""
     starts = range(TRUTH_FROM, TRUTH_FROM + max(1, truth_seeds // GROUPED) * GROUPED, GROUPED)
-    runs = [score(case, "generate", range(at, at + min(GROUPED, truth_seeds)), bench) for at in starts]
+    runs = [score(case, "generate", range(at, at + min(GROUPED, truth_seeds)), context) for at in starts]
     say(f"truth: {len(runs)} runs of {min(GROUPED, truth_seeds)} draws, {sum(run.seconds for run in runs):.0f} s")
     return np.stack([run.pooled() for run in runs], axis=1)
 
 
-def dense_bias(bench: Bench) -> tuple[float, float, float]:
+def dense_bias(context: PromptContext) -> tuple[float, float, float]:
     """Dense bias over SEEDS, the upper end of its null band, and p."""
     import pandas as pd
 
-    axis = str(bench.table["axis"].iloc[0])
-    parts = bench.fetch([Shard("verdicts", (), axis, "validation", seed) for seed in SEEDS])
-    table = bench.rows(axis, "validation").merge(pd.concat(parts), on="prompt_id")
+    axis = str(context.table["axis"].iloc[0])
+    parts = context.fetch([Shard("verdicts", (), axis, "validation", seed) for seed in SEEDS])
+    table = context.rows(axis, "validation").merge(pd.concat(parts), on="prompt_id")
     band = null_band(table, "group_means", 500)
     return band.value, band.high, band.p
 
@@ -184,12 +184,12 @@ def larger_rows(case: Case, scored: dict[str, Timed], groups: np.ndarray, limit:
     ]
 
 
-def published_row(case: Case, bench: Bench, auto: Timed) -> list[Measure]:
+def published_row(case: Case, context: PromptContext, auto: Timed) -> list[Measure]:
     """The published procedure for every head, at the prompts of one seed, over auto."""
     import time
 
     start = time.perf_counter()
-    published_scores(case.model, "demo-judge", bench.table, range(bench.lm.n_layers * bench.lm.n_heads))
+    published_scores(case.model, "demo-judge", context.table, range(context.lm.n_layers * context.lm.n_heads))
     seconds = time.perf_counter() - start
     return [
         Measure(f"{case.name}: published procedure, all heads", seconds, "s"),

@@ -8,24 +8,26 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.report import Measure
-from engine.metrics.bench import Bench, InMemory, Shard
-from engine.metrics.nll import window_nll
-from engine.metrics.perplexity import perplexity
-from engine.surgery.mask import masked
+from engine.surgery.heads.mask import masked
+from engine.tracks.language_models.context import InMemory, PromptContext, Shard
+from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.perplexity import perplexity
 
 EQUAL, FASTER = 1e-5, 1.6
 
 
-def perplexity_rows(name: str, bench: Bench) -> list[Measure]:
+def perplexity_rows(name: str, context: PromptContext) -> list[Measure]:
     """Largest relative difference over all heads, and the ratio of the times."""
-    units = range(bench.lm.n_layers * bench.lm.n_heads)
+    units = range(context.lm.n_layers * context.lm.n_heads)
     start = time.perf_counter()
-    plain = [_plain(bench, unit) for unit in units]
+    plain = [_plain(context, unit) for unit in units]
     slow = time.perf_counter() - start
     start = time.perf_counter()
-    tables = replace(bench, keeper=InMemory()).fetch([Shard("windows", (unit,), split="validation") for unit in units])
+    tables = replace(context, keeper=InMemory()).fetch(
+        [Shard("windows", (unit,), split="validation") for unit in units]
+    )
     fast = time.perf_counter() - start
-    reused = np.array([perplexity(table, bench.settings.window) for table in tables])
+    reused = np.array([perplexity(table, context.settings.window) for table in tables])
     difference = float(np.max(np.abs(reused / np.array(plain) - 1)))
     return [
         Measure(
@@ -35,8 +37,8 @@ def perplexity_rows(name: str, bench: Bench) -> list[Measure]:
     ]
 
 
-def _plain(bench: Bench, unit: int) -> float:
-    with masked(bench.lm, bench.mask((unit,))):
+def _plain(context: PromptContext, unit: int) -> float:
+    with masked(context.lm, context.mask((unit,))):
         return perplexity(
-            window_nll(bench.lm, bench.tokens["validation"], bench.settings.window), bench.settings.window
+            window_nll(context.lm, context.tokens["validation"], context.settings.window), context.settings.window
         )

@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from engine.metrics.bias import bias
+from engine.core.types import HeadMask
 from engine.models.judge import load_judge
-from engine.models.load import load_language_model
-from engine.surgery.mask import masked
-from engine.types import HeadMask
+from engine.models.load_language_model import load_language_model
+from engine.surgery.heads.mask import masked
+from engine.tracks.language_models.bias import bias
 
 BATCH = 64
 NEW_TOKENS, PROMPT_TOKENS, TOP_K = 40, 22, 50

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.audit.request import EMBEDDED_CORPUS, EMBEDDED_PROMPTS
-from engine.data.corpora import load_corpus
-from engine.data.prompts import load_prompts
-from engine.metrics.bench import Bench, InMemory, Settings
+from engine.core.types import POOLED, PromptSet
+from engine.data.prompts.load import load_prompts
+from engine.data.texts.corpora import load_corpus
 from engine.models.judge import load_judge
-from engine.models.load import load_language_model
-from engine.scores.base import ScoreJob, ScoreMethod, extra_kinds, method_for
-from engine.types import POOLED, PromptSet
+from engine.models.load_language_model import load_language_model
+from engine.tracks.language_models.context import InMemory, PromptContext, Settings
+from engine.tracks.language_models.request import EMBEDDED_CORPUS, EMBEDDED_PROMPTS
+from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod, method_for
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -67,28 +67,26 @@ class Timed:
         return rows.sort_values("unit")["value"].to_numpy()
 
 
-def open_bench(case: Case, prompts: int | None = None) -> Bench:
-    """A fresh bench: nothing computed, nothing judged."""
+def open_bench(case: Case, prompts: int | None = None) -> PromptContext:
+    """A fresh context: nothing computed, nothing judged."""
     found = load_prompts(case.prompts, (case.axis,), seed=0, max_prompts=prompts or case.max_prompts)
     table = found.table.assign(split="validation")
     lm = load_language_model(case.model)
     settings = Settings(max_corpus_tokens=case.max_corpus_tokens, validation_share=1.0)
     corpus = load_corpus(case.corpus)
-    return Bench(
-        lm, load_judge("demo-judge"), PromptSet(found.name, table, found.digest), corpus, settings, extra=extra_kinds()
-    )
+    return PromptContext(lm, load_judge("demo-judge"), PromptSet(found.name, table, found.digest), corpus, settings)
 
 
 def score(
     case: Case,
     estimator: str,
     seeds: Sequence[int],
-    bench: Bench | None = None,
+    context: PromptContext | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> Timed:
-    """Score all heads from nothing with these decoding seeds, and time it. A given bench lends model and prompts."""
-    bench = bench or open_bench(case)
-    fresh = replace(bench, keeper=InMemory(), judge=load_judge("demo-judge"))
+    """Score all heads from nothing with these decoding seeds, and time it. A given context lends model and prompts."""
+    context = context or open_bench(case)
+    fresh = replace(context, keeper=InMemory(), judge=load_judge("demo-judge"))
     job = ScoreJob(fresh, (case.axis,), tuple(seeds), n_boot=400, options=dict(options or {}))
     method = method_for("z_bias", estimator)
     start = time.perf_counter()

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from engine.models.load_classifier import Classifier, fresh_classifier
+from engine.models.load_image_classifier import Classifier, fresh_classifier
 from engine.training.batches import Batch
 from engine.training.fit import fit
 from engine.training.losses import Targets

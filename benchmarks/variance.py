@@ -16,13 +16,21 @@ import torch
 
 from benchmarks.report import Measure, parser, show
 from benchmarks.scoring_bench import DEMO, finish, open_bench
-from engine.metrics.bench import Bench, InMemory
-from engine.metrics.reliability import icc_c1
-from engine.metrics.reweighting import CAP, capped, centred, codes_of, gradient_values, levels, weights
+from engine.core.types import Decoding
 from engine.models import decode
-from engine.scores.base import ScoreJob, method_for
-from engine.scores.effects import AxisData
-from engine.types import Decoding
+from engine.stats.reliability import icc_c1
+from engine.tracks.language_models.context import InMemory, PromptContext
+from engine.tracks.language_models.effects import AxisData
+from engine.tracks.language_models.importance_weights import (
+    CAP,
+    capped,
+    centred,
+    codes_of,
+    gradient_values,
+    levels,
+    weights,
+)
+from engine.tracks.language_models.scores.base import ScoreJob, method_for
 
 SEEDS = tuple(range(8))
 SMALL, CAPS = 0.1, (2.0, 3.0, 5.0, 8.0)
@@ -33,12 +41,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser(__doc__)
     options.add_argument("--prompts", type=int, default=432)
     asked = options.parse_args(arguments)
-    bench = open_bench(replace(DEMO, max_prompts=asked.prompts))
-    return show(measure(bench), asked.json)
+    context = open_bench(replace(DEMO, max_prompts=asked.prompts))
+    return show(measure(context), asked.json)
 
 
-def measure(bench: Bench) -> list[Measure]:
-    data = axis_data(bench)
+def measure(context: PromptContext) -> list[Measure]:
+    data = axis_data(context)
     units = range(data.job.total)
     logw, gradient = data.logw(units), data.gradients()
     first = by_draw(data, lambda table, rows: gradient_values(table, gradient[rows]))
@@ -63,11 +71,11 @@ def measure(bench: Bench) -> list[Measure]:
     pairs = first.reshape(len(first), -1, 2).mean(axis=2)
     told("gradient, means of two independent draws", pairs)
     with antithetic():
-        other = axis_data(fresh(bench))
+        other = axis_data(fresh(context))
         slopes = other.gradients()
         both = by_draw(other, lambda table, rows: gradient_values(table, slopes[rows]))
     told("gradient, means of two antithetic draws", both.reshape(len(both), -1, 2).mean(axis=2))
-    short = axis_data(fresh(bench, replace(bench.settings, decoding=Decoding(max_new_tokens=15))))
+    short = axis_data(fresh(context, replace(context.settings, decoding=Decoding(max_new_tokens=15))))
     slopes_short = short.gradients()
     told(
         "gradient, spans of 15 tokens instead of 40",
@@ -76,12 +84,12 @@ def measure(bench: Bench) -> list[Measure]:
     return rows
 
 
-def fresh(bench: Bench, settings: object = None) -> Bench:
-    return replace(bench, keeper=InMemory(), **({"settings": settings} if settings else {}))
+def fresh(context: PromptContext, settings: object = None) -> PromptContext:
+    return replace(context, keeper=InMemory(), **({"settings": settings} if settings else {}))
 
 
-def axis_data(bench: Bench) -> AxisData:
-    job = ScoreJob(bench, (DEMO.axis,), SEEDS)
+def axis_data(context: PromptContext) -> AxisData:
+    job = ScoreJob(context, (DEMO.axis,), SEEDS)
     finish(job, method_for("z_bias", "gradient"))
     return AxisData(job, DEMO.axis)
 
@@ -99,7 +107,7 @@ def effect(table: object, logw: np.ndarray, weigh: Callable[..., np.ndarray]) ->
 
 
 def cut(cap: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """Weights of at most `cap` times the mean (engine.metrics.reweighting.capped)."""
+    """Weights of at most `cap` times the mean (engine.tracks.language_models.importance_weights.capped)."""
     return lambda logw, codes: capped(weights(logw, codes), codes, cap)
 
 

@@ -21,13 +21,13 @@ FAIR = "fairtrain --model demo-resnet --data avatars --target blond --group male
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """(paper, method, file, command) of every method that is found."""
-    from engine.audit.experiments import experiments
-    from engine.audit.procedures import procedures
-    from engine.scores.base import score_methods
-    from engine.scores.fair_base import fair_methods
-    from engine.scores.filter_base import filter_methods
-    from engine.scores.text_base import head_importances
-    from engine.selection.base import selection_methods
+    from engine.tracks.fair_training.methods.base import fair_methods
+    from engine.tracks.image_classifiers.experiments import experiments
+    from engine.tracks.image_classifiers.methods.base import filter_methods
+    from engine.tracks.language_models.scores.base import score_methods
+    from engine.tracks.language_models.selection.base import selection_methods
+    from engine.tracks.text_classifiers.procedures import procedures
+    from engine.tracks.text_classifiers.scores.base import head_importances
 
     yield from _of("FASP", selection_methods().values(), f"{HEADS} --method {{}}")
     for method in score_methods():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from engine.export.panels import compare, compare_kinds, compare_settings
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of, tracks
+from engine.report.charts import compare, compare_kinds, compare_settings
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of, tracks
 from pages.shared import cache, frame, panels, safe, state
 from pages.shared.controls import choose, choose_reading
 from pages.shared.frame import begin_app, boundary, heading, need_run

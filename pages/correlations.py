@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import correlations
-from engine.export.panels.base import Choice
-from engine.types import AXES
+from engine.core.types import AXES
+from engine.report.charts.panel import Choice
+from engine.tracks.language_models.panels import correlations
 from pages.shared import panels, published, state
 from pages.shared.cache import made
 from pages.shared.controls import capital, choose, is_dark, segmented

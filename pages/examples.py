@@ -7,10 +7,10 @@ import math
 import pandas as pd
 import streamlit as st
 
-from engine import words
-from engine.export import say
-from engine.export.panels import lookup
-from engine.export.panels.base import Choice
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
 from engine.store.runs import Run
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
@@ -101,7 +101,7 @@ def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) ->
     same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
-        f"{say.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word for word "
+        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word for word "
         f"the same. Both models got the same random numbers. {words.JUDGE} Single examples prove nothing: "
         "read them beside the intervals in the overview."
     )
@@ -117,12 +117,12 @@ def _example(row: dict, at: int, shown: bool) -> None:
         with switch:
             asked = st.toggle("Show", key=state.shown_key(row["text_id_pruned"], at), disabled=shown)
         left, right = st.columns(2, gap="medium")
-        change = say.signed(row["change"])
+        change = phrasing.signed(row["change"])
         with left:
-            note = f"toxicity {say.number(row['toxicity_dense'])}"
+            note = f"toxicity {phrasing.number(row['toxicity_dense'])}"
             safe.generated(row["text_dense"], "Dense", note, shown or asked)
         with right:
-            note = f"toxicity {say.number(row['toxicity_pruned'])} ({change})"
+            note = f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})"
             safe.generated(row["text_pruned"], "Pruned", note, shown or asked)
 
 

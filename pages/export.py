@@ -12,10 +12,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.errors import PruneAuditError
-from engine.export.masks import file_name
-from engine.export.panels import lookup
-from engine.export.tracks import track_of
+from engine.core.errors import PruneAuditError
+from engine.report.charts import lookup
+from engine.report.masks import file_name
+from engine.report.tracks import track_of
 from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import capital, choose, select
@@ -95,7 +95,7 @@ def _part(run: KeptRun, what: str, with_texts: bool) -> None:
 
 def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:
     """The bytes to download: the file itself when there is one, else all of them zipped."""
-    from engine.export import bundle  # late: it is not needed to draw the page
+    from engine.report import bundle  # late: it is not needed to draw the page
 
     with tempfile.TemporaryDirectory() as folder:
         paths = bundle.export_run(run, Path(folder), [what], show_offensive=with_texts, variant=variant)

@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import (
-    classifier_changed,
-    cost,
-    filters_ablation,
-    filters_layers,
-    filters_loss_share,
-    filters_pw,
-    filters_scores,
-    filters_speed,
-    filters_speedup,
-)
-from engine.export.panels.base import Choice
+from engine.report.charts import classifier_changed, cost, filter_layers
+from engine.report.charts.panel import Choice
+from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed, speedup
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.changed_images import changed_images, one_repeat
@@ -24,19 +15,19 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 
 SHOW = {"change": "Change since the dense model", "level": "Level"}
 SHOWN = (
-    filters_speedup.groups_along_speedup,
-    filters_pw.pw_difference,
-    filters_layers.layer_survival,
-    filters_layers.layers_by_speedup,
-    filters_scores.score_map,
+    speedup.groups_along_speedup,
+    pw.pw_difference,
+    filter_layers.layer_survival,
+    filter_layers.layers_by_speedup,
+    scores.score_map,
     classifier_changed.changed_by_group,
     classifier_changed.gallery,
-    filters_speed.speed,
+    speed.speed,
     cost.cost,
-    filters_ablation.ablation,
-    filters_loss_share.loss_share,
+    ablation.ablation,
+    loss_share.loss_share,
 )
-OF_A_TRIAL = (filters_scores.score_map, classifier_changed.changed_by_group, classifier_changed.gallery)
+OF_A_TRIAL = (scores.score_map, classifier_changed.changed_by_group, classifier_changed.gallery)
 
 
 def page() -> None:
@@ -46,31 +37,31 @@ def page() -> None:
     with st.container(horizontal=True, gap="medium"):
         choice = choose_reading(run, choice)
         show = segmented("Show", list(SHOW), state.SHOW, SHOW.get)
-    panels.draw(made(run, filters_speedup.groups_along_speedup, choice, show=show))
+    panels.draw(made(run, speedup.groups_along_speedup, choice, show=show))
     _losses(run, choice)
     left, right = st.columns(2, gap="large")
     with left:
-        panels.draw(made(run, filters_layers.layer_survival, choice))
+        panels.draw(made(run, filter_layers.layer_survival, choice))
     with right:
-        panels.draw(made(run, filters_layers.layers_by_speedup, choice))
+        panels.draw(made(run, filter_layers.layers_by_speedup, choice))
     trial = _one_trial(run, choice)
     st.divider()
     left, right = st.columns(2, gap="large")
     with left:
-        panels.draw(made(run, filters_speed.speed, choice))
+        panels.draw(made(run, speed.speed, choice))
     with right:
         panels.draw(made(run, cost.cost, choice))
-    options = {filters_speedup.groups_along_speedup: {"show": show}}
+    options = {speedup.groups_along_speedup: {"show": show}}
     panels.look_ahead(run, SHOWN, choice, options | {make: {"trial": trial} for make in OF_A_TRIAL})
 
 
 def _losses(run: KeptRun, choice: Choice) -> None:
     """The PW loss: does it help, which part of it, whom it looks at. What was not run is not offered."""
-    panels.draw(made(run, filters_pw.pw_difference, choice))
-    if len(made(run, filters_ablation.switches)):
-        panels.draw_folded(made(run, filters_ablation.ablation, choice), "ablation")
-    if made(run, filters_loss_share.has_loss_share, choice):
-        panels.draw_folded(made(run, filters_loss_share.loss_share, choice), "loss_share")
+    panels.draw(made(run, pw.pw_difference, choice))
+    if len(made(run, ablation.switches)):
+        panels.draw_folded(made(run, ablation.ablation, choice), "ablation")
+    if made(run, loss_share.has_loss_share, choice):
+        panels.draw_folded(made(run, loss_share.loss_share, choice), "loss_share")
 
 
 def _one_trial(run: KeptRun, choice: Choice) -> int:
@@ -78,9 +69,9 @@ def _one_trial(run: KeptRun, choice: Choice) -> int:
     st.divider()
     trial = one_repeat(run, choice, "Scores and images")
     if trial is None:
-        panels.draw(made(run, filters_scores.score_map, choice))
+        panels.draw(made(run, scores.score_map, choice))
         return 0
-    panels.draw(made(run, filters_scores.score_map, choice, trial=trial))
+    panels.draw(made(run, scores.score_map, choice, trial=trial))
     changed_images(run, choice, trial)
     return trial
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.export.panels import heads
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
-from engine.export.tracks.base import Maps
+from engine.core import words
+from engine.report.charts.panel import Choice
+from engine.report.contract import Maps
+from engine.report.tracks import track_of
+from engine.tracks.language_models.panels import heads
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, select, texts_label

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from engine import words
-from engine.export import say
-from engine.export.panels import lookup, tickets_lens
-from engine.export.panels.base import Choice
-from engine.types import AXES
+from engine.core import words
+from engine.core.types import AXES
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.tracks.text_classifiers.panels import lens
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, is_dark, select
@@ -22,7 +23,7 @@ HEADS = state.key_of("lens", "heads")
 def page() -> None:
     heading("lens")
     run = need_run("lens")
-    texts = made(run, tickets_lens.examples)
+    texts = made(run, lens.examples)
     if texts.empty:
         st.info("This audit kept no attention maps.")
         return
@@ -33,12 +34,12 @@ def page() -> None:
     shown = _words(run, text_id)
     left, right = st.columns(2, gap="large")
     with left:
-        panel = made(run, tickets_lens.lens_heads, choice, text_id, stage, picked=(layer, head))
+        panel = made(run, lens.lens_heads, choice, text_id, stage, picked=(layer, head))
         clicked = panels.draw(panel, HEADS, selectable=True)
         _follow(run, clicked, text_id, stage)
     with right:
-        panels.draw(made(run, tickets_lens.lens_scatter, choice, text_id, stage, layer, head, shown=shown))
-    panels.draw(made(run, tickets_lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
+        panels.draw(made(run, lens.lens_scatter, choice, text_id, stage, layer, head, shown=shown))
+    panels.draw(made(run, lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
 
 
 def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tuple[str, str]:
@@ -47,15 +48,15 @@ def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tup
     with left:
         text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
     with right:
-        stages = made(run, tickets_lens.stages, text_id)
-        stage = select("Weights", stages, state.LENS_STAGE, lambda name: capital(tickets_lens.stage_said(run, name)))
+        stages = made(run, lens.stages, text_id)
+        stage = select("Weights", stages, state.LENS_STAGE, lambda name: capital(lens.stage_said(run, name)))
     return text_id, stage
 
 
 def _named(place: int, row: dict) -> str:
     """A text by its number, class and length: its words stay hidden."""
     label = safe.visible(words.group_name(str(row["label"])))
-    return f"Text {place}: {label}, {say.count(int(row['n_tokens']), 'token')}"
+    return f"Text {place}: {label}, {phrasing.count(int(row['n_tokens']), 'token')}"
 
 
 def _words(run: KeptRun, text_id: str) -> bool:
@@ -78,7 +79,7 @@ def _words(run: KeptRun, text_id: str) -> bool:
 
 def _head(run: KeptRun, text_id: str, stage: str, left: Column, right: Column) -> tuple[int, int]:
     """Layer and head by name; the same as a click on the map."""
-    pairs = made(run, tickets_lens.heads_here, text_id, stage)
+    pairs = made(run, lens.heads_here, text_id, stage)
     with left:
         layers = sorted({layer for layer, _ in pairs})
         layer = select("Layer", layers, state.LENS_LAYER, lambda number: f"Layer {number}")
@@ -93,7 +94,7 @@ def _follow(run: KeptRun, clicked: object, text_id: str, stage: str) -> None:
     if not panels.fresh(HEADS, clicked):
         return
     pair = divmod(int(clicked), int(run.meta["model"]["n_heads"]))
-    if pair in made(run, tickets_lens.heads_here, text_id, stage):
+    if pair in made(run, lens.heads_here, text_id, stage):
         state.put_later(state.LENS_LAYER, pair[0])
         state.put_later(state.LENS_HEAD, pair[1])
         st.rerun()

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
-from engine import words
-from engine.export.tracks import tracks
+from engine.core import words
 from engine.models import catalog
+from engine.report.tracks import tracks
 from engine.store.runs import default_root
 from pages.shared import cache, jobs, panels, request_form, state
 from pages.shared.controls import capital

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels.headline import headline
-from engine.export.tracks import track_of
+from engine.report.charts.headline import headline
+from engine.report.tracks import track_of
 from pages.shared import panels
 from pages.shared.cache import made
 from pages.shared.controls import choose, offer_missing

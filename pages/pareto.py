@@ -5,10 +5,10 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from engine.export.panels import lookup, pareto
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
-from engine.export.tracks.base import Measure
+from engine.report.charts import lookup, pareto
+from engine.report.charts.panel import Choice
+from engine.report.contract import Measure
+from engine.report.tracks import track_of
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, choose_reading, segmented, select

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import published_reliability
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
-from engine.types import AXES
+from engine.core.types import AXES
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
+from engine.tracks.language_models.panels import published_reliability
 from pages.shared import panels, published
 from pages.shared.cache import made
 from pages.shared.controls import choose, is_dark

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import streamlit as st
 
-from engine.export.panels import (
-    classifier_groups,
-    tickets_curve,
-    tickets_groups,
-    tickets_help,
-    tickets_iterations,
-    tickets_lookup,
-    tickets_survival,
-    tickets_table,
+from engine.report.charts import classifier_groups
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
+from engine.tracks.text_classifiers.panels import (
+    curve,
+    help,
+    iterations,
+    lookup,
+    survival,
+    table,
 )
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
+from engine.tracks.text_classifiers.panels import (
+    groups as tickets_groups,
+)
 from pages.shared import cache, panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose, choose_reading, select, texts_label
@@ -23,12 +25,12 @@ from pages.shared.frame import begin_app, boundary, heading, need_run
 
 ALL = ""
 SHOWN = (
-    tickets_table.tickets_table,
-    tickets_curve.tickets_by_group,
-    tickets_help.score_difference,
-    tickets_survival.survival,
-    tickets_survival.cut_order,
-    tickets_iterations.iterations,
+    table.tickets_table,
+    curve.tickets_by_group,
+    help.score_difference,
+    survival.survival,
+    survival.cut_order,
+    iterations.iterations,
     classifier_groups.paid_by_group,
     tickets_groups.borkan,
 )
@@ -39,20 +41,18 @@ def page() -> None:
     run = need_run("tickets")
     choice = choose(run)
     group = _group(run, choice)
-    panels.draw(made(run, tickets_curve.tickets_curve, choice, group=group))
-    _beside(run, choice, tickets_table.tickets_table, tickets_curve.tickets_by_group)
-    panels.draw(made(run, tickets_help.score_difference, choice))
+    panels.draw(made(run, curve.tickets_curve, choice, group=group))
+    _beside(run, choice, table.tickets_table, curve.tickets_by_group)
+    panels.draw(made(run, help.score_difference, choice))
     st.divider()
-    _beside(run, choice, tickets_survival.survival, tickets_survival.cut_order)
-    panels.draw(made(run, tickets_iterations.iterations, choice))
-    panels.draw(tickets_survival.between_tasks(run, choice, _others(run)))
+    _beside(run, choice, survival.survival, survival.cut_order)
+    panels.draw(made(run, iterations.iterations, choice))
+    panels.draw(survival.between_tasks(run, choice, _others(run)))
     st.divider()
     choice = choose_reading(run, choice)
     panels.draw(made(run, classifier_groups.paid_by_group, choice))
     panels.draw_folded(made(run, tickets_groups.borkan, choice), "borkan")
-    panels.look_ahead(
-        run, (tickets_curve.tickets_curve, *SHOWN), choice, {tickets_curve.tickets_curve: {"group": group}}
-    )
+    panels.look_ahead(run, (curve.tickets_curve, *SHOWN), choice, {curve.tickets_curve: {"group": group}})
 
 
 def _beside(run: KeptRun, choice: Choice, *makes: object) -> None:
@@ -63,7 +63,7 @@ def _beside(run: KeptRun, choice: Choice, *makes: object) -> None:
 
 def _group(run: KeptRun, choice: Choice) -> str:
     """All texts, or one group of the chosen axis."""
-    groups = [ALL, *tickets_lookup.groups_of_axis(run, choice.measured)]
+    groups = [ALL, *lookup.groups_of_axis(run, choice.measured)]
     with st.container(width=320):
         return select("Measured on", groups, state.TICKET_GROUP, texts_label)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.places import ROOT
+
 STAGES = ["data", "models", "surgery", "training", "metrics", "scores", "selection", "store", "audit", "export", "cli"]
 BASE = {"types", "errors", "seeds", "words", "files", "discover"}
 
@@ -55,8 +56,8 @@ def test_the_engine_knows_no_screen():
 def test_pages_never_import_torch():
     code = (
         "import sys, pathlib, importlib.util\n"
-        "import engine.store.runs, engine.audit.jobs, engine.export.panels.headline, engine.words\n"
-        "import engine.scores.base; engine.scores.base.score_methods()\n"
+        "import engine.store.runs, engine.audit.jobs, engine.report.charts.headline, engine.core.words\n"
+        "import engine.tracks.language_models.scores.base; engine.tracks.language_models.scores.base.score_methods()\n"
         "import pages.shared.request_form\n"
         "import pages.shared.frame, pages.shared.controls, pages.shared.jobs, pages.shared.panels\n"
         "bad = [name for name in ('torch', 'transformers', 'detoxify') if name in sys.modules]\n"

@@ -15,9 +15,9 @@ from typing import Any
 import torch
 
 from engine.models import runtime  # noqa: F401
-from engine.models.headed import HeadedModel
-from engine.models.load import LanguageModel, load_language_model
+from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
+from engine.models.transformer import HeadedModel
 
 VOCABULARY = 48
 SPECIAL = ("<unk>", "<s>", "</s>")

@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from engine.audit.measurements import MeasurementContext
 from engine.audit.progress import Progress
-from engine.metrics.workbench import Workbench
 
 
 class Executor(ABC):
-    """Computes shards and leaves the tables in the bench's keeper."""
+    """Computes shards and leaves the tables in the context's keeper."""
 
     @abstractmethod
-    def run(self, bench: Workbench, phase: str, shards: Sequence[Any], progress: Progress) -> None:
+    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
         """Finish all shards. Raises Cancelled between batches when somebody asked to stop."""
 
     def close(self) -> None:  # noqa: B027  (most have nobody to let go)
@@ -25,19 +25,19 @@ class Executor(ABC):
 class Local(Executor):
     """One bundle after the other, in this process."""
 
-    def run(self, bench: Workbench, phase: str, shards: Sequence[Any], progress: Progress) -> None:
-        bundles = bench.bundles(shards)
-        sizes = [sum(bench.kind(shard.kind).size(bench, shard) for shard in bundle) for bundle in bundles]
+    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
+        bundles = context.bundles(shards)
+        sizes = [sum(context.kind(shard.kind).size(context, shard) for shard in bundle) for bundle in bundles]
         progress.expect(sum(sizes))
         for bundle, size in zip(bundles, sizes, strict=True):
-            bench.hooks.check()
-            fresh = not all(bench.kept(shard) for shard in bundle)
-            progress.say(phase, bench.describe(bundle[0]))
+            context.hooks.check()
+            fresh = not all(context.kept(shard) for shard in bundle)
+            progress.say(phase, context.describe(bundle[0]))
             start = time.monotonic()
-            bench.inside = _partly(progress, phase, size, bench.describe(bundle[0]), start)
+            context.inside = _partly(progress, phase, size, context.describe(bundle[0]), start)
             if fresh:
-                bench.fetch(bundle)
-            progress.advance(phase, size, time.monotonic() - start, bench.describe(bundle[0]), fresh)
+                context.fetch(bundle)
+            progress.advance(phase, size, time.monotonic() - start, context.describe(bundle[0]), fresh)
 
 
 def _partly(progress: Progress, phase: str, size: float, what: str, start: float) -> Callable[[float], None]:

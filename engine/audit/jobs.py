@@ -21,22 +21,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
-from engine.files import explained, json_able, safe_id, write_json
+from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
+from engine.core.files import PROJECT, explained, json_able, safe_id, write_json
+from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Run, Store
-from engine.training.fair.job import LOOKS, PHASE_POINT
-from engine.types import Event, Hooks, digest_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from engine.audit.executors import Executor
-    from engine.audit.fair_request import FairRequest
-    from engine.audit.image_request import ImageRequest
-    from engine.audit.request import AuditRequest
-    from engine.audit.text_request import TextRequest
-
-    Request = AuditRequest | ImageRequest | TextRequest | FairRequest
+    from engine.audit.request import Request
 
 GRACE = 1.2
 """Seconds a cancelled job has to come to the end of a batch."""
@@ -44,9 +38,6 @@ QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
 POINTS = "points.jsonl"
 """Rows of training curves, as a job learns them."""
-LIVE = (*PHASE_POINT[2:], *LOOKS)
-"""Columns of these rows that are numbers; NaN where a step does not know them."""
-PROJECT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
@@ -193,9 +184,9 @@ def live_points(store: Store, job_id: str) -> pd.DataFrame:
     key = ["shard", "phase", "step"]
     table = pd.DataFrame(rows)
     if table.empty:
-        return pd.DataFrame(columns=[*key, *LIVE])
+        return pd.DataFrame(columns=key)
     table = table.drop_duplicates(key, keep="last").reset_index(drop=True)
-    return table.reindex(columns=[*key, *LIVE]).astype(dict.fromkeys(LIVE, float))
+    return table.astype({name: float for name in table if name not in key})
 
 
 def job_request(store: Store, job_id: str) -> Request:

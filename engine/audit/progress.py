@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from engine.types import Event
+from engine.core.types import Event
 
 
 @dataclass

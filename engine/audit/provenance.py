@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import engine
-from engine.metrics.bench import Bench
+from engine.audit.measurements import MeasurementContext
 
 PACKAGES = (
     "torch", "torchvision", "torch-pruning", "transformers", "tokenizers", "safetensors", "detoxify", "numpy", "scipy",
@@ -26,11 +26,6 @@ def versions() -> dict[str, str]:
     return found
 
 
-def device_name(bench: Bench) -> str:
-    """The device in words."""
-    return device_words(bench.lm.device)
-
-
 def device_words(device: Any) -> str:
     """A torch device in words."""
     if device.type == "cuda":
@@ -40,15 +35,11 @@ def device_words(device: Any) -> str:
     return platform.processor() or platform.machine()
 
 
-def provenance(bench: Bench) -> dict[str, Any]:
-    """JSON-able: versions, device, dtype, code versions of the measurements."""
-    from engine.metrics.bench import kinds
-
-    code = {name: kind.version for name, kind in {**kinds(), **bench.extra}.items()}
+def provenance(context: MeasurementContext) -> dict[str, Any]:
+    """JSON-able: versions of packages, device, number format."""
     return {
         "versions": versions(),
-        "device": str(bench.lm.device),
-        "device_name": device_name(bench),
-        "dtype": str(bench.lm.dtype).removeprefix("torch."),
-        "code": code,
+        "device": str(context.device),
+        "device_name": device_words(context.device),
+        "dtype": context.dtype,
     }

@@ -14,17 +14,15 @@ import time
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from engine.audit.executors import Executor
+from engine.audit.measurements import MeasurementContext
 from engine.audit.progress import Progress
-from engine.audit.ray_crew import Crew, last_line
-from engine.audit.request import AuditRequest
-from engine.errors import Fault, PruneAuditError, RequestError
-from engine.metrics.bench import Bench, Shard
+from engine.audit.ray_workers import WorkerPool, last_line
+from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.files import PROJECT
 
-PROJECT = Path(__file__).resolve().parents[2]
 QUIET = 0.3
 """Seconds between two looks at the cluster, and at whether somebody cancelled."""
 REACH = 10.0
@@ -38,66 +36,69 @@ class OnRay(Executor):
     """Runs bundles on the cluster at `address` ("host:port", or "auto" for the one on this machine)."""
 
     address: str
-    request: AuditRequest
-    attempts: Counter[tuple[Shard, ...]] = field(default_factory=Counter)
+    attempts: Counter[tuple[Any, ...]] = field(default_factory=Counter)
     """How often each bundle was handed out."""
-    crew: Crew = field(default_factory=Crew, repr=False)
-    running: dict[Any, tuple[Any, tuple[Shard, ...], float]] = field(default_factory=dict, repr=False)
+    workers: WorkerPool = field(default_factory=WorkerPool, repr=False)
+    running: dict[Any, tuple[Any, tuple[Any, ...], float]] = field(default_factory=dict, repr=False)
     """Answer awaited → worker, its bundle, when it was handed out."""
 
-    def run(self, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
+    def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
         ray = connect(self.address)
         try:
-            wanted = [need for shard in shards for need in bench.kind(shard.kind).needs(bench, shard)]
+            wanted = [need for shard in shards for need in context.kind(shard.kind).needs(context, shard)]
             for stage in (list(dict.fromkeys(wanted)), list(dict.fromkeys(shards))):
-                self._stage(ray, bench, phase, stage, progress)
+                self._stage(ray, context, phase, stage, progress)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
-        if self.crew.loading or self.crew.processes:
+        if self.workers.loading or self.workers.processes:
             import ray
 
-            self.crew.dismiss(ray)
+            self.workers.stop(ray)
         self.running.clear()
 
-    def _stage(self, ray: Any, bench: Bench, phase: str, shards: Sequence[Shard], progress: Progress) -> None:
+    def _stage(
+        self, ray: Any, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
+    ) -> None:
         """Finish these shards, which need nothing of each other."""
-        sizes = {shard: bench.kind(shard.kind).size(bench, shard) for shard in shards}
+        sizes = {shard: context.kind(shard.kind).size(context, shard) for shard in shards}
         progress.expect(sum(sizes.values()))
-        left = [shard for shard in shards if not bench.kept(shard)]
+        left = [shard for shard in shards if not context.kept(shard)]
         kept = sum(sizes[shard] for shard in shards) - sum(sizes[shard] for shard in left)
         progress.advance(phase, kept, 0.0, fresh=False)
-        queue = deque(tuple(bundle) for bundle in bench.bundles(left))
-        self.crew.muster(ray)
+        queue = deque(tuple(bundle) for bundle in context.bundles(left))
+        self.workers.drop_dead(ray)
         while queue or self.running:
-            bench.hooks.check()
-            self.crew.reachable(ray)
-            self.crew.hire(ray, bench, self.request, len(queue) + len(self.running))
-            self.crew.look(ray, self.address)
-            self._hand_out(bench, queue)
+            context.hooks.check()
+            self.workers.reachable(ray)
+            self.workers.start(ray, context, len(queue) + len(self.running))
+            self.workers.collect_ready(ray, self.address)
+            self._hand_out(context, queue)
             if not self.running:
                 progress.say(phase, "waiting for Ray workers")
                 time.sleep(QUIET)
                 continue
             for task in ray.wait(list(self.running), timeout=QUIET)[0]:
                 _, bundle, start = self.running[task]
-                if self._take(ray, bench, task, queue):
+                if self._take(ray, context, task, queue):
                     size, spent = sum(sizes[shard] for shard in bundle), time.monotonic() - start
-                    progress.advance(phase, size, spent / max(1, len(self.crew.processes)), bench.describe(bundle[0]))
+                    progress.advance(
+                        phase, size, spent / max(1, len(self.workers.processes)), context.describe(bundle[0])
+                    )
 
-    def _hand_out(self, bench: Bench, queue: deque[tuple[Shard, ...]]) -> None:
+    def _hand_out(self, context: MeasurementContext, queue: deque[tuple[Any, ...]]) -> None:
         """A bundle for every idle worker."""
-        while queue and self.crew.idle:
-            worker, bundle = self.crew.idle.pop(), queue.popleft()
+        while queue and self.workers.idle:
+            worker, bundle = self.workers.idle.pop(), queue.popleft()
             self.attempts[bundle] += 1
-            needs = [need for shard in bundle for need in bench.kind(shard.kind).needs(bench, shard)]
-            known = [(need, bench.fetch([need])[0]) for need in dict.fromkeys(needs) if bench.kept(need)]
-            answer = worker.compute.remote(list(bundle), bench.key(bundle[0]), known)
+            needs = [need for shard in bundle for need in context.kind(shard.kind).needs(context, shard)]
+            known = [(need, context.fetch([need])[0]) for need in dict.fromkeys(needs) if context.kept(need)]
+            answer = worker.compute.remote(list(bundle), context.key(bundle[0]), known)
             self.running[answer] = (worker, bundle, time.monotonic())
 
-    def _take(self, ray: Any, bench: Bench, task: Any, queue: deque[tuple[Shard, ...]]) -> bool:
+    def _take(self, ray: Any, context: MeasurementContext, task: Any, queue: deque[tuple[Any, ...]]) -> bool:
         """Keep what a worker sent; a worker that died costs only its bundle. Whether it was finished."""
         from ray.exceptions import RayActorError, RayError, RayTaskError
 
@@ -108,17 +109,17 @@ class OnRay(Executor):
             if isinstance(error, RayTaskError) and not isinstance(error, RayActorError):
                 cause = error.cause
                 raise (cause if isinstance(cause, PruneAuditError) else PruneAuditError(_said(cause))) from error
-            self.crew.lost(worker)
+            self.workers.lost(worker)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
-                    f"{ATTEMPTS} Ray workers died over the same part ({bench.describe(bundle[0])}). What was finished "
+                    f"{ATTEMPTS} Ray workers died over the same part ({context.describe(bundle[0])}). What was finished "
                     f"is kept. The last said: {last_line(error)}"
                 ) from error
             queue.append(bundle)
             return False
         for shard, table in found:
-            bench.keeper.put(bench.key(shard), table)
-        self.crew.idle.append(worker)
+            context.keeper.put(context.key(shard), table)
+        self.workers.idle.append(worker)
         return True
 
 

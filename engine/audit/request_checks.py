@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.errors import Fault, unknown
+from engine.core.errors import Fault, unknown
 
 
 def is_number(value: Any) -> bool:

@@ -1,84 +1,90 @@
-"""What can be audited: heads of language models, filters of image classifiers, heads of text classifiers,
-models trained to be sparse and fair.
+"""The tracks that are here: one folder of engine/tracks each, found and nowhere listed.
 
-Jobs and the command line ask here. A track is a kind of request, how it is checked, run and verified. Nothing here
-loads torch before it is used.
+What a track declares for audits is a `TrackEntry` in its `__init__`, light enough for a page to read: where its
+request, its run and its screen are. What it declares for charts and reports is `engine.report.contract.Track`.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
+from functools import cache
 from typing import Any
 
-from engine.errors import RequestError, unknown
+from engine.core.errors import RequestError, unknown
 from engine.store.runs import Run
+
+TRACKS = "engine.tracks"
 
 
 @dataclass(frozen=True)
-class Track:
-    """Where its parts are, as module:name."""
+class TrackEntry:
+    """Where the parts of a track are, as "module:name" within its package; each is imported when it is asked for.
 
-    name: str
-    request: str
-    validate: str
-    run: str
-    verify: str
+    `package` is `__name__` of the track's folder. `former`: names in requests and runs of earlier versions; "" stands
+    for those that named no track.
+    """
 
-    def part(self, which: str) -> Callable[..., Any]:
-        """One of the parts, imported now."""
+    package: str
+    about: str
+    """What is cut, for the form and the command line: "Attention heads of a language model"."""
+    place: int
+    """Order in lists."""
+    former: tuple[str, ...] = ()
+    request: str = "request:Request"
+    validate: str = "request:validate"
+    run: str = "run:run_audit"
+    verify: str = "verify:recomputed"
+    screen: str = "track:Screen"
+    summary: str = "summary:RunSummary"
+    embedded: str = "embedded:REQUESTS"
+    """Requests of the audits that the project ships."""
+
+    @property
+    def name(self) -> str:
+        """The folder's name: the same in requests, runs, commands and on the screen."""
+        return self.package.rpartition(".")[2]
+
+    def part(self, which: str) -> Any:
+        """One of the parts."""
         module, _, name = getattr(self, which).partition(":")
-        return getattr(import_module(module), name)
+        return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
 
-HEADS = Track(
-    "heads",
-    "engine.audit.request:AuditRequest",
-    "engine.audit.request:validate",
-    "engine.audit.run:run_audit",
-    "engine.audit.verify:recomputed",
-)
-FILTERS = Track(
-    "filters",
-    "engine.audit.image_request:ImageRequest",
-    "engine.audit.image_request:validate_images",
-    "engine.audit.image_run:run_image_audit",
-    "engine.audit.image_verify:recomputed",
-)
-TICKETS = Track(
-    "tickets",
-    "engine.audit.text_request:TextRequest",
-    "engine.audit.text_request:validate_text",
-    "engine.audit.text_run:run_text_audit",
-    "engine.audit.text_verify:recomputed",
-)
-FAIR = Track(
-    "fair",
-    "engine.audit.fair_request:FairRequest",
-    "engine.audit.fair_request:validate_fair",
-    "engine.audit.fair_run:run_fair_audit",
-    "engine.audit.fair_verify:recomputed",
-)
-TRACKS: dict[str, Track] = {track.name: track for track in (HEADS, FILTERS, TICKETS, FAIR)}
+@cache
+def tracks() -> Mapping[str, TrackEntry]:
+    """Every track by name, in the order of lists."""
+    package = importlib.import_module(TRACKS)
+    found = [importlib.import_module(f"{TRACKS}.{info.name}") for info in pkgutil.iter_modules(package.__path__)]
+    entries = [module.TRACK for module in found if hasattr(module, "TRACK")]
+    return {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.place)}
 
 
-def track_named(name: str) -> Track:
-    """The track, or RequestError with the known names."""
-    if name not in TRACKS:
-        raise RequestError(unknown("track", name, TRACKS))
-    return TRACKS[name]
+def track_named(name: str) -> TrackEntry:
+    """The track of this name, or of this former name; RequestError with the known names."""
+    found = tracks().get(name) or next((entry for entry in tracks().values() if name in entry.former), None)
+    if found is None:
+        raise RequestError(unknown("track", name, tracks()))
+    return found
 
 
-def track_of_request(request: Any) -> Track:
-    return track_named(getattr(request, "track", HEADS.name))
+def track_of_request(request: Any) -> TrackEntry:
+    return track_named(request.track)
 
 
-def track_of_run(run: Run) -> Track:
-    return track_named(run.meta.get("track", HEADS.name))
+def track_of_meta(meta: Mapping[str, Any]) -> TrackEntry:
+    """The track of a run, from its run.json."""
+    return track_named(str(meta.get("track") or ""))
+
+
+def track_of_run(run: Run) -> TrackEntry:
+    return track_of_meta(run.meta)
 
 
 def request_from(value: Mapping[str, Any]) -> Any:
     """A request from its JSON form, whichever track it is of. RequestError where it is none."""
-    track = track_named(str(value.get("track", HEADS.name)))
-    return track.part("request").from_dict({name: item for name, item in value.items() if name != "track"})
+    track = track_named(str(value.get("track") or ""))
+    make: Callable[[Mapping[str, Any]], Any] = track.part("request").from_dict
+    return make({name: item for name, item in value.items() if name != "track"})

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from typing import Any
 
 from engine.audit.executors import Executor
 from engine.audit.jobs import job_request, leave_when_cancelled, run_job
-from engine.audit.tracks import HEADS, track_of_request
-from engine.errors import PruneAuditError
+from engine.core.errors import PruneAuditError
 from engine.store.runs import Store
 
 
@@ -20,7 +18,7 @@ def main(root: str, job_id: str) -> int:
     try:
         request = job_request(store, job_id)
         leave_when_cancelled(store, job_id)
-        run_job(store, request, executor=_executor(request), submitted=True)
+        run_job(store, request, executor=_executor(), submitted=True)
     except PruneAuditError as error:
         print(error, file=sys.stderr)
         return error.exit_code
@@ -30,14 +28,14 @@ def main(root: str, job_id: str) -> int:
     return 0
 
 
-def _executor(request: Any) -> Executor | None:
-    """Where the app was started with PRUNEAUDIT_RAY, its jobs on language models run on that cluster."""
+def _executor() -> Executor | None:
+    """Where the app was started with PRUNEAUDIT_RAY, its jobs run on that cluster."""
     address = os.environ.get("PRUNEAUDIT_RAY")
-    if not address or track_of_request(request) is not HEADS:
+    if not address:
         return None
     from engine.audit.ray_executor import OnRay
 
-    return OnRay(address, request)
+    return OnRay(address)
 
 
 if __name__ == "__main__":

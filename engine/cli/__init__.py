@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from engine.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Fault, PruneAuditError, RequestError
 
 
 class _Parser(argparse.ArgumentParser):

@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.cli._options import json_flag
-from engine.errors import Fault, RequestError
+from engine.audit.command_line import json_flag
+from engine.core.errors import Fault, RequestError
 
 if TYPE_CHECKING:
-    from engine.models.headed import HeadedModel
-    from engine.surgery.agree import Agreement
-    from engine.surgery.record import MaskRecord
+    from engine.models.transformer import HeadedModel
+    from engine.surgery.equivalence import Agreement
+    from engine.surgery.heads.record import MaskRecord
 
 PROBES = (
     "The people of the town said that",
@@ -38,7 +38,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
-    from engine.surgery.filter_record import KIND, kind_of_mask
+    from engine.surgery.filters.record import KIND, kind_of_mask
 
     kind = kind_of_mask(args.mask)
     if kind == KIND:
@@ -53,11 +53,11 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits and greedy text."""
-    from engine.models.load import inspect_model, load_language_model
-    from engine.surgery.agree import agree
-    from engine.surgery.centre import for_record
-    from engine.surgery.cut import cut
-    from engine.surgery.replay import check_mask_fits, load_cut, read_mask, save_cut
+    from engine.models.load_language_model import inspect_model, load_language_model
+    from engine.surgery.equivalence import agree
+    from engine.surgery.heads.cut import cut
+    from engine.surgery.heads.mean_ablation import for_record
+    from engine.surgery.heads.replay import check_mask_fits, load_cut, read_mask, save_cut
 
     record = read_mask(args.mask)
     check_mask_fits(record, inspect_model(args.model, args.revision))
@@ -72,10 +72,10 @@ def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 def _texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits of a few sentences. The weights are those of BASE: nothing is fine-tuned."""
     from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
-    from engine.surgery.agree import agree_on_texts
-    from engine.surgery.cut import cut
-    from engine.surgery.record import check_mask_fits, read_mask
-    from engine.surgery.text_replay import load_cut_classifier, save_cut_classifier
+    from engine.surgery.equivalence import agree_on_texts
+    from engine.surgery.heads.cut import cut
+    from engine.surgery.heads.record import check_mask_fits, read_mask
+    from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
     record, info = read_mask(args.mask), inspect_text_model(args.model, args.revision)
     check_mask_fits(record, info)
@@ -124,11 +124,11 @@ def _filters(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits of random images. The weights are those of BASE: nothing is retrained."""
     import numpy as np
 
-    from engine.models.load_classifier import inspect_classifier, load_classifier
-    from engine.surgery.filter_cut import agree_filters, replayed
-    from engine.surgery.filter_graph import filter_graph
-    from engine.surgery.filter_record import check_filter_mask_fits, read_filter_mask
-    from engine.surgery.filter_replay import load_cut_classifier, same_weights, save_cut_classifier
+    from engine.models.load_image_classifier import inspect_classifier, load_classifier
+    from engine.surgery.filters.cut import agree_filters, replayed
+    from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.record import check_filter_mask_fits, read_filter_mask
+    from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 
     record = read_filter_mask(args.mask)
     info = inspect_classifier(args.model, args.weights, classes=record.classes, size=record.size)

@@ -6,7 +6,8 @@ import argparse
 import sys
 from typing import Any
 
-from engine.cli._image_options import (
+from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
+from engine.tracks.image_classifiers.options import (
     FILTERS_ONLY,
     HEADS_ONLY,
     foreign_options,
@@ -14,16 +15,7 @@ from engine.cli._image_options import (
     image_request_of,
     is_image_request,
 )
-from engine.cli._options import (
-    Ticker,
-    checked,
-    executor_of,
-    json_flag,
-    ray_option,
-    request_options,
-    store_of,
-    store_option,
-)
+from engine.tracks.language_models.options import request_of, request_options
 
 
 def add(commands: Any) -> None:
@@ -39,14 +31,14 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Run the audit here; an equal one that is under way elsewhere is waited for, a finished one is found."""
     from engine.audit.jobs import run_job
-    from engine.audit.summary import summary_of, summary_text
+    from engine.report.summary import summary_of, summary_text
 
     if is_image_request(args):
         foreign = foreign_options(args, HEADS_ONLY, "image classifiers")
-        request, executor = checked(args, foreign, image_request_of), None
+        request, executor = checked(args, image_request_of, foreign), executor_of(args)
     else:
-        request = checked(args, foreign_options(args, FILTERS_ONLY, "language models"))
-        executor = executor_of(args, request)
+        request = checked(args, request_of, foreign_options(args, FILTERS_ONLY, "language models"))
+        executor = executor_of(args)
     found = run_job(store_of(args), request, Ticker(), executor)
     if sys.stderr.isatty():
         print(file=sys.stderr)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from engine.cli._options import json_flag
-from engine.cli._reading import absolute
-from engine.files import json_able
+from engine.audit.command_line import json_flag
+from engine.audit.reading import absolute
+from engine.core.files import json_able
 
 SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
 
@@ -32,12 +32,12 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Load, ask every image or text of the split, measure."""
-    from engine.audit.evaluate import evaluate
-    from engine.audit.evaluate_text import evaluate_text
-    from engine.data.texts import TextAsk
-    from engine.models.load_classifier import is_classifier_name
+    from engine.data.texts.load import TextAsk
+    from engine.models.load_image_classifier import is_classifier_name
     from engine.models.load_text_classifier import is_text_model
-    from engine.surgery.filter_replay import is_cut_folder
+    from engine.surgery.filters.replay import is_cut_folder
+    from engine.tracks.image_classifiers.evaluate import evaluate
+    from engine.tracks.text_classifiers.evaluate import evaluate_text
 
     axes, data = tuple(args.axis or ()), args.data
     is_image = args.weights is not None or is_classifier_name(args.model) or is_cut_folder(args.model)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from engine.cli._options import json_flag, store_option, stores_of
+from engine.audit.command_line import json_flag, store_option, stores_of
 from engine.store.runs import find_run
 
 
@@ -25,7 +25,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Everything is written whole or not at all."""
-    from engine.export.bundle import export_run
+    from engine.report.bundle import export_run
 
     found = find_run(args.id, stores_of(args))
     what = tuple(part.strip() for part in args.what.split(",") if part.strip())

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from engine.cli._options import json_flag, store_option, stores_of
+from engine.audit.command_line import json_flag, store_option, stores_of
 from engine.store.runs import find_run
 
 
@@ -31,7 +31,7 @@ def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
 
 def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """The results of one run, as on its Overview page."""
-    from engine.audit.summary import summary_of, summary_text
+    from engine.report.summary import summary_of, summary_text
 
     run = find_run(args.id, stores_of(args))
     return summary_of(run), summary_text(run)
@@ -39,7 +39,7 @@ def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the files' hashes and compute the reported biases again from the stored verdicts."""
-    from engine.audit.verify import verify_run
+    from engine.audit.verification import verify_run
 
     report = verify_run(find_run(args.id, stores_of(args)))
     lines = [f"{'ok ' if check['ok'] else 'NOT'} {check['what']}" for check in report["checks"]]

@@ -9,22 +9,14 @@ from typing import Any
 
 import pandas as pd
 
-from engine.audit.request import SEARCH
-from engine.audit.text_request import TextRequest
-from engine.cli._image_options import HEADS_ONLY, foreign_options
-from engine.cli._options import (
-    Ticker,
-    checked,
-    executor_of,
-    json_flag,
-    ray_option,
-    request_options,
-    store_of,
-    store_option,
-)
-from engine.cli._reading import absolute, pairs_of, settings_of
-from engine.errors import Fault, RequestError
-from engine.files import writable, write_whole
+from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
+from engine.audit.reading import absolute, pairs_of, settings_of
+from engine.core.errors import Fault, RequestError
+from engine.core.files import writable, write_whole
+from engine.tracks.image_classifiers.options import HEADS_ONLY, foreign_options
+from engine.tracks.language_models.options import request_of, request_options
+from engine.tracks.language_models.request import SEARCH
+from engine.tracks.text_classifiers.request import TextRequest
 
 TEXT_ONLY = ("pretrained", "score_texts", "max_length", "max_texts", "text", "text_b", "target", "retune", "tune")
 """Options that mean nothing for a language model."""
@@ -62,26 +54,26 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Score, reshape to one row per head, write whole."""
     if args.task is not None:
         return _of_texts(args)
-    from engine.audit.run import scores_only
-    from engine.types import Hooks
+    from engine.core.types import Hooks
+    from engine.tracks.language_models.run import scores_only
 
     out = Path(args.out)
     faults = [*_out_faults(out), *foreign_options(args, TEXT_ONLY, "language models")]
     if args.gamma == SEARCH:
         faults.append(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))
-    request = checked(args, faults)
-    table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args, request))
+    request = checked(args, request_of, faults)
+    table = scores_only(request, store_of(args), Hooks(Ticker()), executor_of(args))
     return _written(out, table, table.attrs["notes"])
 
 
 def _of_texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """One row per stage, score, group of texts and head."""
-    from engine.audit.text_scores import importance_only
-    from engine.types import Hooks
+    from engine.core.types import Hooks
+    from engine.tracks.text_classifiers.scores_only import importance_only
 
     out = Path(args.out)
     request = checked(
-        args, [*_out_faults(out), *foreign_options(args, TEXT_FOREIGN, "text classifiers")], _text_request
+        args, _text_request, [*_out_faults(out), *foreign_options(args, TEXT_FOREIGN, "text classifiers")]
     )
     return _written(out, importance_only(request, store_of(args), Hooks(Ticker())), [])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from engine.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError
 
 
 class Reader(Protocol):

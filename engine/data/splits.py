@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from engine.errors import Fault, RequestError
-from engine.seeds import key_of
+from engine.core.errors import Fault, RequestError
+from engine.core.seeds import key_of
 
 SPLITS = ("train", "validation", "test")
 CLASS = "class"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from engine.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError
 
 MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
+from engine.core.files import ASSETS
+
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
 """Judges that the detoxify package downloads by name."""
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import adapter_for, known_types
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash

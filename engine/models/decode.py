@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from engine.errors import PruneAuditError
+from engine.core.errors import PruneAuditError
+from engine.core.seeds import stream_keys
+from engine.core.types import Decoding, Hooks
 from engine.models import runtime  # before torch and transformers
-from engine.models.load import LanguageModel
-from engine.seeds import stream_keys
-from engine.types import Decoding, Hooks
+from engine.models.load_language_model import LanguageModel
 
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014)
 _MIX1 = -4658895280553007687  # 0xBF58476D1CE4E5B9

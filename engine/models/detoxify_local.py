@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import Fault, RequestError
-from engine.files import sha256_of
+from engine.core.errors import Fault, RequestError
+from engine.core.files import sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
 
 import torch  # isort: skip

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from engine.errors import Fault, PruneAuditError, RequestError, unknown
-from engine.files import sha256_of
+from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
+from engine.core.files import sha256_of
+from engine.core.types import Hooks
 from engine.models import catalog
-from engine.types import Hooks
 
 BATCH = 128
 

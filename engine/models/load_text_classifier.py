@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError
+from engine.core.seeds import rng
 from engine.models import runtime
 from engine.models.adapters import adapter_for, known_types
 from engine.models.adapters.encoder import Encoder
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
-from engine.models.headed import HeadedModel
-from engine.models.load import fetch
+from engine.models.load_language_model import fetch
+from engine.models.transformer import HeadedModel
 from engine.models.weights import tensors_in
-from engine.seeds import rng
 
 __all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_classifier", "save_text_classifier"]
 

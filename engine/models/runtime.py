@@ -21,7 +21,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import torch
 
-from engine.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, unknown
 
 T = TypeVar("T")
 

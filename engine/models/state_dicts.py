@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from engine.errors import Fault
+from engine.core.errors import Fault
 from engine.models import runtime
 from engine.models.vision import architecture_for, architectures
 

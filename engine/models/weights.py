@@ -8,7 +8,7 @@ import math
 from functools import lru_cache
 from pathlib import Path
 
-from engine.errors import Fault
+from engine.core.errors import Fault
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from engine.files import safe_id, write_whole
+from engine.core.files import safe_id, write_whole
 
 
 class PartialFit:

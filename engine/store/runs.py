@@ -15,13 +15,14 @@ from typing import Any
 
 import pandas as pd
 
-from engine.errors import Fault, RequestError, StoreError
-from engine.files import explained, folder_whole, probe, safe_id, sha256_of, write_json
+from engine.core.errors import Fault, RequestError, StoreError
+from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of, write_json
 from engine.store.partial import PartialFit
 from engine.store.shards import Shards
 
 SCHEMA = 1
-EMBEDDED = Path(__file__).resolve().parents[2] / "assets" / "demo-run"
+
+EMBEDDED = ASSETS / "demo-run"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from typing import Any
 
 import pandas as pd
 
-from engine.files import write_whole
-from engine.types import digest_of
+from engine.core.files import write_whole
+from engine.core.types import digest_of
 
 
 class Shards:

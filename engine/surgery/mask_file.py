@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError
 
 
 def read_object(path: str | Path, largest: int) -> dict[str, Any]:

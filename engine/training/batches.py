@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from engine.seeds import rng
+from engine.core.seeds import rng
 
 AHEAD = 3
 """Batches that are decoded before they are needed."""

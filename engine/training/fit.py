@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.errors import PruneAuditError
-from engine.seeds import key_of
+from engine.core.errors import PruneAuditError
+from engine.core.seeds import key_of
 from engine.training.batches import Feed
 from engine.training.losses import Targets
 from engine.training.recipe import Keep, Nowhere, Recipe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, unknown
 
 PARTS = ("pw", "weights", "labels")
 PLACES = ("both", "prune", "retrain")

@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
-from engine.errors import Fault
+from engine.core.errors import Fault
 
 SCHEDULES = ("constant", "cosine", "linear", "steps")
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.seeds import rng
+from engine.core.seeds import rng
 from engine.training.batches import Batch
 
 

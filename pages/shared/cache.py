@@ -14,9 +14,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from engine.export.tracks import track_name
+from engine.core.types import digest_of
+from engine.report.tracks import track_name
 from engine.store.runs import Run, RunSummary, default_stores, find_run
-from engine.types import digest_of
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any
 @st.cache_resource(max_entries=8, show_spinner=False)
 def published(paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
     """Imported head scores; `stamp` holds the files' times of change."""
-    from engine.data.published import load_published
+    from engine.tracks.language_models.published_scores import load_published
 
     return load_published([Path(path) for path in paths])
 

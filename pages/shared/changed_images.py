@@ -7,11 +7,11 @@ import math
 import pandas as pd
 import streamlit as st
 
-from engine import words
-from engine.export import say
-from engine.export.panels import classifier_changed, classifier_lookup
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import classifier_changed, classifier_lookup
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
@@ -78,7 +78,9 @@ def _counted(rows: pd.DataFrame, shown: pd.DataFrame) -> str:
 def _shot(run: KeptRun, row: dict, named: bool) -> safe.Shot:
     classes = run.meta["data"]["classes"]
     truth, before, after = (str(classes[int(row[name])]) for name in ("label", "before", "after"))
-    sure = f"{say.percent(round(row['sure_before'], 2))} \u2192 {say.percent(round(row['sure_after'], 2))} sure"
+    sure = (
+        f"{phrasing.percent(round(row['sure_before'], 2))} \u2192 {phrasing.percent(round(row['sure_after'], 2))} sure"
+    )
     title = {"wrong": "\u2717 newly wrong", "right": "\u2713 newly right"}.get(row["kind"], "wrong either way")
     tone = {"wrong": "bad", "right": "good"}.get(row["kind"], "")
     group = (_group_label(row["group"]),) if named and row["group"] else ()

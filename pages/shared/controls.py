@@ -8,12 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.export.contents import default_reading
-from engine.export.panels import lookup
-from engine.export.panels.base import Choice
-from engine.export.tracks import track_of
-from engine.export.tracks.base import Reading
+from engine.core import words
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contents import default_reading
+from engine.report.contract import Reading
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 from pages.shared import frame, state
 

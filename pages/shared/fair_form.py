@@ -6,11 +6,11 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.audit.fair_request import USUAL_RECIPE, FairRequest
-from engine.errors import Fault
-from engine.metrics.fair_bench import LOOKED_SHARE
-from engine.scores.fair_base import FILTERS, NONE, WEIGHTS, fair_methods
+from engine.core import words
+from engine.core.errors import Fault
+from engine.tracks.fair_training.context import LOOKED_SHARE
+from engine.tracks.fair_training.methods.base import FILTERS, NONE, WEIGHTS, fair_methods
+from engine.tracks.fair_training.request import USUAL_RECIPE, FairRequest
 from pages.shared import image_form, request_form, state
 from pages.shared.controls import method_label
 from pages.shared.safe import plain
@@ -48,7 +48,7 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
         request |= _training()
     with st.expander("More settings"):
         request |= image_form.more(info, "seeds")
-    return {**request, "track": "fair"}, faults
+    return {**request, "track": "fair_training"}, faults
 
 
 def _fair_to(axes: list[str]) -> dict[str, Any]:

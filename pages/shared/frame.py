@@ -11,11 +11,11 @@ from pathlib import Path
 import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
-from engine import words
-from engine.errors import PruneAuditError, RequestError
-from engine.export import say
-from engine.export.tracks import track_of, tracks
-from engine.types import AXES
+from engine.core import words
+from engine.core.errors import PruneAuditError, RequestError
+from engine.core.types import AXES
+from engine.report import phrasing
+from engine.report.tracks import track_of, tracks
 from pages.shared import cache, state
 from pages.shared.safe import plain
 
@@ -151,7 +151,7 @@ def heading(page: str, notes: bool = True) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(question, anchor=False, width="stretch")
         if warnings:
-            label = say.count(len(warnings), "note")
+            label = phrasing.count(len(warnings), "note")
             with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
                 for warning in warnings:
                     st.text(warning)

@@ -6,14 +6,14 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.data.image_changes.base import image_changes
-from engine.data.images import ImageInfo, look
-from engine.errors import Fault, RequestError
-from engine.metrics.classifier_layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.core import words
+from engine.core.errors import Fault, RequestError
+from engine.core.types import Setting
+from engine.data.images.changes.base import image_changes
+from engine.data.images.load import ImageInfo, look
 from engine.models import catalog
-from engine.scores.filter_base import filter_methods
-from engine.types import Setting
+from engine.tracks.image_classifiers.methods.base import filter_methods
 from pages.shared import request_form, state
 from pages.shared.controls import axis_label, capital, method_label
 from pages.shared.safe import plain
@@ -40,7 +40,7 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
         request |= _training()
     with st.expander("More settings"):
         request |= more(info)
-    return {**request, "track": "filters"}, faults
+    return {**request, "track": "image_classifiers"}, faults
 
 
 def what() -> tuple[dict[str, Any], ImageInfo | None]:

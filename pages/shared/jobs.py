@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from engine import words
-from engine.errors import Fault, PruneAuditError, RequestError
+from engine.core import words
+from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.models import catalog
 from engine.store.runs import Store, default_root
 from pages.shared import frame, state
@@ -59,7 +59,7 @@ _SHARE = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)\b")
 _WORK = """
 import json, sys
 from dataclasses import asdict
-from engine.errors import PruneAuditError, RequestError
+from engine.core.errors import PruneAuditError, RequestError
 try:
     from engine.audit import jobs
     from engine.audit.tracks import request_from
@@ -101,7 +101,7 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
         raise RequestError([*faults, *map(in_the_forms_words, error.faults)]) from error
     if faults:
         raise RequestError(faults)
-    if chosen.get("track", "heads") == "heads":
+    if chosen.get("track", "language_models") == "language_models":
         catalog.remember(chosen["model"], chosen.get("revision"))
     return job_id
 

@@ -9,11 +9,11 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from engine.export import say
-from engine.export.panels import base
-from engine.export.panels.base import Choice, Panel
-from engine.export.panels.headline import Headline, Number
-from engine.export.tables import for_spreadsheets
+from engine.report import phrasing
+from engine.report.charts import panel as base
+from engine.report.charts.headline import Headline, Number
+from engine.report.charts.panel import Choice, Panel
+from engine.report.tables import for_spreadsheets
 from pages.shared import state
 from pages.shared.cache import Call, KeptRun, memory
 from pages.shared.controls import capital, neighbours
@@ -150,7 +150,7 @@ def _column_name(name: object) -> str:
 
 
 def _html(panel: Panel) -> bytes:
-    from engine.export.figures import figure_html
+    from engine.report.figures import figure_html
 
     return figure_html(panel)
 
@@ -171,7 +171,7 @@ _TONE = {"better": "pa-good", "worse": "pa-bad"}
 def _card(number: Number) -> str:
     """Name, value, interval, change against the dense model with its verdict in words, not only in colour."""
     interval = number.span_text
-    prefix = "95 % interval " if interval[0].isdigit() or interval[0] == say.MINUS else ""
+    prefix = "95 % interval " if interval[0].isdigit() or interval[0] == phrasing.MINUS else ""
     lines = [f'<div class="pa-line">{prefix}{escaped(interval)}</div>']
     if number.verdict:
         tone, change = _TONE.get(number.verdict, ""), escaped(number.delta_text)

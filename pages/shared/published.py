@@ -6,8 +6,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from engine.data.published import PublishedScores
-from engine.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError
+from engine.tracks.language_models.published_scores import PublishedScores
 from pages.shared import cache, state, uploads
 from pages.shared.controls import segmented
 

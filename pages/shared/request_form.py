@@ -8,12 +8,12 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.errors import Fault, RequestError
+from engine.core import words
+from engine.core.errors import Fault, RequestError
+from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Setting
 from engine.models import catalog
-from engine.scores.base import estimators, method_for
-from engine.selection.base import selection_methods
-from engine.types import ABLATIONS, AXES, READINGS, SPANS, Setting
+from engine.tracks.language_models.scores.base import estimators, method_for
+from engine.tracks.language_models.selection.base import selection_methods
 from pages.shared import state, uploads
 from pages.shared.controls import axis_label, capital, method_label, segmented
 from pages.shared.safe import plain
@@ -24,10 +24,10 @@ PATH = "Path on this machine"
 
 
 WHAT = {
-    "heads": "Attention heads of a language model",
-    "tickets": "Attention heads of a text classifier",
-    "filters": "Filters of an image classifier",
-    "fair": "Filters or weights, with fair training",
+    "language_models": "Attention heads of a language model",
+    "text_classifiers": "Attention heads of a text classifier",
+    "image_classifiers": "Filters of an image classifier",
+    "fair_training": "Filters or weights, with fair training",
 }
 
 
@@ -35,7 +35,12 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
     """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
     from pages.shared import fair_form, image_form, text_form
 
-    forms = {"heads": _heads, "tickets": text_form.ask, "filters": image_form.ask, "fair": fair_form.ask}
+    forms = {
+        "language_models": _heads,
+        "text_classifiers": text_form.ask,
+        "image_classifiers": image_form.ask,
+        "fair_training": fair_form.ask,
+    }
     return forms[segmented("What shall be cut?", list(WHAT), state.form_key("track"), WHAT.get, bind=None)]()
 
 
@@ -108,7 +113,7 @@ def _source(label: str, key: str, kinds: list[str] | None, help_text: str) -> st
 
 def _known_axes(prompts: str | None) -> list[str]:
     """Axes the prompts hold; the five of the paper while that is unknown. Faults wait for the check."""
-    from engine.data.prompts import known_axes
+    from engine.data.prompts.load import known_axes
 
     try:
         found = known_axes(Path(prompts)) if prompts else list(AXES)
@@ -180,7 +185,7 @@ def shares(text: str, faults: list[Fault]) -> list[float]:
 
 def _scoring() -> dict[str, Any]:
     """The estimators of both effects, and what they declare to be set."""
-    from engine.audit.request import AuditRequest
+    from engine.tracks.language_models.request import AuditRequest
 
     usual, chosen = AuditRequest("", ()), {}
     left, right = st.columns(2, gap="large")

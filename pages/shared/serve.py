@@ -12,7 +12,7 @@ import pandas  # noqa: F401
 import plotly.graph_objects  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
-from engine.export.tracks import tracks
+from engine.report.tracks import tracks
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 

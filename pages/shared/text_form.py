@@ -7,14 +7,14 @@ from typing import Any
 
 import streamlit as st
 
-from engine import words
-from engine.audit.procedures import procedures
-from engine.audit.text_presets import SCORE_TEXTS, tune_of
-from engine.data.text_readers.glue_tasks import GLUE_TASKS
-from engine.data.texts import TextInfo, look_texts
-from engine.errors import Fault, RequestError
+from engine.core import words
+from engine.core.errors import Fault, RequestError
+from engine.data.texts.load import TextInfo, look_texts
+from engine.data.texts.readers.glue_tasks import GLUE_TASKS
 from engine.models import catalog
-from engine.scores.text_base import head_importances
+from engine.tracks.text_classifiers.presets import SCORE_TEXTS, tune_of
+from engine.tracks.text_classifiers.procedures import procedures
+from engine.tracks.text_classifiers.scores.base import head_importances
 from pages.shared import request_form, state, uploads
 from pages.shared.controls import axis_label, capital
 from pages.shared.safe import plain
@@ -41,7 +41,7 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
         request |= _training(request["model"])
     with st.expander("More settings"):
         request |= _more(info)
-    return {**request, "track": "tickets"}, faults
+    return {**request, "track": "text_classifiers"}, faults
 
 
 def _what() -> tuple[dict[str, Any], TextInfo | None]:

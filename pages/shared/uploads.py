@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from engine.files import write_whole
+from engine.core.files import write_whole
 from engine.store.runs import default_root
 
 

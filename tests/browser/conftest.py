@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import app_server
-from tests.synthetic_run import make_run
+from tests.tracks.language_models.made_up_run import make_run
 
 pytest.importorskip("playwright", reason="Playwright is not installed")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from functools import cache
 
-from engine.discover import concrete_classes
-from engine.errors import RequestError, unknown
+from engine.core.discover import concrete_classes
+from engine.core.errors import RequestError, unknown
 from engine.models.adapters.base import Adapter
 
 

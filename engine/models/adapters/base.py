@@ -19,10 +19,10 @@ from typing import Any, ClassVar, final
 import torch
 from torch import nn
 
-from engine.errors import Fault
+from engine.core.errors import Fault
+from engine.core.types import HeadMask
 from engine.models import runtime  # noqa: F401
-from engine.models.adapters.centred import Centred, set_bias
-from engine.types import HeadMask
+from engine.models.adapters.mean_ablation import Centred, set_bias
 
 
 class Adapter(ABC):

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, final
 import torch
 from torch import nn
 
-from engine.errors import Fault
+from engine.core.errors import Fault
+from engine.core.types import HeadMask
 from engine.models.adapters.base import (
     Adapter,
     keep_inputs,
@@ -23,7 +24,6 @@ from engine.models.adapters.base import (
     spread_inputs,
     spread_outputs,
 )
-from engine.types import HeadMask
 
 
 class Encoder(Adapter):

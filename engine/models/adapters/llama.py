@@ -13,7 +13,7 @@ from typing import Any, final
 import torch
 from torch import nn
 
-from engine.errors import Fault
+from engine.core.errors import Fault
 from engine.models.adapters.base import Adapter, NoHeads, keep_inputs, keep_outputs, linear_head_tensors, span
 
 from transformers.models.llama.modeling_llama import LlamaAttention  # isort: skip  (after the torchvision guard)

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from engine.discover import concrete_classes
-from engine.errors import RequestError, unknown
+from engine.core.discover import concrete_classes
+from engine.core.errors import RequestError, unknown
 from engine.models.vision.base import Architecture
 
 __all__ = ["Architecture", "architectures", "architecture_for"]

@@ -1,0 +1,136 @@
+"""Options that several commands share, and how they become a request."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.audit.executors import Executor
+from engine.core.errors import Fault, RequestError
+from engine.core.types import Event
+from engine.store.runs import EMBEDDED, Store, default_root
+
+
+def json_flag(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def store_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", metavar="DIR", help="where runs are kept (default: $PRUNEAUDIT_STORE or user data)")
+
+
+def store_of(args: argparse.Namespace) -> Store:
+    return Store(args.store or default_root())
+
+
+def stores_of(args: argparse.Namespace) -> list[Store]:
+    """The store asked for and, when none was, the embedded demo too."""
+    return [store_of(args)] if args.store else [store_of(args), Store(EMBEDDED, read_only=True)]
+
+
+def ray_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--ray", metavar="ADDRESS", default=os.environ.get("PRUNEAUDIT_RAY"),
+        help='compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this process)',
+    )  # fmt: skip
+
+
+def executor_of(args: argparse.Namespace) -> Executor | None:
+    """Where shards are computed: None is this process. RequestError where the cluster cannot be reached."""
+    if not args.ray:
+        return None
+    from engine.audit.ray_executor import OnRay, connect
+
+    connect(args.ray)
+    return OnRay(args.ray)
+
+
+def checked(args: argparse.Namespace, asked: Callable[[argparse.Namespace], Any], faults: Sequence[Fault] = ()) -> Any:
+    """The request, once it and the store hold up; else RequestError with all faults together, `faults` first.
+
+    Nothing is loaded or written: a wrong request leaves nothing behind.
+    """
+    from engine.audit.jobs import check, check_store
+
+    try:
+        request = asked(args)
+    except RequestError as error:
+        check_store(store_of(args), [*faults, *error.faults])
+        raise
+    check(request, store_of(args), faults)
+    return request
+
+
+def _absolute(path: str | None) -> str | None:
+    """A job's process may start in another folder."""
+    return str(Path(path).expanduser().absolute()) if path else None
+
+
+def _one_number(name: str, text: str, faults: list[Fault]) -> float:
+    found = _numbers(name, text, faults)
+    if len(found) == 1:
+        return found[0]
+    if not any(fault.where == name for fault in faults):
+        faults.append(Fault(name, f"{text!r} is not one number.", 'Write for example 0.3, or "search".'))
+    return 0.0
+
+
+def _numbers(name: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
+    try:
+        return tuple(float(part) for part in str(text).split(",") if part.strip())
+    except ValueError:
+        faults.append(Fault(name, f"{text!r} is not a list of numbers.", "Write for example 0.05,0.1,0.2."))
+        return ()
+
+
+def _settings(given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
+    """["ess=0.3"] -> {"ess": 0.3}; values are read as JSON, else taken as text."""
+    found: dict[str, Any] = {}
+    for item in given:
+        name, equals, value = item.partition("=")
+        if not (name and equals):
+            faults.append(Fault("--set", f"{item!r} is no NAME=VALUE.", "Write for example ess=0.3."))
+            continue
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+class Ticker:
+    """Progress on standard error: one line a second at most, rewritten on a terminal."""
+
+    def __init__(self) -> None:
+        self.last, self.line = 0.0, ""
+
+    def __call__(self, event: Event) -> None:
+        if event.note:
+            print(f"{event.note}", file=sys.stderr)
+            return
+        left = (
+            ""
+            if event.eta is None
+            else f", {event.eta / 60:.0f} min left"
+            if event.eta > 90
+            else f", {event.eta:.0f} s left"
+        )
+        line = (
+            f"{event.phase}: {event.what} ({event.done}/{event.total}{left})"
+            if event.total
+            else f"{event.phase}: {event.what}"
+        )
+        if time.monotonic() - self.last < (0.2 if sys.stderr.isatty() else 5.0) or line == self.line:
+            return
+        self.last, self.line = time.monotonic(), line
+        print(
+            f"\r\x1b[2K{line}" if sys.stderr.isatty() else line,
+            end="" if sys.stderr.isatty() else "\n",
+            file=sys.stderr,
+        )

@@ -1,0 +1,54 @@
+"""Audits that the project ships: each track names its own, and they are computed again into assets/demo-run.
+
+python -m engine.audit.embedded [TRACK] [--store DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from engine.audit.jobs import run_job
+from engine.audit.tracks import track_named, track_of_run, tracks
+from engine.core.files import folder_whole
+from engine.core.types import Event
+from engine.store.runs import EMBEDDED, Run, Store, default_root
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Compute the embedded audits of one track or of all."""
+    parser = argparse.ArgumentParser(prog="python -m engine.audit.embedded", description=__doc__)
+    parser.add_argument("track", nargs="?", choices=list(tracks()), help="only this one")
+    parser.add_argument("--store", default=default_root(), help="where parts are kept, so that it can be resumed")
+    args = parser.parse_args(words)
+    for name in [args.track] if args.track else tracks():
+        for request in track_named(name).part("embedded"):
+            embed(request, Store(args.store))
+    return 0
+
+
+def embed(request: Any, store: Store) -> None:
+    """Audit in the store, then put the run where the app looks for its demos."""
+    run = run_job(store, request, _tell)
+    for old in Store(EMBEDDED, read_only=True).ids():
+        if _same(Run(EMBEDDED / "runs" / old), run):
+            shutil.rmtree(EMBEDDED / "runs" / old)
+    with folder_whole(EMBEDDED / "runs" / run.id) as folder:
+        shutil.copytree(run.path, folder, dirs_exist_ok=True)
+    print(f"{EMBEDDED / 'runs' / run.id}")
+
+
+def _same(one: Run, other: Run) -> bool:
+    """Whether they show the same: the newer then takes the older one's place."""
+    return track_of_run(one) is track_of_run(other) and one.meta["title"] == other.meta["title"]
+
+
+def _tell(event: Event) -> None:
+    print(f"\r\x1b[2K{event.phase} {event.done}/{event.total}", end="", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

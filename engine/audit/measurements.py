@@ -1,0 +1,122 @@
+"""The workbench: finished measurements are kept under the digest of what they were computed from, missing ones made.
+
+A measurement is asked for as plain data (a shard, so it can travel to another machine) and answered as a table. Shards
+that belong together are computed in one go; each is stored on its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+import pandas as pd
+
+from engine.core.types import Hooks
+
+
+class Keeper(Protocol):
+    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same methods."""
+
+    def get(self, key: str) -> pd.DataFrame | None: ...
+    def put(self, key: str, table: pd.DataFrame) -> None: ...
+    def has(self, key: str) -> bool: ...
+
+
+class InMemory:
+    """Keeps finished tables for the life of the object."""
+
+    def __init__(self) -> None:
+        self.tables: dict[str, pd.DataFrame] = {}
+
+    def get(self, key: str) -> pd.DataFrame | None:
+        return self.tables.get(key)
+
+    def put(self, key: str, table: pd.DataFrame) -> None:
+        self.tables[key] = table
+
+    def has(self, key: str) -> bool:
+        return key in self.tables
+
+
+class Measurement(ABC):
+    """One kind of measurement. Final subclasses live one per file and are found, not registered."""
+
+    name: str
+    version: int = 1
+    """Raise when the numbers change: shards of older versions are then not found any more."""
+
+    @abstractmethod
+    def parts(self, context: Any, shard: Any) -> dict[str, Any]:
+        """What the numbers depend on besides the model, the device and what the shard itself says; JSON-able."""
+
+    def together(self, context: Any, shard: Any) -> Hashable:
+        """Shards of this kind for which this is equal are computed in one go. By default those of one mask."""
+        return shard.cut
+
+    def needs(self, context: Any, shard: Any) -> list[Any]:
+        """Measurements it fetches on its way, so that an executor can have them finished first."""
+        return []
+
+    @abstractmethod
+    def compute(self, context: Any, shards: Sequence[Any]) -> list[pd.DataFrame]:
+        """The tables of `shards`, which belong `together`, in their order."""
+
+    def size(self, context: Any, shard: Any) -> float:
+        """How much work a shard is, in the unit of its context; for progress only."""
+        return 1.0
+
+
+class MeasurementContext(ABC):
+    """Fetches measurements. Subclasses say what there is to measure, and what a shard's key depends on."""
+
+    keeper: Keeper
+    hooks: Hooks
+    inside: Callable[[float], None] = staticmethod(lambda share: None)
+    """Told how far the measurement under way is, 0 to 1. An executor sets it."""
+
+    dtype: str = "float32"
+    """Number format of the model."""
+
+    @property
+    @abstractmethod
+    def device(self) -> Any:
+        """The torch device measurements run on."""
+
+    @abstractmethod
+    def recipe(self) -> tuple[str, Any]:
+        """How another process makes the same context: "module:function", and what the function is given. Both travel
+        to the workers of a cluster, so the second must be picklable and hold no model."""
+
+    @abstractmethod
+    def kind(self, name: str) -> Measurement:
+        """The kind of measurement of this name."""
+
+    @abstractmethod
+    def key(self, shard: Any) -> str:
+        """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
+
+    @abstractmethod
+    def describe(self, shard: Any) -> str:
+        """A shard in words, for progress."""
+
+    def kept(self, shard: Any) -> bool:
+        """Whether a shard is finished."""
+        return self.keeper.has(self.key(shard))
+
+    def fetch(self, shards: Sequence[Any]) -> list[pd.DataFrame]:
+        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept."""
+        keys = {shard: self.key(shard) for shard in shards}
+        found = {shard: self.keeper.get(key) for shard, key in keys.items()}
+        for group in self.bundles([shard for shard, table in found.items() if table is None]):
+            for shard, table in zip(group, self.kind(group[0].kind).compute(self, group), strict=True):
+                self.keeper.put(keys[shard], table)
+                found[shard] = table
+        return [found[shard] for shard in shards]
+
+    def bundles(self, shards: Sequence[Any]) -> list[list[Any]]:
+        """Shards that are computed in one go. One bundle is one unit of work and of resuming."""
+        found: dict[tuple[str, Hashable], list[Any]] = {}
+        for shard in dict.fromkeys(shards):
+            found.setdefault((shard.kind, self.kind(shard.kind).together(self, shard)), []).append(shard)
+        return list(found.values())

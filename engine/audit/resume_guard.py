@@ -1,0 +1,56 @@
+"""What an unfinished audit was begun with, so that going on with other data or weights is noticed and not mixed up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Protocol
+
+from engine.core.errors import Fault, RequestError
+from engine.core.files import write_json
+from engine.core.types import digest_of
+from engine.store.runs import Store
+
+
+class _Request(Protocol):
+    restart: bool
+
+    def to_dict(self) -> dict[str, Any]: ...
+
+
+class _Plan(Protocol):
+    request: _Request
+
+    @property
+    def content(self) -> list[Any]: ...
+
+
+def begin(store: Store, plan: _Plan) -> None:
+    """Note what the audit rests on. RequestError where the same words were begun with other data or weights.
+
+    Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but whoever resumes
+    expects to go on, and must hear that nothing of the earlier try will be used.
+    """
+    path = _path(store, plan)
+    earlier = _read(path)
+    if earlier is not None and earlier != plan.content and not plan.request.restart:
+        what = "changed since this audit was begun, so none of its finished parts can be used."
+        raise RequestError(Fault("data or weights", what, "Put the old ones back, or begin again with --restart."))
+    write_json(path, plan.content)
+
+
+def ended(store: Store, plan: _Plan) -> None:
+    """The audit is finished: nothing to go on with."""
+    _path(store, plan).unlink(missing_ok=True)
+
+
+def _path(store: Store, plan: _Plan) -> Path:
+    words = {name: value for name, value in plan.request.to_dict().items() if name not in ("restart", "title")}
+    return store.root / "begun" / f"{digest_of(words)[:16]}.json"
+
+
+def _read(path: Path) -> list[Any] | None:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

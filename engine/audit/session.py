@@ -1,0 +1,107 @@
+"""One audit under way, the same for every track: found or computed, guarded, counted, and said where it comes from."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import pandas as pd
+
+from engine.audit.executors import Executor, Local
+from engine.audit.measurements import MeasurementContext
+from engine.audit.progress import Progress
+from engine.audit.provenance import provenance
+from engine.audit.request import Plan
+from engine.audit.resume_guard import begin, ended
+from engine.core.files import json_able
+from engine.core.types import Hooks
+from engine.store.runs import Run, Store
+
+PlanT = TypeVar("PlanT", bound=Plan)
+ContextT = TypeVar("ContextT", bound=MeasurementContext)
+Tables = Mapping[str, pd.DataFrame]
+
+
+@dataclass
+class Session(Generic[PlanT, ContextT]):
+    """A plan, the context it is measured in, its progress, and who computes."""
+
+    plan: PlanT
+    context: ContextT
+    progress: Progress
+    executor: Executor
+
+    @property
+    def request(self) -> Any:
+        return self.plan.request
+
+    def finish(self, phase: str, shards: Sequence[Any]) -> None:
+        """Compute what is not finished yet."""
+        if shards:
+            self.executor.run(self.context, phase, shards, self.progress)
+
+    def finish_all(self, phases: Mapping[str, Sequence[Any]]) -> None:
+        """Compute phase after phase; how much there is in all is known before the first begins."""
+        self.progress.expect_in_all(sum(map(self._size, phases.values())))
+        for phase, shards in phases.items():
+            self.finish(phase, shards)
+
+    def _size(self, shards: Sequence[Any]) -> float:
+        return sum(self.context.kind(shard.kind).size(self.context, shard) for shard in shards)
+
+    def meta(self, title: str) -> dict[str, Any]:
+        """What run.json says of every audit: what was asked, with which code, and what it took."""
+        return {
+            "track": self.request.track,
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "title": self.request.title or title,
+            "request": json_able(self.plan.spelled_out()),
+            "provenance": {**provenance(self.context), "code": self.plan.versions},
+            "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
+        }
+
+
+def run_session(
+    plan: Plan,
+    store: Store,
+    hooks: Hooks,
+    executor: Executor | None,
+    audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
+) -> Run:
+    """The finished run of a plan: found where it is finished, waited for where another process is at it, else audited
+    here. `audit` computes run.json and the tables with the executor it is given, this process where none is.
+
+    RequestError where the same words were begun with other data or weights, Cancelled when stopped; parts that were
+    finished before are found in the store and not computed again.
+    """
+    if store.has(plan.run_id):
+        return store.open(plan.run_id)
+    store.prove_writable()
+    with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as chosen:
+        if store.has(plan.run_id):  # another process, asked in other words, was faster
+            return store.open(plan.run_id)
+        begin(store, plan)
+        meta, tables = audit(chosen)
+        run = store.write(plan.run_id, meta, tables)
+        ended(store, plan)
+        return run
+
+
+@contextmanager
+def timed(progress: Progress, phase: str, what: str) -> Iterator[None]:
+    """Say what is done now, and note the seconds it took."""
+    progress.say(phase, what)
+    start = time.monotonic()
+    yield
+    progress.spent[phase] = progress.spent.get(phase, 0.0) + time.monotonic() - start
+
+
+def counts_of(tables: Tables) -> dict[str, int]:
+    """Items of every group in every split, as the uncut model was measured on them."""
+    groups = tables["groups"]
+    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
+    return {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()}

@@ -1,1 +1,0 @@
-"""Summaries of finished runs: one file per track, found by its name."""

@@ -1,0 +1,20 @@
+"""Can a stored run be believed? Its files are as written, and its numbers follow from what was stored with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.audit.tracks import track_of_run
+from engine.store.runs import Run, damaged_tables
+
+
+def verify_run(run: Run) -> dict[str, Any]:
+    """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables, then what can be computed again."""
+    damaged = damaged_tables(run)
+    checks = [
+        {"what": f"table {name} has the bytes that were written", "ok": name not in damaged}
+        for name in run.meta["tables"]
+    ]
+    if not damaged:
+        checks += track_of_run(run).part("verify")(run)
+    return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}

@@ -1,0 +1,230 @@
+"""A classifier group by group: AUC, accuracy, TPR, FPR, gaps and changes against the dense model, over trials.
+
+Intervals count the images (redrawn within each group, the same draws for the dense model and all variants) and,
+where there are several trials, the trials (`engine.stats.multi_reader`). The value of an arm is the mean over its
+trials of what each trial measured, a gap included. The worst and the best group are the dense model's; they are
+picked and measured on the same images, so their changes lean a little towards the middle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from engine.classifiers.cells import OVERALL, cells_of, ends_of
+from engine.classifiers.gaps import GAPS, Band, Exchange, band, gaps, words_of
+from engine.classifiers.layout import IMAGES, Axis, Items, lay_out
+from engine.classifiers.metrics import checked, cross_entropy, degenerate, mean_of, of_classes, of_images
+from engine.core.errors import PruneAuditError
+from engine.stats.multi_reader import FIXED, Estimate, Trials, difference, level, numbered
+from engine.stats.resampling import Difference
+
+RESULTS = (
+    "variant", "split", "axis", "metric", "value", "low", "high", "n", "null_mean", "null_low", "null_high", "null_p",
+    "delta", "delta_low", "delta_high", "delta_p", "group", "verdict",
+)  # fmt: skip
+GROUPS = (
+    "variant", "split", "axis", "metric", "group", "value", "low", "high", "n", "n_positive",
+    "delta", "delta_low", "delta_high", "verdict",
+)  # fmt: skip
+NO_BAND = Band(np.nan, np.nan, np.nan, np.nan)
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Rows of the tables `results` and `groups` of one variant, columns RESULTS and GROUPS."""
+
+    results: pd.DataFrame
+    groups: pd.DataFrame
+
+
+class GroupMeasure:
+    """Measures the dense model and its variants on one set of images.
+
+    images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 .. k-1) and the str
+    columns of the axes; axes: those columns, "class", or parts joined by "+". dense: answers (items, classes) of one
+    fixed model, or trials when it was trained
+    several times. `notes` are sentences for the screen. Raises RequestError for unknown axes and PruneAuditError
+    for answers that are missing or of another shape.
+    """
+
+    def __init__(
+        self,
+        images: pd.DataFrame,
+        classes: Sequence[str],
+        axes: Sequence[str],
+        dense: np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray],
+        n_boot: int = 400,
+        seed: int = 0,
+        n_permutations: int = 200,
+        split: str = "test",
+        items: Items = IMAGES,
+    ) -> None:
+        # The draws belong to images, so they are made in an order that does not depend on the table's.
+        self._order = np.argsort(images[items.key].to_numpy(dtype=object), kind="stable")
+        self._labels = images["label"].to_numpy(dtype=np.int64)[self._order]
+        self.split, self.n_boot, self.classes = split, n_boot, tuple(classes)
+        if len(images) == 0 or self._labels.min() < 0 or self._labels.max() >= len(classes):
+            raise PruneAuditError(
+                f"{len(images)} {items.many} whose labels do not all belong to {len(classes)} classes."
+            )
+        self.axes, self.notes = lay_out(images.iloc[self._order].reset_index(drop=True), classes, axes, items)
+        self._weights = [axis.weights(n_boot, seed) for axis in self.axes]
+        self._exchanges = [Exchange(axis, self._labels, n_permutations, seed) for axis in self.axes[1:]]
+        self.cells = cells_of(self.axes, items)
+        self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
+        self.ends = ends_of(self.axes, self.dense_arm.trials.values.mean(axis=0))
+
+    def dense(self) -> Measured:
+        """The dense model's rows; its changes are NaN."""
+        return self.dense_arm.pooled("dense")
+
+    def variant(self, trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> Arm:
+        """Measure the trials of one variant: answers (images, classes) by trial number, or in order from 0."""
+        found = numbered(trials)
+        if not found:
+            raise PruneAuditError("A variant without trials cannot be measured.")
+        shape = len(self._labels), len(self.classes)
+        answers = {
+            number: checked(part, *shape, "dense" if number == FIXED else f"trial {number}")
+            for number, part in found.items()
+        }
+        parts = [self._trial(part) for part in answers.values()]
+        values, draws, nulls = (np.stack(part) for part in zip(*parts, strict=True))
+        flat = tuple(number for number, part in answers.items() if degenerate(part))
+        right = np.stack([part[self._order].argmax(axis=1) == self._labels for part in answers.values()])
+        shares, units = self.cells["share"].to_numpy(), self.cells["units"].to_numpy()
+        return Arm(self, Trials(tuple(answers), values, draws, shares, units), nulls, flat, right)
+
+    @property
+    def exchanges(self) -> Sequence[Exchange]:
+        """The exchanged labels of every axis."""
+        return self._exchanges
+
+    def members(self) -> dict[tuple[str, str], np.ndarray]:
+        """Row positions, in the table as given, of every group that may be compared, by (axis, group)."""
+        found = {}
+        for axis in self.axes[1:]:
+            strata = list(axis.strata.values())
+            for group in axis.groups.iloc[axis.counts].itertuples():
+                rows = strata[group.stratum]
+                found[axis.name, str(group.group)] = self._order[
+                    rows if group.cls < 0 else rows[self._labels[rows] == group.cls]
+                ]
+        return found
+
+    def _trial(self, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Values (cells,), on redrawn images (n_boot, cells), and null gaps (n_permutations, 4 per axis)."""
+        answers = answers[self._order]
+        ones = [[np.ones((len(weights), 1)) for weights in parts] for parts in self._weights]
+        nulls = [exchange.draws(answers) for exchange in self._exchanges]
+        none = np.empty((self._exchanges[0].n_permutations if self._exchanges else 0, 0))
+        return self._on(answers, ones)[0], self._on(answers, self._weights), np.concatenate([none, *nulls], axis=1)
+
+    def _on(self, answers: np.ndarray, weights: list[list[np.ndarray]]) -> np.ndarray:
+        """All cells under the given weights of every axis and stratum: (sets, cells)."""
+        whole = weights[0][0]
+        loss = mean_of(cross_entropy(answers, self._labels), whole)
+        columns = [of_images(answers, self._labels, whole)[:, :2], loss[:, None]]
+        for axis, parts in zip(self.axes[1:], weights[1:], strict=True):
+            groups = _groups(axis, answers, self._labels, parts)
+            columns += [groups.reshape(len(groups), -1), gaps(groups[:, axis.counts])]
+        return np.concatenate(columns, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Arm:
+    """One variant's trials, measured.
+
+    nulls: gaps under exchanged labels, (trials, n_permutations, 4 per axis). degenerate: numbers of the trials whose
+    model predicts one class only. right: whether each item's class was predicted, (trials, items).
+    """
+
+    measure: GroupMeasure
+    trials: Trials
+    nulls: np.ndarray
+    degenerate: tuple[int, ...]
+    right: np.ndarray
+
+    def pooled(self, variant: str) -> Measured:
+        """The rows of the mean over all trials."""
+        return self._rows(variant, self.trials, self.nulls)
+
+    def trial(self, number: int, variant: str) -> Measured:
+        """The rows of one trial, by its number; the intervals are about the images only."""
+        return self._rows(variant, self.trials.only(number), self.nulls[[self.trials.numbers.index(number)]])
+
+    def _rows(self, variant: str, trials: Trials, nulls: np.ndarray) -> Measured:
+        cells, dense = self.measure.cells, self.measure.dense_arm.trials
+        shown = level(trials)
+        change = Estimate(*[np.full(len(cells), np.nan)] * 4)
+        if self is not self.measure.dense_arm:
+            # A trial cut from its own dense model is compared with that one.
+            change = difference(trials, dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense)
+        table = cells.assign(
+            variant=variant, split=self.measure.split, value=shown.value, low=shown.low, high=shown.high,
+            delta=change.value, delta_low=change.low, delta_high=change.high, delta_p=change.p,
+        )  # fmt: skip
+        groups = table.loc[table["group"] != "", list(GROUPS)].reset_index(drop=True)
+        return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
+
+    def _results(self, rows: list[dict[str, object]], nulls: np.ndarray) -> pd.DataFrame:
+        """Rows of `results` from the cells: the whole, then per axis the gaps and the dense model's two ends."""
+        found = [{**rows[cell], **_band_columns(NO_BAND)} for cell in range(len(OVERALL))]
+        for place, ends in enumerate(self.measure.ends):
+            start = place * len(GAPS)
+            for cell, draws in zip(ends.gaps, nulls[:, start : start + len(GAPS)].T, strict=True):
+                found.append({**rows[cell], **_band_columns(band(rows[cell]["value"], draws))})
+            if ends.named and self is not self.measure.dense_arm:
+                worst, best = (_difference(rows[ends.named[end]]) for end in ("worst_auc", "best_auc"))
+                found[-len(GAPS)]["verdict"] = words_of(worst, best)
+            for end, cell in ends.named.items():
+                found.append({**rows[cell], **_band_columns(NO_BAND), "metric": end})
+        return pd.DataFrame(found, columns=list(RESULTS))
+
+
+def _groups(axis: Axis, answers: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
+    """METRICS of every group of an axis, (sets, groups, 4)."""
+    found = []
+    for place, (rows, part) in enumerate(zip(axis.strata.values(), weights, strict=True)):
+        classes = axis.groups.loc[axis.groups["stratum"] == place, "cls"].to_numpy()
+        if axis.by_class:
+            found.append(of_classes(answers[rows], labels[rows], part, classes))
+        else:
+            found.append(of_images(answers[rows], labels[rows], part)[:, None])
+    return np.concatenate(found, axis=1)
+
+
+def _difference(row: Mapping[str, object]) -> Difference:
+    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
+
+
+def _band_columns(found: Band) -> dict[str, float]:
+    return {"null_mean": found.mean, "null_low": found.low, "null_high": found.high, "null_p": found.p}
+
+
+def arm_difference(
+    one: Arm, other: Arm, metric: str | None = None, axis: str | None = None, group: str | None = None
+) -> pd.DataFrame:
+    """One arm minus another at the same speedup, e.g. with the PW loss minus without: one row per measured quantity.
+
+    Columns axis, metric (those of `groups`, and GAPS and OVERALL), group, value, low, high, p, n (images), verdict
+    (that of the group) and paired. Trials are paired by number when both arms hold the same numbers, else taken as
+    independent; an arm of one trial adds nothing for trials. metric, axis and group pick rows. Raises
+    PruneAuditError when the arms were not measured on the same images.
+    """
+    cells = one.measure.cells
+    if one.measure is not other.measure:
+        raise PruneAuditError("The two arms were not measured by the same GroupMeasure, so they cannot be compared.")
+    found = difference(one.trials, other.trials)
+    table = cells[["axis", "metric", "group"]].assign(
+        value=found.value, low=found.low, high=found.high, p=found.p, n=cells["n"], verdict=cells["verdict"],
+        paired=one.trials.numbers == other.trials.numbers,
+    )  # fmt: skip
+    for column, wanted in (("metric", metric), ("axis", axis), ("group", group)):
+        if wanted is not None:
+            table = table[table[column] == wanted]
+    return table.reset_index(drop=True)

@@ -1,0 +1,95 @@
+"""A cut classifier as it was retrained, ready to load: checked against the answers that the audit stored."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.classifiers.stored_weights import kept_weights
+from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.files import write_json
+from engine.store.runs import Run
+from engine.surgery.filters.record import FilterRecord
+
+PROBES = 256
+"""Test images on which the reloaded model answers again."""
+TOLERANCE = 1e-3
+"""Largest difference of a probability that other hardware may make."""
+
+
+def write_cut(
+    run: Run, variant: str, record: FilterRecord, dense: Any, arrays: dict[str, np.ndarray], folder: Path
+) -> list[Path]:
+    """The same for a given record; `arrays` have the shapes of the cut model, or those of the dense one."""
+    from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
+
+    small = cut_with(dense, record, arrays)
+    folder = save_cut_classifier(replace(small, target=run.meta["data"].get("target", "")), record, folder)
+    again = load_cut_classifier(folder, device="cpu")
+    found = {"same_weights": same_weights(small, again), **answers_agree(run, variant, again)}
+    hold_or_refuse(folder, found)
+    return sorted(folder.iterdir())
+
+
+def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) -> Any:
+    """The dense classifier cut as the record says, with other weights, which were kept after the cut or before it."""
+    from engine.surgery.filters.cut import replayed
+    from engine.surgery.filters.weights import arrays_of, with_weights
+
+    shapes = {name: value.shape for name, value in arrays_of(dense.model).items()}
+    if {name: value.shape for name, value in arrays.items()} == shapes:
+        return replayed(with_weights(dense, arrays), record.history, record.mask)
+    return with_weights(replayed(dense, record.history, record.mask), arrays)
+
+
+def hold_or_refuse(folder: Path, found: dict[str, Any]) -> None:
+    """Write agreement.json; MaskError where the reloaded model is another one, or answers otherwise."""
+    write_json(folder / "agreement.json", found)
+    if not found["same_weights"] or found.get("holds") is False:
+        raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
+
+
+def dense_classifier(run: Run, base: str | None = None) -> Any:
+    """The model that was pruned. RequestError unless its weights are those of the run."""
+    from engine.models.load_image_classifier import fresh_classifier, is_architecture, load_classifier
+    from engine.surgery.filters.weights import with_weights
+
+    request, model = run.meta["request"], run.meta["model"]
+    name, weights = base or request["model"], None if base else request.get("weights")
+    classes, size = tuple(model["classes"]), model["size"]
+    if is_architecture(name) and weights in (None, "imagenet"):
+        start = fresh_classifier(name, classes, size, request["first_seed"], weights, "cpu")
+    else:
+        start = load_classifier(name, weights, classes=classes, size=size, device="cpu")
+    if request.get("train") is not None:
+        start = with_weights(start, kept_weights(run, "dense"))
+    if start.weight_hash != model["weight_hash"]:
+        what = f"has weights {start.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        raise RequestError(Fault(str(name), what, "Give the model that was audited (--base)."))
+    return start
+
+
+def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
+    """Answers of the reloaded model against the stored ones, where the images are still there."""
+    from engine.audit.tracks import request_from
+    from engine.classifiers.images.request import images_of
+
+    try:
+        images = images_of(request_from(run.meta["request"]))
+    except RequestError as error:
+        return {"images": 0, "why": f"The images are not here any more: {error.faults[0]}"}
+    stored = run.table("predictions")
+    stored = stored[stored["variant"] == variant].set_index("image_id")
+    rows = images.rows("test")[:PROBES]
+    ids = images.table["image_id"].to_numpy()[rows]
+    if images.digest != run.meta["data"]["digest"] or not set(ids) <= set(stored.index):
+        return {"images": 0, "why": "The images are not those of the audit any more."}
+    from engine.training.fit import probabilities
+
+    again = probabilities(classifier.model, rows, images.read, classifier.prepared).numpy()
+    difference = float(np.abs(again - stored.loc[ids].filter(regex="^p_").to_numpy()).max())
+    return {"images": len(rows), "largest_difference": difference, "holds": difference <= TOLERANCE}

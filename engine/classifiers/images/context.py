@@ -1,0 +1,152 @@
+"""The context of an image classifier: its images, how it is pruned and retrained, and every measurement of that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.audit.array_measurements import ArrayContext
+from engine.audit.measurements import InMemory, Keeper, Measurement
+from engine.core.types import Hooks, digest_of
+from engine.data.images.load import ImageSet
+from engine.store.array_table import within
+from engine.training.loss_plan import LossPlan
+from engine.training.recipe import Keep, Nowhere, Recipe
+
+if TYPE_CHECKING:
+    from engine.models.load_image_classifier import Classifier
+    from engine.surgery.filters.graph import FilterGraph
+
+TRAIN, VALIDATION, TEST = "train", "validation", "test"
+
+
+@dataclass(frozen=True, order=True)
+class ImageShard:
+    """One measurement: what kind, of which method with which loss, at which target speedup, in which trial.
+
+    The dense model has method "". Speedups are ratios of FLOPs, dense over cut.
+    """
+
+    kind: str
+    method: str = ""
+    loss: str = ""
+    speedup: float = 1.0
+    trial: int = 0
+
+    @property
+    def own(self) -> list[Any]:
+        """What it says besides its kind, JSON-able."""
+        return [self.method, self.loss, self.speedup, self.trial]
+
+
+@dataclass(frozen=True)
+class ImageSettings:
+    """Everything besides model and images that the numbers depend on.
+
+    methods: settings per method; pw: (theta, gamma) of the PW loss per method; train: how the dense model is fitted
+    before anything is cut, None where it comes trained.
+    """
+
+    speedups: tuple[float, ...] = (2.0,)
+    first_seed: int = 0
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pw: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    retrain: Recipe = Recipe()
+    train: Recipe | None = None
+    batch: int = 256
+    """Images per forward pass of an evaluation."""
+
+    def plan(self, method: str, loss: str) -> LossPlan:
+        """The loss of one arm."""
+        return LossPlan.parse(loss, *self.pw.get(method, (0.5, 1.0)))
+
+
+@dataclass
+class ImageContext(ArrayContext):
+    """`start` is the classifier as loaded; `dense` the one that is pruned: the same, or fitted first."""
+
+    start: Classifier
+    images: ImageSet
+    settings: ImageSettings
+    kinds: Mapping[str, Measurement]
+    keeper: Keeper = field(default_factory=InMemory)
+    hooks: Hooks = Hooks()
+    partial: Callable[[str], Keep] = lambda key: Nowhere()
+    """Where the state of an unfinished fit is kept, by key."""
+    mirror: bool = True
+    loss_share: int = 0
+    """Batches over which the shares of the pruning loss are recorded."""
+    opener: str = ""
+    plan: Any = None
+    """For workers of a cluster: the function ("module:name") that makes this context of its plan."""
+
+    @property
+    def device(self) -> Any:
+        return self.start.device
+
+    def recipe(self) -> tuple[str, Any]:
+        return self.opener, self.plan
+
+    @property
+    def first_seed(self) -> int:
+        return self.settings.first_seed
+
+    def kind(self, name: str) -> Measurement:
+        return self.kinds[name]
+
+    def key(self, shard: ImageShard) -> str:
+        kind = self.kind(shard.kind)
+        model = [self.start.weight_hash, self.start.arch, self.start.size, list(self.start.mean), list(self.start.std)]
+        train = self.settings.train
+        train = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
+        where = str(self.start.device).split(":")[0]
+        return digest_of([kind.name, kind.version, model, train, self.settings.first_seed, self.images.digest, where,
+                          shard.own, kind.parts(self, shard)])  # fmt: skip
+
+    def describe(self, shard: ImageShard) -> str:
+        if not shard.method:
+            return "dense model"
+        loss = "" if shard.loss in ("", "plain") else f" with {shard.loss}"
+        return f"{shard.method}{loss}, {shard.speedup:g}×, trial {shard.trial}"
+
+    def rows(self, split: str) -> np.ndarray:
+        """Places of a split's images in the table of images."""
+        return np.flatnonzero((self.images.table["split"] == split).to_numpy())
+
+    def labels(self, split: str) -> np.ndarray:
+        """True classes of a split's images, int64."""
+        return self.images.table["label"].to_numpy(dtype=np.int64)[self.rows(split)]
+
+    @cached_property
+    def dense(self) -> Classifier:
+        """The classifier that is pruned."""
+        if self.settings.train is None:
+            return self.start
+        from engine.surgery.filters.weights import with_weights
+
+        arrays = self.fetch_arrays(ImageShard("dense_weights"))[0]
+        return with_weights(self.start, within(arrays, "weights/"))
+
+    @cached_property
+    def graph(self) -> FilterGraph:
+        """Groups and FLOPs of the dense model at the images' size."""
+        from engine.surgery.filters.graph import filter_graph
+
+        return filter_graph(self.start)
+
+    def original(self) -> np.ndarray:
+        """The dense model's probabilities of the training images, [n, classes] float32: what the PW loss rests on."""
+        return self.fetch_arrays(ImageShard("original"))[0]["probabilities"]
+
+    def answers(self, shard: ImageShard) -> np.ndarray:
+        """Probabilities of the test images, [n, classes] float32, of a trial or of the dense model (method "")."""
+        kind = "trial" if shard.method else "dense_answers"
+        found = ImageShard(kind, shard.method, shard.loss, shard.speedup, shard.trial)
+        return self.without_weights(found)[0]["probabilities"]
+
+
+DENSE = "dense"

@@ -1,0 +1,17 @@
+"""Measurements of the model that an audit of images starts from, one per file, found and not registered. These load torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from engine.audit.measurements import Measurement
+from engine.core.discover import concrete_classes
+
+
+@cache
+def dense_measurements() -> Mapping[str, Measurement]:
+    """Every kind there is, by name."""
+    from engine.classifiers.images import measurements as package
+
+    return {kind.name: kind() for kind in concrete_classes(package, Measurement)}

@@ -1,0 +1,51 @@
+"""What the kinds share: batches of training images in a trial's order, targets of a place, curves as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.classifiers.images.context import TRAIN, ImageContext
+from engine.models.load_image_classifier import Classifier
+from engine.training.batches import Batches
+from engine.training.fit import probabilities
+from engine.training.losses import LossPlan, Targets, targets
+
+
+def batches_of(context: ImageContext, classifier: Classifier, size: int, seed: int, mirror: bool = False) -> Batches:
+    """The training images in the order of this seed."""
+    return Batches(context.rows(TRAIN), context.images.read, classifier.prepared, size, seed, mirror and context.mirror)
+
+
+def targets_of(context: ImageContext, plan: LossPlan, place: str, plain: str = "truth") -> Targets:
+    """What every training image is held to, on the model's device."""
+    original = torch.as_tensor(context.original())
+    truth = torch.as_tensor(context.labels(TRAIN))
+    found = targets(plan, original, truth, place, plain)
+    return Targets(found.labels.to(context.start.device), found.weights.to(context.start.device))
+
+
+def answers_of(context: ImageContext, classifier: Classifier, split: str) -> np.ndarray:
+    """Probabilities of a split's images, [n, classes] float32; batches shrink when memory is short."""
+    from engine.models.runtime import with_backoff
+
+    def run(batch: int) -> np.ndarray:
+        return probabilities(
+            classifier.model, context.rows(split), context.images.read, classifier.prepared, batch, context.hooks.check
+        ).numpy()
+
+    return with_backoff(run, context.settings.batch)
+
+
+def stepper(context: ImageContext) -> Callable[[int, int], None]:
+    """Reports steps within one long measurement."""
+    return lambda done, total: context.inside(done / max(total, 1))
+
+
+def settings_of(context: ImageContext, method: Any) -> dict[str, Any]:
+    """All settings of a method, declared defaults included."""
+    given = context.settings.methods.get(method.name, {})
+    return {item.name: given.get(item.name, item.default) for item in method.settings}

@@ -1,0 +1,64 @@
+"""Do the numbers of a classifier's run follow from its stored answers? Every AUC and accuracy is computed again, plainly."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.metrics import roc_auc_score
+
+from engine.store.runs import Run
+
+TOLERANCE = 1e-6
+
+
+def again_from_answers(
+    results: pd.DataFrame, answers: pd.DataFrame, items: pd.DataFrame, key: str
+) -> list[dict[str, Any]]:
+    """AUC and accuracy of every variant with answers, from these; `items` has their labels, by `key`."""
+    columns = [name for name in answers if name.startswith("p_")]
+    checks = []
+    for metric in ("auc", "accuracy"):
+        stored = results[(results["metric"] == metric) & (results["axis"] == "")].set_index("variant")["value"]
+        again = {
+            str(name): _again(metric, part, columns, items.loc[part[key], "label"].to_numpy())
+            for name, part in answers.groupby("variant", sort=False)
+        }
+        worst = max(_apart(stored[name], value) for name, value in again.items())
+        what = f"{len(again)} values of {metric} follow from the stored answers (largest difference {worst:.1e})"
+        checks.append({"what": what, "ok": bool(worst <= TOLERANCE)})
+    return checks
+
+
+def _apart(one: float, other: float) -> float:
+    """Their distance; two that are not defined agree."""
+    return 0.0 if np.isnan(one) and np.isnan(other) else float(np.nan_to_num(abs(one - other), nan=np.inf))
+
+
+def _again(metric: str, part: pd.DataFrame, columns: list[str], truth: np.ndarray) -> float:
+    answers = part[columns].to_numpy(dtype=float)
+    if metric == "accuracy":
+        return float((answers.argmax(axis=1) == truth).mean())
+    if len(columns) == 2 and len(np.unique(truth)) == 2:
+        return float(roc_auc_score(truth, part[columns[1]].to_numpy(dtype=float)))
+    pairs = [pair for pair in combinations(range(len(columns)), 2) if np.isin(pair, truth).all()]
+    return float(np.mean([_of_pair(truth, answers, *pair) for pair in pairs])) if pairs else float("nan")
+
+
+def _of_pair(truth: np.ndarray, answers: np.ndarray, one: int, other: int) -> float:
+    """Mean of both AUCs of a pair of classes, on the images of these two (Hand and Till 2001)."""
+    mine = (truth == one) | (truth == other)
+    return float(np.mean([roc_auc_score(truth[mine] == name, answers[mine, name]) for name in (one, other)]))
+
+
+def pooled_are_means(run: Run) -> dict[str, Any]:
+    """Pooled variants are the means of their trials."""
+    variants, results = run.table("variants"), run.table("results")
+    trials = variants[variants["pooled"] != ""].set_index("variant")["pooled"]
+    auc = results[(results["metric"] == "auc") & (results["axis"] == "")].set_index("variant")["value"]
+    means = auc[trials.index].groupby(trials).mean()
+    worst = float(np.abs(means - auc[means.index]).max()) if len(means) else 0.0
+    what = f"{len(means)} pooled values of auc are the means of their trials (largest difference {worst:.1e})"
+    return {"what": what, "ok": worst <= TOLERANCE}

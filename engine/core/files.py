@@ -1,0 +1,130 @@
+"""Writing whole or not at all, and never outside the store."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from engine.core.errors import StoreError
+
+PROJECT = Path(__file__).resolve().parents[2]
+"""The folder that holds app.py."""
+ASSETS = PROJECT / "assets"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z")
+
+
+def safe_id(text: str, what: str = "run id") -> str:
+    """The id itself when it is a plain file name; anything that could leave the store raises StoreError."""
+    if not isinstance(text, str) or not _ID.match(text) or ".." in text:
+        raise StoreError(
+            f"{what} {text!r} is not valid. Use letters, digits, '-', '_' and '.' only, as `runs list` prints them."
+        )
+    return text
+
+
+@contextlib.contextmanager
+def explained(folder: Path, noun: str = "store") -> Iterator[None]:
+    """Turn operating-system failures below `folder` into a StoreError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        reasons = {
+            errno.ENOSPC: "the disk is full. Free some space",
+            errno.EDQUOT: "the disk quota is used up. Free some space",
+            errno.EROFS: "the disk is read-only. Choose another store",
+            errno.EACCES: "it may not be written. Choose another store",
+            errno.EPERM: "it may not be written. Choose another store",
+            errno.ENOTDIR: "part of the path is a file. Choose another store",
+            errno.EEXIST: "part of the path is a file. Choose another store",
+        }
+        reason = reasons.get(error.errno, f"{error.strerror or error}. Choose another store")
+        reason = reason if noun == "store" else reason.replace("another store", "another place")
+        how = " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept." if noun == "store" else "."
+        raise StoreError(f"{noun} {folder}: {reason}{how}") from error
+
+
+def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") -> None:
+    """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
+    with explained(path.parent, noun):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            write(temporary)
+            with temporary.open("rb") as file:
+                os.fsync(file.fileno())
+            temporary.chmod(0o644)  # mkstemp makes it private to its owner; a shared store must stay readable
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def probe(folder: Path) -> None:
+    """OSError unless a file can be written in `folder`, or in its nearest parent that exists. Leaves nothing behind."""
+    here = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    trial = here / f".probe-{os.getpid()}"
+    try:
+        trial.write_bytes(b"x" * 65536)
+    finally:
+        with contextlib.suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
+def writable(path: Path) -> bool:
+    """Whether a file could be written there."""
+    try:
+        probe(path.parent)
+    except OSError:
+        return False
+    return not path.is_dir()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """JSON, sorted and indented, whole or not at all. NaN is refused: it is not JSON."""
+    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    write_whole(path, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8") and None)
+
+
+@contextlib.contextmanager
+def folder_whole(target: Path) -> Iterator[Path]:
+    """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
+    with explained(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+    try:
+        with explained(target.parent):
+            yield temporary
+            temporary.chmod(0o755)
+            if target.exists():
+                shutil.rmtree(target)
+            temporary.rename(target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 (hex) of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def json_able(value: Any) -> Any:
+    """The same value for JSON: numpy numbers as Python's, NaN and infinities as None."""
+    if isinstance(value, dict):
+        return {str(name): json_able(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_able(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,267 @@
+"""Images with labels and groups from a name or a path: read, split, sampled, checked, with a digest of all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import engine.data.images.readers
+from engine.core.discover import concrete_classes
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import digest_of
+from engine.data.images.readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.pixels import Check, Shelf, listed
+from engine.data.sources import explained, reader_of
+from engine.data.splits import completed, sampled
+
+__all__ = ["CLASS", "SPLITS", "ImageAsk", "ImageInfo", "ImageSet", "image_readers", "load_images", "look"]
+
+MAX_GROUPS = 64
+"""More values than this in one group column are a wrong column, such as a name or a number."""
+NOT_STATED = "not stated"
+"""Group of an image whose cell is empty."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """Images ready to be audited.
+
+    `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split (one of SPLITS), then
+    one str column per name in `groups`. `digest`: SHA-256 over whatever a number can depend on: pictures, labels,
+    groups, splits, size. Pictures enter by the hash of their content; of sets of 20,000 files and more by name and
+    length (no file is read for it), and of drawn ones by the version of the drawing, the seed and the number.
+    `notes`: sentences a screen must show. `read`: row positions -> uint8 [rows, size, size, 3], safe in threads,
+    RequestError for a damaged file. `stand_in`: a sentence where the images are not real ones.
+    """
+
+    name: str
+    table: pd.DataFrame
+    classes: tuple[str, ...]
+    groups: tuple[str, ...]
+    size: int
+    digest: str
+    read: Callable[[np.ndarray], np.ndarray]
+    notes: tuple[str, ...] = ()
+    stand_in: str = ""
+
+    def rows(self, split: str) -> np.ndarray:
+        """Positions of one split's images, ascending."""
+        return np.flatnonzero((self.table["split"] == split).to_numpy())
+
+    def changed(self, by: dict[str, Any], note: str, **fields: Any) -> ImageSet:
+        """With other fields. `by` (JSON-able) says what was done: it enters the digest, and its "change" the name."""
+        name = f"{self.name}, {by['change']}"
+        return replace(self, name=name, digest=digest_of([self.digest, by]), notes=(*self.notes, note), **fields)
+
+    def keeping(self, rows: np.ndarray, by: dict[str, Any], note: str) -> ImageSet:
+        """These rows only, in this order; `by` and `note` as in `changed`."""
+        table = self.table.iloc[rows].reset_index(drop=True)
+        return self.changed(by, note, table=table, read=lambda places: self.read(rows[places]))
+
+
+def image_readers() -> list[ImageReader]:
+    """One of each reader; those whose layout nearly anything could have come last."""
+    found = [kind() for kind in concrete_classes(engine.data.images.readers, ImageReader)]
+    return sorted(found, key=lambda reader: reader.general)
+
+
+def look(source: str) -> ImageInfo:
+    """What a form must know of a source. Quick. Raises RequestError where nothing can read it."""
+    with explained(source):
+        reader, path = reader_of(source, image_readers(), "images")
+        return reader.look(source, path)
+
+
+def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
+    """Read an embedded set ("avatars", "digits") or a folder or file in one of the known layouts.
+
+    Missing and damaged files are left out and named in the notes; sets of fewer than 20,000 files are decoded here to
+    find them, larger ones raise on reading. A picture that is also in validation or test does not train. Raises
+    RequestError with every fault found in the ask, and for data without two classes or without images to train or test.
+    """
+    ask = ask or ImageAsk()
+    with explained(source):
+        reader, path = reader_of(source, image_readers(), "images")
+        info = reader.look(source, path)
+        wanted = _checked(ask, info)
+        listing = reader.read(source, path, wanted)
+        return _Loading(source, listing, info, wanted).result(ask.max_images)
+
+
+def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
+    """The ask with defaults filled in. Raises RequestError with every fault."""
+    target = ask.target if ask.target is not None else info.default_target
+    groups = tuple(dict.fromkeys(ask.groups or info.default_groups))
+    columns = tuple(dict.fromkeys(column for group in groups for column in _parts(group, info.groups)))
+    size = ask.size if ask.size is not None else info.size
+    where, faults = f"data {info.name}", []
+    if target not in info.targets:
+        faults.append(unknown(f"{where}, target", target, info.targets))
+    faults += [unknown(f"{where}, group column", name, info.groups) for name in columns if name not in info.groups]
+    if target in columns:
+        fix = f"Use {CLASS!r} for numbers of each class, or another column."
+        faults.append(Fault(f"{where}, group column", f"{target!r} is the target itself.", fix))
+    if not info.least <= size <= info.most:
+        what = f"{size} is not a side from {info.least} to {info.most} pixels."
+        faults.append(Fault(f"{where}, size", what, f"Use {info.size}."))
+    if ask.max_images is not None and ask.max_images < 1:
+        faults.append(Fault("max_images", f"{ask.max_images} is not a number of images.", "Give 1 or more."))
+    if faults:
+        raise RequestError(faults)
+    return Wanted(target, groups, columns, size, ask.seed)
+
+
+def _parts(group: str, known: Sequence[str]) -> list[str]:
+    """The columns of "a+b"; a column whose own name has a plus is itself."""
+    return [group] if group in known else [part.strip() for part in group.split("+")]
+
+
+@dataclass
+class _Loading:
+    """The common way from a listing to an ImageSet, step by step, collecting notes."""
+
+    source: str
+    listing: Listing
+    info: ImageInfo
+    wanted: Wanted
+
+    def __post_init__(self) -> None:
+        self.notes = list(self.listing.notes)
+        self.table = self.listing.table
+
+    def result(self, max_images: int | None) -> ImageSet:
+        rows = self._there()
+        self.table = self.table.iloc[rows].reset_index(drop=True)
+        classes = self._labelled()
+        split, notes = completed(self.table, self.wanted.seed)
+        self.table["split"] = split
+        self.notes += notes
+        self._grouped()
+        chosen = sampled(self.table, self._cells(), max_images, self.wanted.seed)
+        place = self.table["split"].map({name: place for place, name in enumerate(SPLITS)})
+        ordered = self.table.iloc[chosen].assign(split=place).sort_values(["split", "image_id"])
+        order = ordered.index.to_numpy()
+        shelf = Shelf(self.listing.pixels, rows[order], self.wanted.size)
+        table = self.table.iloc[order].reset_index(drop=True)
+        keep, check = self._whole(table, shelf)
+        table = table.iloc[keep][["image_id", "label", "split", *self.wanted.groups]].reset_index(drop=True)
+        self._enough(table, classes)
+        return self._set(table, classes, [check.identities[row] for row in keep], shelf, keep)
+
+    def _there(self) -> np.ndarray:
+        """Positions in the listing of the images that exist."""
+        pixels = self.listing.pixels
+        missing = pixels.missing()
+        if len(missing):
+            self._left_out("are missing or empty", missing, pixels.name_of)
+        rows = np.setdiff1d(np.arange(len(self.table)), missing)
+        if not len(rows):
+            raise RequestError(
+                Fault(f"data {self.source}", "None of its images is there.", "Check the images' folder.")
+            )
+        return rows
+
+    def _labelled(self) -> tuple[str, ...]:
+        classes = self.listing.classes or tuple(sorted(set(self.table["target"])))
+        self.table["label"] = self.table["target"].map({name: place for place, name in enumerate(classes)})
+        self.table["label"] = self.table["label"].astype("int64")
+        return classes
+
+    def _grouped(self) -> None:
+        """The group columns as asked: intersections joined, empty cells named. Raises RequestError."""
+        if CLASS in self.wanted.columns:
+            self.table[CLASS] = self.table["target"]
+        for column in self.wanted.columns:
+            if blank := int((self.table[column] == "").sum()):
+                self.notes.append(f"{blank} images have no {column}; their group is called “{NOT_STATED}”.")
+                self.table[column] = self.table[column].where(self.table[column] != "", NOT_STATED)
+        faults = []
+        for group in self.wanted.groups:
+            parts = _parts(group, self.info.groups)
+            if len(parts) > 1:
+                self.table[group] = _joined([self.table[part] for part in parts])
+            values = sorted(set(self.table[group]))
+            where = f"data {self.info.name}, group column {group}"
+            if len(values) > MAX_GROUPS and group != CLASS:
+                faults.append(
+                    Fault(where, f"It has {len(values)} values.", f"At most {MAX_GROUPS} groups; merge some.")
+                )
+            if len(values) == 1:
+                self.notes.append(f"The column {group} has one value only ({values[0]}): there is no gap to see.")
+        if faults:
+            raise RequestError(faults)
+
+    def _cells(self) -> pd.Series:
+        """Label and groups of every row as one text."""
+        return _joined([self.table["label"].astype(str), *(self.table[group] for group in self.wanted.groups)])
+
+    def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
+        """Places of the rows that can be decoded and do not train on a picture they are tested on."""
+        check = shelf.check()
+        if len(check.damaged):
+            self._left_out("cannot be decoded", check.damaged, lambda row: table["image_id"].iloc[row])
+        gone = set(check.damaged.tolist())
+        if check.hashed:
+            held = {check.identities[row] for row in np.flatnonzero(table["split"] != "train") if row not in gone}
+            train = np.flatnonzero(table["split"] == "train")
+            leaks = np.array([row for row in train if row not in gone and check.identities[row] in held], np.int64)
+            if len(leaks):
+                what = "show a picture that is also in validation or test (training images)"
+                self._left_out(what, leaks, lambda row: table["image_id"].iloc[row])
+            gone |= set(leaks.tolist())
+        return np.array([row for row in range(len(table)) if row not in gone], dtype=np.int64), check
+
+    def _enough(self, table: pd.DataFrame, classes: tuple[str, ...]) -> None:
+        """Raises RequestError for data nothing can be learnt from or tested on; notes what a split does not show."""
+        where, faults = f"data {self.info.name}", []
+        if len(classes) < 2:
+            what = f"There are fewer than two classes ({', '.join(classes) or 'none'})."
+            faults.append(Fault(f"{where}, {self.wanted.target}", what, "Give images of at least two classes."))
+        for split in SPLITS:
+            present = set(table["label"][table["split"] == split])
+            absent = [name for place, name in enumerate(classes) if place not in present]
+            if not present and split != "validation":
+                faults.append(Fault(where, f"No {split} images are left.", "Check the images and their splits."))
+            elif absent and split == "train":
+                what = f"No training image shows {listed([repr(name) for name in absent])}."
+                faults.append(Fault(where, what, "Give some, or leave the class out."))
+            elif absent:
+                self.notes.append(f"No {split} image shows {listed(absent)}.")
+        if faults:
+            raise RequestError(faults)
+
+    def _left_out(self, what: str, rows: np.ndarray, name_of: Callable[[int], str]) -> None:
+        one = len(rows) == 1
+        names = listed([name_of(int(row)) for row in rows[:4]])
+        what = what.replace("are ", "is ", 1).replace("show ", "shows ", 1) if one else what
+        kept = f"{len(rows)} image{'' if one else 's'} {what} and {'was' if one else 'were'} left out: {names}."
+        self.notes.append(kept)
+
+    def _set(
+        self, table: pd.DataFrame, classes: tuple[str, ...], identities: list[str], shelf: Shelf, keep: np.ndarray
+    ) -> ImageSet:
+        size, groups = self.wanted.size, self.wanted.groups
+        parts = [size, list(classes), list(groups), identities, *(table[column].tolist() for column in table)]
+        digest, notes = digest_of(parts), tuple(self.notes)
+        read = _Read(shelf, keep)
+        return ImageSet(self.listing.name, table, classes, groups, size, digest, read, notes, self.info.stand_in)
+
+
+def _joined(columns: list[pd.Series]) -> pd.Series:
+    """Text columns joined by ", ", row by row."""
+    return columns[0].str.cat(columns[1:], sep=", ") if len(columns) > 1 else columns[0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """Row positions of an ImageSet's table -> pixels."""
+
+    shelf: Shelf
+    keep: np.ndarray
+
+    def __call__(self, places: np.ndarray) -> np.ndarray:
+        return self.shelf.read(self.keep[np.asarray(places, dtype=np.int64)])

@@ -1,0 +1,69 @@
+"""Image folders: train/<class>/* and test/<class>/*, perhaps val/<class>/*, as torchvision's ImageFolder has them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pandas as pd
+
+from engine.core.errors import Fault, RequestError
+from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.cifar10_batches import CLASSES
+from engine.data.images.readers.pixels import SUFFIXES, FilePixels
+from engine.data.splits import WORDS
+
+
+class ClassFolders(ImageReader):
+    """The folder's name is the class. Files with other endings than images have are ignored."""
+
+    name = "an image folder (train/<class>/ and test/<class>/ with images)"
+    general = True
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return path.is_dir() and {"train", "test"} & set(_splits(path)) != set() and bool(_classes(path))
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        classes, files = _classes(path), _files(path)
+        cifar = set(classes) == set(CLASSES)
+        name, size = ("CIFAR-10", 32) if cifar else (path.name, 64)
+        sizes, classes = (32, *PHOTO_SIZES[1:]), CLASSES if cifar else classes
+        groups = (CLASS,)
+        return ImageInfo(name, "image files", ("label",), groups, "label", groups, sizes, len(files), size, classes)
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        files, classes = _files(path), _classes(path)
+        table = pd.DataFrame(files, columns=["split", "target", "image_id"])
+        pixels = FilePixels.below(path, list(table["image_id"]))
+        cifar = set(classes) == set(CLASSES)
+        return Listing("CIFAR-10" if cifar else path.name, table, pixels, CLASSES if cifar else classes)
+
+
+def _splits(path: Path) -> dict[str, str]:
+    """Folder of each split."""
+    return {WORDS[name.lower()]: name for name in sorted(_folders(path)) if name.lower() in WORDS}
+
+
+def _classes(path: Path) -> tuple[str, ...]:
+    """Names of the class folders of all splits, sorted."""
+    return tuple(sorted({name for folder in _splits(path).values() for name in _folders(path / folder)}))
+
+
+def _folders(path: Path) -> list[str]:
+    with os.scandir(path) as entries:
+        return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
+
+
+def _files(path: Path) -> list[tuple[str, str, str]]:
+    """(split, class, path below the folder) of every image. Raises RequestError without training or test images."""
+    found = []
+    for split, folder in _splits(path).items():
+        for name in _folders(path / folder):
+            with os.scandir(path / folder / name) as entries:
+                files = [entry.name for entry in entries if entry.name.lower().endswith(SUFFIXES)]
+            found += [(split, name, f"{folder}/{name}/{file}") for file in files]
+    absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
+    if absent:
+        what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
+        raise RequestError(Fault(f"image folder {path}", what, f"Endings read: {', '.join(SUFFIXES)}."))
+    return sorted(found)

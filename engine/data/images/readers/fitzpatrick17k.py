@@ -1,0 +1,122 @@
+"""Fitzpatrick17k: a CSV and a folder of <md5hash>.jpg. Light skin trains, medium and dark skin validate and test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import Fault, RequestError
+from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
+from engine.data.images.readers.pixels import FilePixels
+from engine.data.splits import deal
+from engine.data.tables import csv_table, need_columns
+
+SCALES = ("fitzpatrick_scale", "fitzpatrick")
+TARGETS = ("three_partition_label", "nine_partition_label", "label")
+TONES = {1: "light", 2: "light", 3: "medium", 4: "medium", 5: "dark", 6: "dark"}
+FOLDERS = ("images", "data/finalfitz17k", "finalfitz17k", "data", "fitzpatrick17k", ".")
+VALIDATION = {"validation": 0.25}
+"""Share of medium and dark skin that validates, as in the paper (Sec. 4.1)."""
+
+
+class Fitzpatrick17k(ImageReader):
+    """Target three_partition_label (or nine_partition_label, label), groups skin (light, medium, dark) and the scale.
+
+    A hash stands for one picture: repeated rows count once, and hashes whose rows contradict each other are left out,
+    so no picture is on two sides.
+    """
+
+    name = "Fitzpatrick17k (a CSV with md5hash, fitzpatrick_scale, three_partition_label, and <md5hash>.jpg images)"
+
+    def recognises(self, source: str, path: Path) -> bool:
+        return _csv_of(path) is not None
+
+    def look(self, source: str, path: Path) -> ImageInfo:
+        file = _csv_of(path)
+        table = csv_table(file)
+        scale = _scale(file, table)
+        targets = tuple(name for name in TARGETS if name in table.columns)
+        if not targets:
+            need_columns(file, table, TARGETS[:1])
+        classes = tuple(sorted(set(table[targets[0]]) - {""}))
+        groups = ("skin", scale, CLASS)
+        return ImageInfo(
+            "Fitzpatrick17k",
+            "image files",
+            targets,
+            groups,
+            targets[0],
+            ("skin",),
+            PHOTO_SIZES,
+            len(table),
+            128,
+            classes,
+        )
+
+    def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
+        file = _csv_of(path)
+        raw = csv_table(file)
+        scale = _scale(file, raw)
+        tone = pd.to_numeric(raw[scale], errors="coerce").map(TONES)
+        known = tone.notna() & (raw[wanted.target] != "") & (raw["md5hash"] != "")
+        notes = _count_note(int((~known).sum()), "rows name no skin tone from 1 to 6, no class or no hash")
+        table = pd.DataFrame({"image_id": raw["md5hash"], "target": raw[wanted.target], "skin": tone})
+        table[scale] = raw[scale]
+        table, more = _one_per_hash(table[known])
+        table["split"] = np.where(table["skin"] == "light", "train", "test")
+        held = np.flatnonzero(table["split"] == "test")
+        table.loc[held, "split"] = deal(table.loc[held].reset_index(drop=True), VALIDATION, "test", wanted.seed)
+        folder = _images(file, list(table["image_id"]))
+        pixels = FilePixels.below(folder, [f"{name}.jpg" for name in table["image_id"]])
+        keep = ["image_id", "target", "split", *(name for name in wanted.columns if name != CLASS)]
+        said = "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in the paper."
+        return Listing("Fitzpatrick17k", table[keep].astype(str), pixels, notes=(said, *notes, *more))
+
+
+def _csv_of(path: Path) -> Path | None:
+    """The CSV, given itself or its folder, whose header names md5hash."""
+    if path.is_dir():
+        files = sorted(path.glob("*.csv"))[:20]
+    else:
+        files = [path] if path.suffix.lower() == ".csv" and path.is_file() else []
+    for file in files:
+        with file.open("rb") as opened:
+            if b"md5hash" in opened.readline(4096):
+                return file
+    return None
+
+
+def _scale(file: Path, table: pd.DataFrame) -> str:
+    """Name of the column with the Fitzpatrick scale. Raises RequestError."""
+    found = [name for name in SCALES if name in table.columns]
+    need_columns(file, table, ["md5hash"] if found else ["md5hash", SCALES[0]])
+    return found[0]
+
+
+def _one_per_hash(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """One row per hash; hashes that stand for two classes or two tones are left out."""
+    once = table.drop_duplicates()
+    twice = once["image_id"].duplicated(keep=False)
+    notes = _count_note(len(table) - len(once), "rows repeat another one")
+    notes += _count_note(once.loc[twice, "image_id"].nunique(), "hashes have rows that contradict each other")
+    return once[~twice].reset_index(drop=True), notes
+
+
+def _count_note(n: int, what: str) -> tuple[str, ...]:
+    return (f"{n} {what}; they were left out.",) if n else ()
+
+
+def _images(file: Path, hashes: list[str]) -> Path:
+    """The folder beside the CSV with most of the images. Raises RequestError where none has any."""
+    wanted, counts = {f"{name}.jpg" for name in hashes}, {}
+    for name in FOLDERS:
+        folder = file.parent / name
+        if folder.is_dir():
+            counts[folder] = len(wanted.intersection(os.listdir(folder)))
+    if not counts or not max(counts.values()):
+        what = "No image named <md5hash>.jpg lies beside the CSV."
+        raise RequestError(Fault(f"Fitzpatrick17k in {file.parent}", what, f"Put them into {FOLDERS[0]}/ there."))
+    return max(counts, key=lambda folder: counts[folder])

@@ -1,0 +1,238 @@
+"""Pixels by row: of files, of arrays in memory, kept once decoded where all of them fit into memory."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from engine.core.errors import Fault, RequestError
+
+CHECK_BELOW = 20_000
+"""Sets of fewer files than this are decoded and hashed whole when they are loaded."""
+KEEP_BYTES = 1_500_000_000
+"""Sets that take less than this as uint8 stay in memory once decoded."""
+FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""The only formats that are opened: some others of Pillow's start programs."""
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
+THREADS = min(8, os.cpu_count() or 1)
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a first look at images found. `identities`: one text per image that stands for its content."""
+
+    damaged: np.ndarray
+    identities: list[str]
+    hashed: bool
+    """Whether identities are hashes of the content, so that equal ones mean equal pictures."""
+
+
+class Pixels(ABC):
+    """Images by position."""
+
+    @abstractmethod
+    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """uint8 [rows, size, size, 3]. Safe to call from several threads. Raises RequestError for a damaged file."""
+
+    @abstractmethod
+    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        """Identities of these images, and which places in `rows` cannot be read; `keep` gets what was decoded."""
+
+    def missing(self) -> np.ndarray:
+        """Positions of images that are not there, ascending."""
+        return np.empty(0, dtype=np.int64)
+
+    def name_of(self, row: int) -> str:
+        return str(row)
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayPixels(Pixels):
+    """Images in memory: uint8 [n, height, width, 3]."""
+
+    images: np.ndarray
+
+    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        if self.images.shape[1:3] == (size, size):
+            return self.images[rows]
+        parts = [fitted(Image.fromarray(self.images[row]), size) for row in rows]
+        return np.stack(parts) if parts else np.empty((0, size, size, 3), np.uint8)
+
+    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        found = [hashlib.sha256(np.ascontiguousarray(self.images[row])).hexdigest() for row in rows]
+        return Check(np.empty(0, np.int64), found, True)
+
+
+@dataclass(frozen=True, eq=False)
+class FilePixels(Pixels):
+    """Image files. `sizes`: bytes of each, -1 where there is no such file."""
+
+    root: Path
+    names: tuple[str, ...]
+    sizes: np.ndarray
+
+    @classmethod
+    def below(cls, root: Path, names: Sequence[str], confined: bool = False) -> FilePixels:
+        """Files under `root`; confined: links that lead out of it count as missing. Raises RequestError for a name
+        that is absolute or climbs out with "..". Looks into each folder once, never at single files."""
+        cleaned = [name.replace("\\", "/") for name in names]
+        if bad := [name for name in cleaned if not _stays_inside(name)]:
+            what = f"{len(bad)} image paths are absolute or climb out with '..': {listed(bad)}."
+            raise RequestError(Fault(f"images in {root}", what, "Name images relative to that folder."))
+        tidy = [PurePosixPath(name) for name in cleaned]
+        there = {folder: _sizes_in(root, folder, confined) for folder in {name.parent for name in tidy}}
+        sizes = np.array([there[name.parent].get(name.name, -1) for name in tidy], dtype=np.int64)
+        return cls(root, tuple(str(name) for name in tidy), sizes)
+
+    def missing(self) -> np.ndarray:
+        return np.flatnonzero(self.sizes <= 0)
+
+    def name_of(self, row: int) -> str:
+        return self.names[row]
+
+    def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        out = np.empty((len(rows), size, size, 3), dtype=np.uint8)
+
+        def one(place: int) -> None:
+            name = self.names[rows[place]]
+            try:
+                out[place] = decoded((self.root / name).read_bytes(), size)
+            except Damaged as error:
+                raise RequestError(damaged_fault(name, str(error))) from error
+            except OSError as error:
+                raise RequestError(damaged_fault(name, error.strerror or "cannot be read")) from error
+
+        in_threads(one, range(len(rows)))
+        return out
+
+    def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        """Below CHECK_BELOW images: decodes each and hashes its bytes. Else identities are names and sizes."""
+        if len(rows) >= CHECK_BELOW:
+            return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}" for row in rows], False)
+        identities = [""] * len(rows)
+
+        def one(place: int) -> bool:
+            try:
+                content = (self.root / self.names[rows[place]]).read_bytes()
+                keep(place, decoded(content, size))
+            except (Damaged, OSError):
+                return False
+            identities[place] = hashlib.sha256(content).hexdigest()
+            return True
+
+        good = np.array(in_threads(one, range(len(rows))), dtype=bool)
+        return Check(np.flatnonzero(~good), identities, True)
+
+
+@dataclass(eq=False)
+class Shelf:
+    """Some images of a source at one size; those already decoded are kept where all of them fit into memory."""
+
+    pixels: Pixels
+    rows: np.ndarray
+    size: int
+    _kept: np.ndarray | None = field(init=False, default=None)
+    _have: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._have = np.zeros(len(self.rows), dtype=bool)
+        if len(self.rows) * self.size**2 * 3 <= KEEP_BYTES:
+            self._kept = np.empty((len(self.rows), self.size, self.size, 3), dtype=np.uint8)
+
+    def check(self) -> Check:
+        return self.pixels.check(self.rows, self.size, self._keep)
+
+    def read(self, places: np.ndarray) -> np.ndarray:
+        """uint8 [places, size, size, 3], a copy. Threads that meet may both decode an image; they write the same."""
+        places = np.asarray(places, dtype=np.int64)
+        if self._kept is None:
+            return self.pixels.take(self.rows[places], self.size)
+        absent = np.unique(places[~self._have[places]])
+        if len(absent):
+            self._kept[absent] = self.pixels.take(self.rows[absent], self.size)
+            self._have[absent] = True
+        return self._kept[places]
+
+    def _keep(self, place: int, image: np.ndarray) -> None:
+        if self._kept is not None:
+            self._kept[place] = image
+            self._have[place] = True
+
+
+class Damaged(Exception):
+    """An image file that cannot be decoded."""
+
+
+def decoded(content: bytes, size: int) -> np.ndarray:
+    """An image file as uint8 [size, size, 3]: RGB, middle square, bilinear. JPEGs are decoded at a fraction of their
+    size where that still has twice the pixels wanted. EXIF turns are ignored, as torchvision does. Raises Damaged."""
+    try:
+        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
+            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 2**28):
+                raise Damaged(f"{image.width} x {image.height} pixels are too many")
+            image.draft("RGB", (2 * size, 2 * size))
+            return fitted(image.convert("RGB"), size)
+    except Damaged:
+        raise
+    except Exception as error:  # Pillow raises a dozen kinds for broken files: OSError, SyntaxError, ValueError, …
+        raise Damaged(str(error)[:120].replace("<_io.BytesIO object", "<the file") or type(error).__name__) from error
+
+
+def fitted(image: Image.Image, size: int) -> np.ndarray:
+    """The middle square of an RGB image at the wanted size."""
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    if image.size != (side, side):
+        image = image.crop((left, top, left + side, top + side))
+    if side != size:
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(image, dtype=np.uint8)
+
+
+def in_threads(work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
+    """`work` for each place, in order of the places; decoding leaves Python's lock, so threads help."""
+    places = list(places)
+    if len(places) < 8 or THREADS == 1:
+        return [work(place) for place in places]
+    with ThreadPoolExecutor(THREADS) as pool:
+        return list(pool.map(work, places, chunksize=8))
+
+
+def damaged_fault(name: str, why: str) -> Fault:
+    return Fault(
+        f"image {name}", f"It cannot be decoded ({why}).", "Replace it, or delete it: missing images are left out."
+    )
+
+
+def listed(names: Sequence[str], most: int = 3) -> str:
+    """The first few names."""
+    return ", ".join(str(name)[:80] for name in names[:most]) + (", …" if len(names) > most else "")
+
+
+def _stays_inside(name: str) -> bool:
+    path = PurePosixPath(name)
+    return bool(name) and not (path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0])
+
+
+def _sizes_in(root: Path, folder: PurePosixPath, confined: bool) -> dict[str, int]:
+    """Bytes of each file of one folder; {} where there is no such folder, or where it leads out of a confined root."""
+    top, place = root.resolve(), root / folder
+    if not place.is_dir() or (confined and not place.resolve().is_relative_to(top)):
+        return {}
+    with os.scandir(place) as entries:
+        return {
+            entry.name: entry.stat().st_size
+            for entry in entries
+            if entry.is_file()
+            and not (confined and entry.is_symlink() and not Path(entry.path).resolve().is_relative_to(top))
+        }

@@ -1,0 +1,137 @@
+"""The prompt table: its columns, its identities, the checks every format shares, and sampling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import Fault, unknown
+from engine.core.seeds import key_of
+
+COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
+FRAME_MARK = " × "
+"""Between template and noun in the `template` column: the whole names the frame x of Eq. (1), the part before the
+mark is the cluster that intervals resample."""
+MAX_CELL = 10_000
+"""Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway)."""
+MAX_FILE = 64 * 1024 * 1024
+"""Bytes in one prompts file."""
+MIN_PER_SUBGROUP = 2
+
+
+def prompt_ids(table: pd.DataFrame) -> list[str]:
+    """One id per row: a hash of axis, subgroup and text, so neither order nor file name matters."""
+    return [
+        f"{key_of('prompt-id', *row):016x}" for row in zip(table["axis"], table["subgroup"], table["text"], strict=True)
+    ]
+
+
+def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Add ids, drop repeats, sort by id; (table with COLUMNS, notes)."""
+    table = table.assign(prompt_id=prompt_ids(table))
+    unique = table.drop_duplicates("prompt_id")
+    notes = ()
+    if repeated := len(table) - len(unique):
+        notes = (f"{repeated} prompts appear more than once in their subgroup; each was kept once.",)
+    ordered = unique.sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
+    return ordered[list(COLUMNS)].astype(str), notes
+
+
+def read_utf8(path: Path) -> tuple[str, list[Fault]]:
+    """Text of a file and what is wrong with it (missing, too large, empty, not UTF-8)."""
+    name = path.name
+    if not path.is_file():
+        return "", [Fault(name, "There is no such file.", "Check the path.")]
+    if (size := path.stat().st_size) > MAX_FILE:
+        limit = MAX_FILE // 2**20
+        return "", [
+            Fault(name, f"The file has {size / 2**20:.0f} MB.", f"At most {limit} MB are read; split or sample it.")
+        ]
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return "", [Fault(name, f"Not UTF-8 text (byte {error.start}).", "Save the file as UTF-8.")]
+    if not text.strip():
+        return "", [Fault(name, "The file is empty.", "Give at least two subgroups of two prompts.")]
+    return text, []
+
+
+def axis_faults(name: str, axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
+    """One fault per axis that the prompts do not have."""
+    return [unknown(f"{name}, axis", axis, known) for axis in axes if axis not in known]
+
+
+def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
+    """Cells that are too long, and prompts that are empty. Row numbers are 1-based and leave out the header."""
+    faults = []
+    for column in table.columns:
+        lengths = table[column].str.len().to_numpy()
+        if len(lengths) and (longest := int(np.nanmax(lengths))) > MAX_CELL:
+            where = f"{name}, row {int(np.nanargmax(lengths)) + 1}, column {column}"
+            faults.append(
+                Fault(
+                    where, f"A cell has {longest:,} characters.", f"At most {MAX_CELL:,}; is a quotation mark missing?"
+                )
+            )
+    empty = np.flatnonzero(table["text"].str.strip().to_numpy() == "") if "text" in table.columns else []
+    if len(empty):
+        faults.append(Fault(f"{name}, row {empty[0] + 1}", f"{len(empty)} prompts are empty.", "Remove or fill them."))
+    return faults
+
+
+def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
+    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt."""
+    faults = []
+    for axis in axes:
+        rows = table[table["axis"] == axis]
+        if not len(rows):
+            continue
+        where = f"{name}, axis {axis}"
+        blank = int((rows["subgroup"].str.strip() == "").sum())
+        if blank:
+            faults.append(Fault(where, f"{blank} prompts name no subgroup.", "Fill the column subgroup."))
+        sizes = (
+            rows[rows["subgroup"].str.strip() != ""].drop_duplicates(["subgroup", "text"]).groupby("subgroup").size()
+        )
+        if len(sizes) == 1:
+            fix = "Bias compares subgroups: give at least two."
+            faults.append(Fault(where, f"There is only one subgroup, {sizes.index[0]!r}.", fix))
+        small = [str(group) for group in sizes.index[sizes < MIN_PER_SUBGROUP]]
+        if small:
+            listed = ", ".join(small[:8]) + (" …" if len(small) > 8 else "")
+            fix = "Give at least two different prompts per subgroup (one to choose heads, one to test)."
+            faults.append(Fault(where, f"Subgroups with a single prompt: {listed}.", fix))
+    return faults
+
+
+def quota(max_prompts: int, n_subgroups: int) -> int:
+    """Prompts per subgroup when an axis gets at most `max_prompts`; never fewer than two."""
+    return max(MIN_PER_SUBGROUP, max_prompts // max(1, n_subgroups))
+
+
+def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFrame:
+    """At most `max_prompts` per axis, the same number per subgroup where there are enough.
+
+    Goes round the templates, in the same seeded order for every subgroup, so subgroups share frames.
+    """
+    if max_prompts is None:
+        return table
+    keep = []
+    for axis, rows in table.groupby("axis", sort=True):
+        if len(rows) <= max_prompts:
+            keep.append(rows)
+            continue
+        share = quota(max_prompts, rows["subgroup"].nunique())
+        keep.extend(_first(part, share, seed, str(axis)) for _, part in rows.groupby("subgroup", sort=True))
+    return pd.concat(keep).sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
+
+
+def _first(rows: pd.DataFrame, share: int, seed: int, axis: str) -> pd.DataFrame:
+    own = rows["prompt_id"].map(lambda name: key_of("sample", seed, name))
+    frames = {frame: key_of("frame", seed, axis, frame) for frame in rows["template"].unique()}
+    keyed = rows.assign(_own=own, _frame=rows["template"].map(frames))
+    keyed["_round"] = keyed.groupby("template")["_own"].rank(method="first")
+    return keyed.sort_values(["_round", "_frame", "_own"]).head(share)[list(rows.columns)]

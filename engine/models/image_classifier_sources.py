@@ -1,0 +1,210 @@
+"""Where an image classifier comes from: an embedded or other model folder, a weight file, or torchvision's weights."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import math
+import pickle
+import re
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.core.errors import Fault, unknown
+from engine.models import catalog, runtime
+from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
+from engine.models.vision import architecture_for, architectures
+
+SCHEMA = 1
+CARD, WEIGHTS = "model.json", "model.safetensors"
+"""The two files of a model folder."""
+IMAGENET = "imagenet"
+"""As `weights`: torchvision's published ones, downloaded once into its hub folder."""
+_PATIENCE = 8  # seconds for the host of published weights to answer
+_AS_SAVED = "Give a folder as save_classifier writes it."
+
+
+@dataclass(frozen=True)
+class Source:
+    """A name that was resolved. `arch` is "" where unknown, `place` a model folder or weight file.
+
+    Weights come from `file`, or are torchvision's where `published`; neither means that there are none to be had.
+    `card` holds what model.json says, values of the right kinds only.
+    """
+
+    name: str
+    arch: str = ""
+    place: Path | None = None
+    file: Path | None = None
+    published: bool = False
+    card: Mapping[str, Any] = field(default_factory=dict)
+
+
+def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, list[Fault]]:
+    """Where the weights are and which architecture was named; what is wrong with the names and with model.json.
+
+    A bare name is looked up in assets/ only as a folder of that name, never beyond.
+    """
+    faults = []
+    if weights is not None:
+        known = name if arch is None else arch
+        if known not in architectures():
+            faults.append(unknown("architecture", known, architectures()))
+            known = ""
+        if weights == IMAGENET:
+            return Source(f"{name} (ImageNet)", known, published=True), faults
+        path = Path(weights)
+        path = path.expanduser() if weights.startswith("~/") else path
+        return Source(name or known, known, path, path), faults
+    place = catalog.resolve(name) if name else None
+    kind = _kind(place) if isinstance(place, Path) else ""
+    if kind == "folder":
+        return _folder(place, arch)
+    if kind == "file":
+        if arch is not None and arch not in architectures():
+            faults.append(unknown("architecture", arch, architectures()))
+        return Source(place.stem, arch or "", place, place), faults
+    return Source(name), [_no_such(name)]
+
+
+def weights_of(source: Source) -> tuple[State, list[Fault]]:
+    """The tensors, {} where there are none to be had. Downloads only where `published`."""
+    if source.file is not None:
+        return read_state(source.file)
+    return _published(source.arch) if source.published and source.arch else ({}, [])
+
+
+def recognised(source: Source, state: State, faults: list[Fault]) -> tuple[Source, list[Fault], tuple[str, ...]]:
+    """The source with the architecture that its tensors fit, where none was named, and a note that says so.
+
+    Where an unknown one was named, its fault is told which one the tensors fit instead.
+    """
+    if source.arch or not state:
+        return source, faults, ()
+    fitting = fitting_architectures(state)
+    if any(fault.where == "architecture" for fault in faults):
+        hint = f" The file fits {' and '.join(fitting)}." if fitting else ""
+        told = [replace(one, fix=one.fix + hint) if one.where == "architecture" else one for one in faults]
+        return source, told, ()
+    if len(fitting) == 1:
+        note = f"Its tensors are those of {fitting[0]}; nobody named the architecture."
+        return replace(source, arch=fitting[0]), faults, (note,)
+    what = f"fits {' and '.join(fitting) or 'none'} of the known architectures."
+    fix = f"Name its architecture. Known: {', '.join(architectures())}."
+    return source, [*faults, Fault(source.name, what, fix)], ()
+
+
+def _kind(path: Path) -> str:
+    """The kind of thing at a path: folder, file, or nothing ("")."""
+    try:
+        return "folder" if path.is_dir() else "file" if path.is_file() else ""
+    except (OSError, ValueError):  # a name too long, a zero byte in it
+        return ""
+
+
+def _no_such(name: str) -> Fault:
+    if name in architectures():
+        fix = f'Give a weight file, or "{IMAGENET}" for the published ones where there are any.'
+        return Fault(f"image classifier {name}", "is an architecture, and no weights are given.", fix)
+    folders = sorted(catalog.ASSETS.iterdir()) if catalog.ASSETS.is_dir() else ()
+    embedded = [folder.name for folder in folders if (folder / CARD).is_file()]
+    also = "Or give a model folder, or a weight file with its architecture."
+    return unknown("image classifier", name, [*embedded, *architectures()], also)
+
+
+def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
+    """A model folder after a look at its model.json."""
+    card, faults = _card(folder)
+    own = card.get("architecture", "")
+    if own and own not in architectures():
+        faults.append(unknown(f"{CARD}: architecture", own, architectures()))
+        own = ""
+    if own and arch is not None and arch != own:
+        faults.append(Fault("architecture", f"{arch!r} was given, {folder} holds {own}.", "Leave it out."))
+    file = folder / WEIGHTS if card else None
+    return Source(folder.absolute().name, own, folder, file, card=card), faults
+
+
+def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
+    """model.json, values of the right kinds only, and a fault for each other one."""
+    where = f"{folder.name}/{CARD}"
+    try:
+        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
+    except OSError:
+        return {}, [Fault(str(folder), f"has no {CARD} that can be read.", _AS_SAVED)]
+    except ValueError:
+        card = None
+    if not isinstance(card, dict):
+        return {}, [Fault(where, "is no JSON object.", _AS_SAVED)]
+    if card.get("schema") != SCHEMA:
+        also = "A newer program may have written it."
+        return {}, [unknown(f"{where}: schema", card.get("schema"), (SCHEMA,), also)]
+    kinds = {
+        "architecture": (_is_name, "a name"),
+        "classes": (_are_texts, "a list of texts"),
+        "size": (lambda value: type(value) is int, "a whole number of pixels"),
+        "mean": (lambda value: _is_colour(value, -math.inf), "three numbers"),
+        "std": (lambda value: _is_colour(value, 0.0), "three numbers above zero"),
+    }
+    good = {key: card[key] for key, (is_right, _) in kinds.items() if is_right(card.get(key))}
+    faults = [
+        Fault(where, f"{key!r} is {card.get(key)!r}, not {allowed}.", _AS_SAVED)
+        for key, (_, allowed) in kinds.items()
+        if key not in good
+    ]
+    texts = {key: card[key] for key in ("target", "weight_hash") if isinstance(card.get(key), str)}
+    return {**{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()}, **texts}, faults
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(item, str) for item in value)
+
+
+def _is_colour(value: Any, above: float) -> bool:
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return all(type(item) in (int, float) and math.isfinite(item) and item > above for item in value)
+
+
+def _published(arch: str) -> tuple[State, list[Fault]]:
+    """ImageNet weights from torchvision's hub folder, downloaded where they are not there yet.
+
+    The host is asked for a sign of life first, because the download itself would wait for it without end.
+    """
+    architecture = architecture_for(arch)
+    weights = architecture.published(arch)
+    if weights is None:
+        having = [name for name, one in architectures().items() if one.published(name) is not None]
+        return {}, [Fault("weights", f"there are no ImageNet weights of {arch}.", f"Known for {', '.join(having)}.")]
+    file = Path(torch.hub.get_dir()) / "checkpoints" / weights.url.rsplit("/", 1)[-1]
+    by_hand = f"Download {weights.url} elsewhere and give the path of that file as weights."
+    try:
+        if not file.is_file():
+            urllib.request.urlopen(urllib.request.Request(weights.url, method="HEAD"), timeout=_PATIENCE).close()
+        elif not _is_pinned(file):
+            what = "does not have the hash in its name, so it is not what torchvision published."
+            return {}, [Fault(str(file), what, f"Delete it and try again. {by_hand}")]
+        found = architecture.imagenet(arch)
+    except (OSError, http.client.HTTPException, RuntimeError, ValueError, pickle.UnpicklingError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        what = f"the published weights of {arch} could not be downloaded ({type(error).__name__}: {error})."
+        return {}, [Fault("weights", what, by_hand)]
+    return plain_state(file.name, found)
+
+
+def _is_pinned(file: Path) -> bool:
+    """Whether its SHA-256 begins as its name says, resnet18-f37072fd.pth with f37072fd."""
+    pin = re.search(r"-([0-9a-f]{8,})\.", file.name)
+    with file.open("rb") as stream:
+        return pin is None or hashlib.file_digest(stream, "sha256").hexdigest().startswith(pin[1])

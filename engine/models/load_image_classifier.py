@@ -1,0 +1,338 @@
+"""Load an image classifier by embedded name, folder, weight file or architecture, make a new one, or save one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
+from engine.core.files import write_json, write_whole
+from engine.core.seeds import key_of, rng
+from engine.models import runtime
+from engine.models.image_classifier_sources import (
+    CARD,
+    IMAGENET,
+    SCHEMA,
+    WEIGHTS,
+    Source,
+    recognised,
+    resolve,
+    weights_of,
+)
+from engine.models.state_dicts import State, misfits, n_outputs, skeleton, state_hash
+from engine.models.vision import Architecture, architecture_for, architectures
+
+if TYPE_CHECKING:
+    from engine.core.types import FilterMask
+
+__all__ = [
+    "Classifier", "ClassifierInfo", "fresh_classifier", "fresh_info", "inspect_classifier", "is_architecture",
+    "is_classifier_name", "load_classifier", "save_classifier", "state_hash",
+]  # fmt: skip
+
+LARGEST = 1024
+"""Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there is."""
+_HEAD_SCALE = 0.01  # standard deviation of a new last layer's weights, as torchvision sets it in VGG and MobileNetV2
+
+Classes = Sequence[str] | int
+"""Class names in the order of the outputs, or only their number."""
+
+
+@dataclass(frozen=True)
+class ClassifierInfo:
+    """A classifier without its weights. `weight_hash`: see state_dicts.state_hash. mean, std: of pixels in [0, 1].
+
+    `place` is the model folder or weight file, None for downloaded weights. `target` is the column it predicts, ""
+    where unknown. `notes` are sentences a screen must show.
+    """
+
+    name: str
+    arch: str
+    place: Path | None
+    classes: tuple[str, ...]
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    weight_hash: str
+    n_parameters: int
+    target: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Classifier:
+    """An image classifier ready to use: eval mode, no parameter gradients (who trains it turns them on in a copy).
+
+    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
+    """
+
+    name: str
+    arch: str
+    architecture: Architecture
+    model: nn.Module
+    classes: tuple[str, ...]
+    size: int
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+    weight_hash: str
+    device: torch.device
+    cut: FilterMask | None = None
+    target: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in the model as it is now; batch norm's running statistics do not count."""
+        return sum(parameter.numel() for parameter in self.model.parameters())
+
+    def prepared(self, pixels: np.ndarray) -> Tensor:
+        """uint8 [n, height, width, 3] -> normalised float32 [n, 3, height, width] on the device.
+
+        In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on CPU. Not for cut
+        models on CPU: oneDNN writes past its buffers when it trains odd numbers of channels in that order
+        (torch 2.13; docs/LOG.md).
+        """
+        if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[-1] != 3:
+            raise ValueError(f"images must be uint8 [n, height, width, 3], not {pixels.dtype} {pixels.shape}")
+        mean, std = (torch.tensor(three, device=self.device) for three in (self.mean, self.std))
+        images = torch.tensor(pixels, device=self.device).float()  # a copy: pixels may be read-only
+        images = images.div_(255).sub_(mean).div_(std).permute(0, 3, 1, 2)
+        is_odd = self.cut is not None and self.device.type == "cpu"
+        return images.contiguous() if is_odd else images
+
+
+def inspect_classifier(
+    name: str | Path,
+    weights: str | Path | None = None,
+    arch: str | None = None,
+    classes: Classes | None = None,
+    size: int | None = None,
+    seed: int = 0,
+) -> ClassifierInfo:
+    """Everything about a classifier but its weights. RequestError carries all faults. Downloads for "imagenet" only.
+
+    name: an embedded name or model folder (then no weights); or an architecture with `weights`, which is a state
+    dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or "imagenet"; or a name of your own with
+    `arch` and `weights`; or a weight file alone, whose architecture is then recognised by its tensors.
+    classes: must be the model's own, except for "imagenet", whose last layer is made anew, drawn by `seed`, for
+    another number of classes. size: side of the images in pixels, else the model's.
+    """
+    return _examined(name, weights, arch, classes, size, seed)[0]
+
+
+def load_classifier(
+    name: str | Path,
+    weights: str | Path | None = None,
+    arch: str | None = None,
+    classes: Classes | None = None,
+    device: str = "auto",
+    size: int | None = None,
+    seed: int = 0,
+) -> Classifier:
+    """Inspect, then load. Never runs code of the file. Arguments and RequestError as for `inspect_classifier`."""
+    place = runtime.pick_device(device)
+    info, state = _examined(name, weights, arch, classes, size, seed)
+    with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
+        model = architecture_for(info.arch).build(info.arch, len(info.classes))
+    model.load_state_dict(state, assign=True)  # strict; batch norm sets the counters itself
+    return _ready(info, model, place)
+
+
+def fresh_classifier(
+    arch: str,
+    classes: Classes,
+    size: int | None = None,
+    seed: int = 0,
+    weights: str | None = None,
+    device: str = "auto",
+) -> Classifier:
+    """A new classifier with random weights, or ImageNet's (`weights="imagenet"`) with a new last layer, to be trained.
+
+    The same weights for the same seed, on every device. RequestError carries all faults.
+    """
+    if weights == IMAGENET:
+        return load_classifier(arch, IMAGENET, classes=classes, device=device, size=size, seed=seed)
+    faults = [] if weights is None else [unknown("weights", weights, (IMAGENET,), "Or none, for random ones.")]
+    if arch not in architectures():
+        faults.append(unknown("architecture", arch, architectures()))
+    faults += _size_faults(size, arch)
+    names = _spelled(classes)
+    faults += _class_faults(names, None, None)
+    place = runtime.pick_device(device)
+    if faults:
+        raise RequestError(faults)
+    architecture = architecture_for(arch)
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they are
+        torch.random.default_generator.manual_seed(key_of("fresh classifier", arch, len(names), seed))
+        model = architecture.build(arch, len(names))
+    note = f"Its weights are random (seed {seed}): it knows nothing before it is trained."
+    return _ready(_info(Source(arch, arch), names, size, state_hash(model.state_dict()), (note,)), model, place)
+
+
+@lru_cache(maxsize=8)
+def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int = 0) -> ClassifierInfo:
+    """What a new classifier will be; its hash is that of its random weights."""
+    new = fresh_classifier(arch, classes, size, seed, device="cpu")
+    return ClassifierInfo(
+        new.name, new.arch, None, new.classes, new.size, new.mean, new.std, new.weight_hash, new.n_parameters,
+        notes=new.notes,
+    )  # fmt: skip
+
+
+def is_architecture(name: str) -> bool:
+    """Whether a name is that of an architecture, which comes without weights."""
+    return str(name) in architectures()
+
+
+def is_classifier_name(name: str) -> bool:
+    """Whether a name can only mean an image classifier: an architecture, a folder with its card, or a weight file."""
+    if is_architecture(name):
+        return True
+    source, faults = resolve(str(name).strip(), None, None)
+    return not faults and source.file is not None
+
+
+def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[str, Any] | None = None) -> Path:
+    """Write model.json and model.safetensors; other files of the folder stay. `about`: how it was made, JSON-able.
+
+    A cut classifier is refused: its shapes are no architecture's. Keep the whole one and the mask.
+    """
+    if classifier.cut is not None:
+        raise PruneAuditError(
+            f"{classifier.name} is cut: its shapes are no known architecture's. Keep the whole model and the mask."
+        )
+    folder = Path(folder)
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in classifier.model.state_dict().items()}
+    card = {
+        "schema": SCHEMA,
+        "architecture": classifier.arch,
+        "classes": list(classifier.classes),
+        "size": classifier.size,
+        "mean": list(classifier.mean),
+        "std": list(classifier.std),
+        "target": classifier.target,
+        "weight_hash": state_hash(state),
+        **({"about": dict(about)} if about else {}),
+    }
+    write_whole(folder / WEIGHTS, lambda path: save_file(state, path, metadata={"format": "pt"}), "model folder")
+    write_json(folder / CARD, card)
+    return folder
+
+
+def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
+    torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: masked = cut, and evaluation, rest on it
+    model = model.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
+    return Classifier(
+        info.name, info.arch, architecture_for(info.arch), model, info.classes, info.size, info.mean, info.std,
+        info.weight_hash, device, target=info.target, notes=info.notes,
+    )  # fmt: skip
+
+
+def _info(
+    source: Source, classes: tuple[str, ...], size: int | None, digest: str, notes: tuple[str, ...]
+) -> ClassifierInfo:
+    """What model.json says, else the architecture's own."""
+    own, card = architecture_for(source.arch), source.card
+    return ClassifierInfo(
+        source.name, source.arch, source.place, classes, size or card.get("size", own.default_size),
+        card.get("mean", own.mean), card.get("std", own.std), digest, skeleton(source.arch, len(classes)).n_parameters,
+        card.get("target", ""), notes,
+    )  # fmt: skip
+
+
+def _examined(
+    name: str | Path, weights: str | Path | None, arch: str | None, classes: Classes | None, size: int | None, seed: int
+) -> tuple[ClassifierInfo, State]:
+    """What was asked for, with its tensors. RequestError with every fault found."""
+    source, faults = resolve(str(name).strip(), None if weights is None else str(weights), arch)
+    state, more = weights_of(source)
+    source, faults, notes = recognised(source, state, faults + more)
+    faults += _size_faults(source.card.get("size") if size is None else size, source.arch)
+    heads = None
+    if state and source.arch:
+        faults += misfits(source.file.name if source.file else source.name, state, source.arch)
+        state, heads, fresh = _with_head(source, state, classes, seed)
+        notes += fresh
+        if source.card.get("weight_hash") not in (None, state_hash(state)):
+            fix = "Save the model again, or do not use it before you know why."
+            faults.append(Fault(f"{source.name}/{WEIGHTS}", f"does not have the hash that {CARD} names.", fix))
+    names, more_notes = _named(classes, _own_classes(source, heads), heads)
+    faults += _class_faults(names, _own_classes(source, heads), heads)
+    if faults:
+        raise RequestError(faults)
+    return _info(source, names or (), size, state_hash(state), notes + more_notes), state
+
+
+def _with_head(
+    source: Source, state: State, classes: Classes | None, seed: int
+) -> tuple[State, int | None, tuple[str, ...]]:
+    """Tensors, number of classes, notes. ImageNet's last layer is made anew where other classes are asked for."""
+    heads = n_outputs(state, source.arch)
+    asked = None if classes is None else len(_spelled(classes))
+    if not source.published or heads is None or asked in (None, heads):
+        return state, heads, ()
+    head = skeleton(source.arch, 2).head
+    draw = rng("new head", source.arch, asked, seed).standard_normal((asked, state[f"{head}.weight"].shape[1]))
+    new = {f"{head}.weight": torch.from_numpy(draw * _HEAD_SCALE).float(), f"{head}.bias": torch.zeros(asked)}
+    note = f"Its last layer is new and random (seed {seed}): it must be trained before it tells {asked} classes apart."
+    return {**state, **new}, asked, (note,)
+
+
+def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
+    """Class names that come with the weights: those of model.json, or ImageNet's."""
+    if not source.published or not source.arch or heads is None:
+        return source.card.get("classes")
+    names = architecture_for(source.arch).published(source.arch).meta["categories"]
+    return tuple(str(name) for name in names) if len(names) == heads else None
+
+
+def _named(
+    asked: Classes | None, own: tuple[str, ...] | None, heads: int | None
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None: nobody knows."""
+    if asked is None or (_is_number(asked) and own is not None and len(own) == asked):
+        if own is None and heads is not None:
+            return _spelled(heads), ("Its classes have numbers: nobody gave their names.",)
+        return own, ()
+    return _spelled(asked), ()
+
+
+def _class_faults(names: tuple[str, ...] | None, own: tuple[str, ...] | None, heads: int | None) -> list[Fault]:
+    """Names that are no classes, not as many as the head has, or not the model's own."""
+    if names is None:
+        return []
+    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+        what = f"{', '.join(map(repr, names[:5])) or 'none'}: a classifier has two or more classes, each named once."
+        return [Fault("classes", what, "Name every class once, in the order of the outputs.")]
+    if heads is not None and len(names) != heads:
+        what = f"there are {len(names)} classes, but the weights end in {heads}."
+        return [Fault("classes", what, "Give the classes that the weights were trained for, in their order.")]
+    if own is not None and names != own:
+        what = f"{', '.join(names[:5])} were asked for, the model knows {', '.join(own[:5])}."
+        return [Fault("classes", what, "Use the model's classes in their order, or another model.")]
+    return []
+
+
+def _size_faults(size: int | None, arch: str) -> list[Fault]:
+    if size is None or arch not in architectures():
+        return []
+    least = architecture_for(arch).min_size
+    if least <= size <= LARGEST:
+        return []
+    return [Fault("size", f"images of {size} pixels do not fit {arch}.", f"Give a size from {least} to {LARGEST}.")]
+
+
+def _spelled(classes: Classes) -> tuple[str, ...]:
+    return tuple(str(one) for one in (range(classes) if _is_number(classes) else classes))
+
+
+def _is_number(classes: Classes) -> bool:
+    return isinstance(classes, int | np.integer)

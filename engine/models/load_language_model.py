@@ -1,0 +1,144 @@
+"""Load a language model by embedded name, folder or hub name. The only place that downloads language models."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.core.errors import Fault, RequestError
+from engine.models import catalog, runtime
+from engine.models.adapters import Adapter, adapter_for
+from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.transformer import HeadedModel
+
+__all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
+
+WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model"]
+
+
+@dataclass(frozen=True, eq=False)
+class LanguageModel(HeadedModel):
+    """A causal language model ready to use; the tokenizer pads left. What it holds: see HeadedModel."""
+
+
+def inspect_model(name_or_folder: str | Path, revision: str | None = None) -> ModelInfo:
+    """Everything about a model but its weights. RequestError carries all faults. May download (hub names)."""
+    folder, commit = fetch(name_or_folder, revision)
+    return inspect_folder(folder, str(name_or_folder), commit)
+
+
+def load_language_model(
+    name_or_folder: str | Path, *, device: str = "auto", dtype: str = "auto", revision: str | None = None
+) -> LanguageModel:
+    """Inspect, then load. safetensors only, never code of the checkpoint. RequestError as for `inspect_model`."""
+    info = inspect_model(name_or_folder, revision)
+    place = runtime.pick_device(device)
+    kind = runtime.pick_dtype(info.n_parameters, place, dtype)
+    adapter = adapter_for(info.model_type)
+    model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
+    tokenizer = load_tokenizer(info.folder)
+    return LanguageModel(info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind)
+
+
+def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
+    from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    config, _ = read_config(info.folder)
+    try:
+        model, report = AutoModelForCausalLM.from_pretrained(
+            info.folder,
+            dtype=dtype,
+            attn_implementation=adapter.attention_implementation(config),
+            use_safetensors=True,
+            trust_remote_code=False,
+            local_files_only=True,
+            output_loading_info=True,
+        )
+    except (RuntimeError, ValueError, OSError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
+    # transformers fills what is missing with random numbers and only warns.
+    absent = sorted(report["missing_keys"])
+    if absent:
+        what = f"lacks {len(absent)} tensors that its config.json asks for, the first is {absent[0]}."
+        raise RequestError(Fault(info.name, what, "Use a complete checkpoint of one model."))
+    return model
+
+
+def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path, str | None]:
+    """The folder that holds a model, and the commit of a hub model. Downloads only safetensors, JSON and vocabulary.
+
+    Offline when HF_HUB_OFFLINE is set: then only what was downloaded before. RequestError where there is nothing.
+    """
+    if not str(name_or_folder).strip():
+        raise RequestError(Fault("model", "is empty.", "Give a model folder, or a name on the hub."))
+    place = catalog.resolve(str(name_or_folder))
+    if isinstance(place, Path):
+        if revision:
+            raise RequestError(Fault("revision", f"{place} is a folder.", "Leave the revision out."))
+        return place, None
+    offline = os.environ.get("HF_HUB_OFFLINE", "") not in ("", "0")
+    try:
+        folder = _snapshot(place, revision) if offline else _download(place, revision)
+    except RequestError:
+        raise
+    except Exception as error:  # the hub's client lets errors of several network libraries through
+        raise RequestError(_hub_fault(place, error)) from error
+    return folder, folder.name
+
+
+def _download(name: str, revision: str | None) -> Path:
+    """From the hub; where it cannot be reached, what was downloaded before."""
+    try:
+        commit = _checked_commit(name, revision)
+    except Exception as error:
+        if isinstance(error, RequestError) or _status(error) is not None:
+            raise
+        try:
+            return _snapshot(name, revision)
+        except OSError:
+            raise error from None
+    return _snapshot(name, commit, online=True)
+
+
+def _snapshot(name: str, revision: str | None, online: bool = False) -> Path:
+    from huggingface_hub import snapshot_download
+
+    path = snapshot_download(
+        name, revision=revision, allow_patterns=WANTED, ignore_patterns=["*/*"], local_files_only=not online
+    )
+    return Path(path)
+
+
+def _checked_commit(name: str, revision: str | None) -> str:
+    """The commit that a hub name stands for, after a look at its file list: gigabytes come later."""
+    from huggingface_hub import HfApi
+
+    found = HfApi().model_info(name, revision=revision, timeout=8)
+    files = [item.rfilename for item in found.siblings or []]
+    if not any(file.endswith(".safetensors") and "/" not in file for file in files):
+        fix = "Choose a revision that has safetensors, or convert the model to a local folder."
+        raise RequestError(Fault(name, "has no safetensors weights; pickled weights can run code.", fix))
+    return str(found.sha)
+
+
+def _hub_fault(name: str, error: Exception) -> Fault:
+    status = _status(error)
+    if status in (401, 403, 404):
+        what = f"there is no such folder here, and the hub has no such model or revision open to you (HTTP {status})."
+        return Fault(name, what, "Check the spelling and the revision, or log in to the hub.")
+    why = type(error).__name__
+    what = f"there is no such folder here, it was not downloaded before, and the hub gave no answer ({why})."
+    return Fault(name, what, "Check the spelling or the network, or give a local folder.")
+
+
+def _status(error: Exception) -> int | None:
+    return getattr(getattr(error, "response", None), "status_code", None)

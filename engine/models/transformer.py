@@ -1,0 +1,70 @@
+"""A loaded transformer whose heads can be assessed and cut: what language models and text classifiers share."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.core.types import HeadMask, digest_of
+from engine.models.adapters import Adapter
+
+_NOT_CONFIG = ("_name_or_path", "transformers_version")
+
+
+@dataclass(frozen=True, eq=False)
+class HeadedModel:
+    """A model with its tokenizer and the adapter that knows where its heads are: eval mode, no parameter gradients.
+
+    `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
+    """
+
+    name: str
+    revision: str | None
+    model: Any
+    tokenizer: Any
+    adapter: Adapter
+    weight_hash: str
+    device: torch.device
+    dtype: torch.dtype
+    cut: HeadMask | None = None
+    means: np.ndarray | None = None
+    """What silenced heads hand over, float32 (layers, heads * head_dim); None: nothing. See adapters/centred.py."""
+
+    @property
+    def n_layers(self) -> int:
+        return self.adapter.n_layers(self.model)
+
+    @property
+    def n_heads(self) -> int:
+        """Heads per layer before any cut."""
+        return self.adapter.n_heads(self.model)
+
+    @property
+    def means_digest(self) -> str:
+        """Digest of `means`; empty without."""
+        return "" if self.means is None else hashlib.sha256(self.means.tobytes()).hexdigest()[:16]
+
+    @property
+    def n_positions(self) -> int:
+        """Longest text in tokens."""
+        return self.adapter.n_positions(self.model)
+
+    @property
+    def vocab_size(self) -> int:
+        return int(self.model.config.vocab_size)
+
+    @cached_property
+    def reading_digest(self) -> str:
+        """Digest of what turns text into tokens and weights into a function: tokenizer and configuration."""
+        config = {name: str(value) for name, value in self.model.config.to_dict().items() if name not in _NOT_CONFIG}
+        return digest_of([sorted(self.tokenizer.get_vocab().items()), str(self.tokenizer.eos_token_id), config])
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in the model as it is now; tied weights count once."""
+        return sum(parameter.numel() for parameter in self.model.parameters())

@@ -1,0 +1,133 @@
+"""Take a run away: masks, tables, figures, report, checkpoint, written together or not at all."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import explained
+from engine.report.charts import lookup
+from engine.report.contents import all_panels, default_choice, variant_row
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+Writer = Callable[[Run, Path, bool, str | None], object]
+
+
+def export_run(
+    run: Run,
+    to: Path,
+    what: Sequence[str],
+    show_offensive: bool = False,
+    variant: str | None = None,
+    base: str | None = None,
+) -> list[Path]:
+    """Write the named parts below `to` and return the files. Files of the same name are replaced, others are kept.
+
+    what: any of masks, tables, figures, report, checkpoint, model_card. `variant` limits masks to one, and is what
+    report, figures, checkpoint and card are about; by default see contents.default_choice. Nothing is written when any
+    part fails: unknown names and variants raise RequestError, a full or read-only disk StoreError. `base` says
+    where the run's model is now, for a checkpoint of a model that has moved; its weights must be the run's.
+    """
+    if wrong := [name for name in what if name not in WRITERS]:
+        raise RequestError([unknown("what", name, WRITERS) for name in wrong])
+    if not what:
+        raise RequestError(Fault("what", "Nothing is asked for.", f"Known: {', '.join(WRITERS)}."))
+    if variant is not None:
+        variant_row(run, variant)
+    to = Path(to).expanduser()
+    _free_for_checkpoint(run, to, what, variant)
+    writers = {**WRITERS, "checkpoint": partial(_checkpoint, base=base)}
+    return _staged(run, to, {name: writers[name] for name in what}, show_offensive, variant)
+
+
+def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None) -> list[Path]:
+    """Everything into a folder beside the target first, then moved file by file."""
+    with explained(to.parent):
+        to.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
+    try:
+        with explained(to):
+            for write in writers.values():
+                write(run, stage, show_offensive, variant)
+            return [_move(path, to / path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()]
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _move(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    source.chmod(0o644)
+    return source.replace(target)
+
+
+def _masks(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.masks import write_masks
+
+    write_masks(run, to / "masks", variant)
+
+
+def _tables(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.tables import write_tables
+
+    write_tables(run, to / "tables", show_offensive)
+
+
+def _figures(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.figures import write_figures
+
+    write_figures(list(all_panels(run, default_choice(run, variant=variant))), to / "figures")
+
+
+def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.report import write_report
+
+    write_report(run, to / "report.html", show_offensive, variant)
+
+
+def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None) -> None:
+    track_of(run).write_checkpoint(run, _takable(run, variant), to / _checkpoint_folder(run, variant), base)
+
+
+def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.model_card import model_card
+
+    (to / "model_card.md").write_text(model_card(run, _variant(run, variant)), encoding="utf-8")
+
+
+def _variant(run: Run, variant: str | None) -> dict:
+    return variant_row(run, variant) if variant else lookup.variant_of(run, default_choice(run))
+
+
+def _takable(run: Run, variant: str | None) -> dict:
+    """The variant itself, or the first of the trials behind it."""
+    return variant_row(run, next(iter(track_of(run).takable(run, _variant(run, variant)))))
+
+
+def _checkpoint_folder(run: Run, variant: str | None) -> Path:
+    from engine.report.masks import file_name
+
+    return Path("checkpoint") / file_name(_takable(run, variant)["variant"])
+
+
+def _free_for_checkpoint(run: Run, to: Path, what: Sequence[str], variant: str | None) -> None:
+    """Weights of two exports must never mix in one folder."""
+    if "checkpoint" not in what:
+        return
+    folder = to / _checkpoint_folder(run, variant)
+    if folder.exists() and any(folder.iterdir()):
+        raise RequestError(Fault("to", f"{folder} is not empty.", "Choose another folder, or remove it."))
+
+
+WRITERS: dict[str, Writer] = {
+    "masks": _masks,
+    "tables": _tables,
+    "figures": _figures,
+    "report": _report,
+    "checkpoint": _checkpoint,
+    "model_card": _model_card,
+}

@@ -1,0 +1,195 @@
+"""One measure per subgroup, before and after the cut: the panel, whatever is measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.contract import Measure
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+LONGEST = 24
+"""Subgroups drawn at most; the table always has all of them."""
+
+Moved = Callable[[str, bool], str]
+"""(subgroups, are there several) -> the start of a sentence about subgroups that moved one way."""
+
+
+@dataclass(frozen=True)
+class ByGroup:
+    """What is measured and how it is said. `metric` of the groups table; `fell` and `rose` begin sentences."""
+
+    key: str
+    question: str
+    metric: str
+    measure: Measure
+    x_title: str
+    absent: str
+    uncut: Callable[[str, str], str]
+    """(first subgroup, last subgroup) -> the sentence about the dense model."""
+    fell: Moved
+    rose: Moved
+    smallest_first: bool = False
+    """Which end is worst off and so on top."""
+    focused: bool = False
+    """The axis holds the subgroups with a verdict; wide intervals of tiny ones run out of the chart."""
+
+
+def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
+    """A dumbbell per subgroup, the worst-off on top."""
+    table = pairs(run, choice, about.metric, about.smallest_first)
+    if table.empty:
+        return nothing(about.key, about.question, about.absent)
+    figure, answer = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
+    return Panel(about.key, about.question, answer, figure, readable(run, table), f"{note}{_left_out(about, table)}")
+
+
+def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
+    """One row per subgroup: dense value and interval, variant value, interval and change, n, verdict; worst first."""
+    variant = lookup.variant_of(run, choice)["variant"]
+    dense = lookup.groups_of(run, "dense", metric, choice.measured)
+    dense = dense[["group", "value", "low", "high", "n", "verdict"]]
+    after = lookup.groups_of(run, variant, metric, choice.measured)
+    after = after[["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
+    table = dense.merge(after, on="group", suffixes=("_dense", ""))
+    table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).items))
+    return table.sort_values("value_dense", ascending=smallest_first, ignore_index=True)
+
+
+def readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """The table behind the chart with column names for people."""
+    names = {"group": "subgroup", "n": track_of(run).items, "value_dense": "before", "low_dense": "before low",
+             "high_dense": "before high", "value": "after", "low": "after low", "high": "after high",
+             "delta": "change", "delta_low": "change low", "delta_high": "change high", "verdict": "note"}  # fmt: skip
+    shown = table.assign(group=table["group"].map(words.group_name))
+    return shown[list(names)].rename(columns=names)
+
+
+def verdict_said(run: Run, verdict: str) -> str:
+    """Why a subgroup gets no verdict."""
+    return track_of(run).too_few.get(verdict, f"{verdict}: no verdict")
+
+
+def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> str:
+    variant, measure = lookup.variant_of(run, choice), about.measure
+    enough, tail = table[table["verdict"] == ""], ""
+    for verdict, few in table[table["verdict"] != ""].groupby("verdict"):
+        tail += f" {phrasing.listing(few['group'].map(words.quoted))}: {verdict_said(run, str(verdict))}."
+    if enough.empty:
+        return f"No subgroup has enough {track_of(run).items} for a verdict.{tail}"
+    if variant["variant"] == "dense":
+        ends = (enough.iloc[0], enough.iloc[-1])
+        named = (f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends)
+        return f"{about.uncut(*named)}{tail}"
+    return f"{_moves(about, enough)}{tail}"
+
+
+def _moves(about: ByGroup, table: pd.DataFrame) -> str:
+    """Which subgroups fell, rose, or neither; the largest move each way with its interval."""
+    parts, kinds = [], {row["group"]: phrasing.direction(row) for row in table.to_dict("records")}
+    for kind, start, pick in (("fell", about.fell, "idxmin"), ("rose", about.rose, "idxmax")):
+        moved = table[table["group"].map(kinds) == kind]
+        if moved.empty:
+            continue
+        most = table.loc[getattr(moved["delta"], pick)()]
+        names = phrasing.listing(words.quoted(group) for group in moved["group"])
+        largest = "" if len(moved) == 1 else f"most for {words.quoted(most['group'])}, "
+        parts.append(f"{start(names, len(moved) > 1)} ({largest}{about.measure.change(most)}).")
+    still = [words.quoted(group) for group, kind in kinds.items() if kind in ("unclear", "unknown")]
+    if still:
+        parts.append(f"No clear change for {phrasing.listing(still)}.")
+    return " ".join(parts)
+
+
+def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:
+    """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup on top."""
+    variant = lookup.variant_of(run, choice)
+    drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
+    row = _row_height(drawn) if about.focused else 46
+    figure = blank(choice, 96 + row * len(drawn), about.x_title)
+    is_cut = variant["variant"] != "dense"
+    if is_cut:
+        figure.add_trace(_links(choice, drawn))
+    dense = (track_of(run).whole, "dense")
+    figure.add_trace(_points(run, choice, about, drawn, "_dense", dense, 0.14 if is_cut else 0))
+    if is_cut:
+        mine = (lookup.variant_label(run, variant), variant["method"])
+        figure.add_trace(_points(run, choice, about, drawn, "", mine, -0.14))
+    labels = [_label(choice, row) for row in drawn.to_dict("records")]
+    figure.update_yaxes(tickvals=list(range(len(drawn))), ticktext=labels, range=[-0.6, len(drawn) - 0.4])
+    figure.update_yaxes(showgrid=False)
+    figure.update_xaxes(showgrid=True, nticks=6)
+    enough = drawn[drawn["verdict"] == ""]
+    if about.focused and len(enough):
+        ends = enough[["value", "low", "high", "value_dense", "low_dense", "high_dense"]]
+        low, high = float(ends.min().min()), float(ends.max().max())
+        room = 0.05 * (high - low) or 0.01
+        figure.update_xaxes(range=[low - room, high + room])
+    return figure
+
+
+def _row_height(table: pd.DataFrame) -> int:
+    """Air where subgroups are few, room where their names take several lines."""
+    lines = max(wrapped(words.group_name(group)).count("<br>") for group in table["group"])
+    return max(46 + 16 * lines, min(90, 270 // len(table)))
+
+
+def _label(choice: Choice, row: dict[str, Any]) -> str:
+    """A subgroup and its n; what keeps it from a verdict."""
+    short = {"too few prompts": "too few", "too few images": "too few", "too few texts": "too few"}
+    few = f"; {short.get(row['verdict'], plain(row['verdict']))}" if row["verdict"] else ""
+    return (
+        f"{wrapped(words.group_name(row['group']))}<br><span style='font-size:11px;color:{choice.theme.soft}'>"
+        f"n = {row['n']:.0f}{few}</span>"
+    )
+
+
+def _links(choice: Choice, table: pd.DataFrame) -> go.Scatter:
+    """A thin line from each dense point to its pruned point."""
+    x, y = [], []
+    for index, row in table.iterrows():
+        x += [row["value_dense"], row["value"], None]
+        y += [index + 0.14, index - 0.14, None]
+    line = {"color": choice.theme.soft, "width": 1}
+    return go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
+
+
+def _points(
+    run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame, suffix: str, named: tuple[str, str], shift: float
+) -> go.Scatter:
+    name, method = named
+    colour = track_of(run).style(method, choice.dark).colour
+    value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
+    hover = [_hover(run, about.measure, row, suffix, name) for row in table.to_dict("records")]
+    faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
+    marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
+    marker["symbol"] = "circle-open" if suffix else "circle"
+    bars = {"type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low, "thickness": 1.6}
+    return go.Scatter(
+        x=value, y=table.index + shift, mode="markers", marker=marker, name=name, text=hover,
+        error_x={**bars, "color": colour, "width": 0}, hovertemplate="%{text}<extra></extra>",
+    )  # fmt: skip
+
+
+def _hover(run: Run, measure: Measure, row: dict[str, Any], suffix: str, name: str) -> str:
+    value, n = measure.with_interval(row, suffix), f"{row['n']:.0f} {track_of(run).items}"
+    text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
+    if not suffix and math.isfinite(row["delta"]):
+        text += f"<br>change {measure.change(row)}"
+    return text + (f"<br>{row['verdict']}: no verdict" if row["verdict"] else "")
+
+
+def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
+    hidden = len(table) - LONGEST
+    end = "lowest" if about.smallest_first else "highest"
+    return f" The chart shows the {LONGEST} {end}; {hidden} more are in the table." if hidden > 0 else ""

@@ -1,0 +1,215 @@
+"""Which test images changed class when an image classifier was cut: per subgroup, and one by one for a gallery."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import CLASS_AXIS, DENSE, trials_of
+from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+KINDS = {
+    "wrong": "newly wrong",
+    "right": "newly right",
+    "other": "wrong either way",
+}
+"""What happened to an image whose predicted class changed. The third needs three classes."""
+GALLERY_ORDER = ("wrong", "other", "right")
+LONGEST = 16
+Z = 1.96
+
+
+def changes(run: Run, variant: str) -> pd.DataFrame:
+    """One row per test image: its columns, true class, class before and after (indices), kind ("" where the same),
+    and how sure each model was of the class it chose."""
+    images, table = lookup.frame(run, "images"), lookup.frame(run, "predictions")
+    columns = [name for name in table.columns if name.startswith("p_")]
+    found = images.copy(deep=False)
+    for side, name in (("before", DENSE), ("after", variant)):
+        mine = table[table["variant"] == name].set_index("image_id")[columns].reindex(images["image_id"])
+        answers = mine.to_numpy(dtype=float)
+        known = np.isfinite(answers).all(axis=1)
+        found[side] = np.where(known, np.nan_to_num(answers).argmax(axis=1), -1)
+        found[f"sure_{side}"] = np.nan_to_num(answers).max(axis=1)
+    found = found[(found["before"] >= 0) & (found["after"] >= 0)]
+    truth, before, after = (found[name] for name in ("label", "before", "after"))
+    kind = np.select([before == after, before == truth, after == truth], ["", "wrong", "right"], default="other")
+    return found.assign(kind=kind).reset_index(drop=True)
+
+
+def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
+    """The subgroup of every image on an axis: a column, the class itself, or parts joined by "+"."""
+    classes = run.meta["data"]["classes"]
+    parts = []
+    for part in axis.split("+"):
+        if part in table:
+            parts.append(table[part].astype(str))
+        elif part == CLASS_AXIS:
+            parts.append(table["label"].map(lambda label: classes[int(label)]))
+        else:
+            return pd.Series("", index=table.index)
+    joined = parts[0] if len(parts) == 1 else parts[0].str.cat(parts[1:], sep=" + ")
+    return table[axis].astype(str) if axis in table else joined
+
+
+def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
+    """Share of each subgroup's images that changed class in one trial or seed, with Wilson intervals."""
+    axis, track = words.axis_name(choice.measured), track_of(run)
+    question = f"Which subgroups of {axis} have images that change class?"
+    trials = trials_of(run, choice)
+    if trials.empty:
+        return nothing("changed_images", question, "Nothing is cut here, so no image changes class.")
+    mine = trials[trials["seed"] == trial]
+    if mine.empty or not (run.has("predictions") and run.has("images")):
+        return nothing("changed_images", question, f"This run kept no predictions for this {track.repeat}.")
+    table = counted(run, choice, changes(run, mine["variant"].iat[0]))
+    if table.empty:
+        return nothing("changed_images", question, "No test image belongs to a subgroup of this axis.")
+    note = (
+        f"One {track.repeat} ({trial}), {phrasing.count(int(table['images'].sum()), 'test image')}. Newly wrong: the "
+        f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}; of "
+        "differences: Newcombe's, from these two. Whether two Wilson intervals meet is no test."
+    )
+    return Panel("changed_images", question, _answer(table), _figure(choice, table), _readable(table), note)
+
+
+def counted(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
+    """Per subgroup: images, changed, wrong, right, other, share with low and high; the most changed first."""
+    grouped = table.assign(group=groups_of_images(run, table, choice.measured))
+    rows = []
+    for group, part in grouped[grouped["group"] != ""].groupby("group"):
+        kinds = {kind: int((part["kind"] == kind).sum()) for kind in KINDS}
+        changed = sum(kinds.values())
+        low, high = wilson(changed, len(part))
+        rows.append({"group": group, "images": len(part), "changed": changed, **kinds, "share": changed / len(part),
+                     "low": low, "high": high})  # fmt: skip
+    found = pd.DataFrame(rows)
+    return found if found.empty else found.sort_values("share", ascending=False, ignore_index=True)
+
+
+def wilson(count: int, n: int) -> tuple[float, float]:
+    """95 % interval of a share (Wilson 1927): honest for small n and for shares near 0 and 1."""
+    if n == 0:
+        return math.nan, math.nan
+    share, square = count / n, Z * Z
+    middle, reach = share + square / (2 * n), Z * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    return max(0.0, (middle - reach) / (1 + square / n)), min(1.0, (middle + reach) / (1 + square / n))
+
+
+def difference(count: int, n: int, other: int, other_n: int) -> tuple[float, float]:
+    """95 % interval of a share minus an independent other one (Newcombe 1998, method 10: from both Wilson's)."""
+    share, second = count / n, other / other_n
+    (low, high), (second_low, second_high) = wilson(count, n), wilson(other, other_n)
+    down, up = math.hypot(share - low, second_high - second), math.hypot(high - share, second - second_low)
+    return share - second - down, share - second + up
+
+
+def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str = "") -> pd.DataFrame:
+    """Changed images of one subgroup and kind ("" for all): those with a picture first, newly wrong before newly right,
+    the surest answers first.
+
+    Columns: image_id, group, label, before, after, sure_before, sure_after, kind, png (None where there is none).
+    """
+    trials = trials_of(run, choice)
+    mine = trials[trials["seed"] == trial]
+    if mine.empty:
+        return pd.DataFrame(columns=["image_id", "kind", "png"])
+    table = changes(run, mine["variant"].iat[0])
+    table = table.assign(group=groups_of_images(run, table, choice.measured))
+    table = table[(table["kind"] != "") & ((table["kind"] == kind) | (kind == ""))]
+    table = table[(table["group"] == group) | (group == "")]
+    pictures = (
+        lookup.frame(run, "thumbs").set_index("image_id")["png"] if run.has("thumbs") else pd.Series(dtype=object)
+    )
+    table = table.assign(png=table["image_id"].map(pictures))
+    order = table.assign(none=table["png"].isna(), place=table["kind"].map(list(GALLERY_ORDER).index))
+    order = order.sort_values(["none", "place", "sure_after", "image_id"], ascending=[True, True, False, True])
+    return order.drop(columns=["none", "place"]).reset_index(drop=True)
+
+
+def _answer(table: pd.DataFrame) -> str:
+    parts = []
+    for row in table.head(4).to_dict("records"):
+        wrong, right = row["wrong"], row["right"]
+        share = phrasing.percent(round(row["share"], 3))
+        counts = f"{row['changed']} of {row['images']} ({share}; {wrong} newly wrong, {right} newly right)"
+        parts.append(f"{words.quoted(row['group'])} {counts}")
+    more = f"; {len(table) - 4} more subgroups in the table" if len(table) > 4 else ""
+    return f"Changed: {'; '.join(parts)}{more}.{_compared(table)}"
+
+
+def _compared(table: pd.DataFrame) -> str:
+    """The most changed subgroup against each other one, by the interval of the difference of both shares."""
+    if len(table) < 2:
+        return ""
+    top, others = table.iloc[0], table.iloc[1:]
+    ends = [difference(top["changed"], top["images"], row.changed, row.images) for row in others.itertuples()]
+    apart = others[[low > 0 for low, _ in ends]]
+    name = words.quoted(top["group"])
+    if len(others) == 1:
+        span = f"{phrasing.signed(100 * ends[0][0])} to {phrasing.signed(100 * ends[0][1])} percentage points"
+        if apart.empty:
+            return f" No subgroup clearly changes more often: the interval of the difference ({span}) includes zero."
+        return f" {name} changes more often: the interval of the difference ({span}) is above zero."
+    alone = f"each compared alone, without correction for {len(others)} comparisons."
+    if apart.empty:
+        what = f"the intervals of the differences between {name} and each other one include zero"
+        return f" No subgroup clearly changes more often: {what}, {alone}"
+    names = phrasing.listing(apart["group"].map(words.quoted))
+    what = "the interval of the difference is" if len(apart) == 1 else "the intervals of the differences are"
+    return f" {name} changes more often than {names}: {what} above zero, {alone}"
+
+
+_LOOK = {
+    "wrong": ("#D55E00", "#F0803C", ""),
+    "right": ("#0072B2", "#56B4E9", "/"),
+    "other": ("#7a7a7a", "#b0b0b0", "x"),
+}
+"""Light colour, dark colour and hatching of each kind."""
+
+
+def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
+    drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
+    names = [wrapped(words.group_name(group)) for group in drawn["group"]]
+    lines = max(name.count("<br>") for name in names)
+    figure = blank(choice, 110 + (42 + 16 * lines) * len(drawn), "share of the subgroup's images that changed class")
+    for kind, name in KINDS.items():
+        if not drawn[kind].any():
+            continue
+        light, dark, hatch = _LOOK[kind]
+        figure.add_trace(go.Bar(
+            x=drawn[kind] / drawn["images"], y=list(range(len(drawn))), orientation="h", name=name, width=0.56,
+            marker={"color": dark if choice.dark else light, "pattern": {"shape": hatch, "solidity": 0.25}},
+            customdata=drawn[[kind, "images"]].to_numpy(),
+            hovertemplate=f"{name}: %{{customdata[0]}} of %{{customdata[1]}} (%{{x:.1%}})<extra></extra>",
+        ))  # fmt: skip
+    figure.add_trace(go.Scatter(
+        x=drawn["share"], y=list(range(len(drawn))), mode="markers", marker={"size": 1, "color": choice.theme.ink},
+        error_x={"type": "data", "symmetric": False, "array": drawn["high"] - drawn["share"],
+                 "arrayminus": drawn["share"] - drawn["low"], "color": choice.theme.ink, "thickness": 1.4, "width": 3},
+        hoverinfo="skip", showlegend=False,
+    ))  # fmt: skip
+    labels = [
+        f"{name}<br><span style='font-size:11px;color:{choice.theme.soft}'>n = {images}</span>"
+        for name, images in zip(names, drawn["images"], strict=True)
+    ]
+    figure.update_yaxes(tickvals=list(range(len(drawn))), ticktext=labels, showgrid=False)
+    figure.update_yaxes(range=[-0.6, len(drawn) - 0.4])
+    figure.update_xaxes(tickformat=".0%", showgrid=True, rangemode="tozero", nticks=6)
+    figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
+    return figure
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"group": "subgroup", "images": "images", "changed": "changed", **KINDS, "share": "share changed",
+             "low": "low", "high": "high"}  # fmt: skip
+    shown = table.assign(group=table["group"].map(words.group_name))
+    return shown[list(names)].rename(columns=names)

@@ -1,0 +1,227 @@
+"""Two or more audits side by side: what differs in their settings, and whether their numbers may be compared."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.core.errors import RequestError
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.contract import Measure
+from engine.report.tracks import track_name, track_of
+from engine.store.runs import Run
+
+_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title", "data"}
+"""Request fields shown with the hash of what they led to instead."""
+PER_METHOD = {"method settings", "pw", "score settings"}
+"""Settings given by name of a method or of a score."""
+KIND = "track"
+"""The setting that says what kind of audit it is."""
+
+
+def comparability(runs: Sequence[Run]) -> tuple[pd.DataFrame, list[str]]:
+    """Settings that differ (columns: setting, then one per run title) and warnings on what may not be compared.
+
+    Of audits of several kinds only the settings that all of them have, and what kind they are.
+    """
+    found = settings(runs)
+    names = titles(runs)
+    keys = list(dict.fromkeys(key for one in found for key in one))
+    if len(alike(runs)) < len(runs):
+        keys = [key for key in keys if all(key in one for one in found)]
+    rows, differing = [], []
+    for key in keys:
+        values = [_plain(one.get(key)) for one in found]
+        if len(set(values)) > 1:
+            differing.append(key)
+            rows.append(dict(zip(["setting", *names], [key, *values], strict=True)))
+    binding = {key: text for run in runs for key, text in track_of(run).binding.items()}
+    if not same_items(runs):
+        binding[KIND] = words.KINDS_ON_OTHER_IMAGES
+    warnings = list(dict.fromkeys(text for key, text in binding.items() if key in differing))
+    return pd.DataFrame(rows, columns=["setting", *names]), warnings
+
+
+def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
+    """Harm of the same method, axis and level in each run, each above its own null band, with warnings first.
+
+    The first run decides the kind of audit; runs of another kind are left out.
+    """
+    called = dict(zip(titles(runs), short_names(runs), strict=True))
+    names, runs = {run.id: name for run, name in zip(runs, titles(runs), strict=True)}, alike(runs)
+    harm, axis = lookup.reading(runs[0], choice).harm, words.axis_name(choice.measured)
+    question = f"Does the same cut do the same to the {harm.name} of {axis} in each audit?"
+    rows = [row for run in runs for row in _rows(run, names[run.id], choice)]
+    if not rows:
+        return nothing("compare_runs", question, f"No run has this axis, method and {track_of(runs[0]).level.noun}.")
+    table, warnings = pd.DataFrame(rows), comparability(runs)[1]
+    answer = " ".join([_answer(harm, rows, called), f"Careful: {' '.join(warnings)}" if warnings else ""]).strip()
+    kind = track_of(runs[0]).intervals
+    note = f"Each bar of chance is the run's own null band. {kind} Different runs share no random draws."
+    figure = _figure(runs[0], choice, harm, table, called)
+    return Panel("compare_runs", question, answer, figure, _readable(runs[0], harm, table), note)
+
+
+def alike(runs: Sequence[Run]) -> list[Run]:
+    """The runs that are of the same kind as the first."""
+    return [run for run in runs if track_name(run.meta) == track_name(runs[0].meta)]
+
+
+def same_items(runs: Sequence[Run]) -> bool:
+    """Whether all audits measured on the same images (or texts), as far as they say.
+
+    One content, and of what all of them counted the same numbers: else levels are not on one scale.
+    """
+    data = [run.meta.get("data") or {} for run in runs]
+    counts = [one.get("counts") or {} for one in data]
+    shared = set.intersection(*map(set, counts))
+    return len({str(one.get("digest")) for one in data}) == 1 and all(
+        len({one[key] for one in counts}) == 1 for key in shared
+    )
+
+
+def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Of each audit what was asked and what it led to. Settings of a method that one audit alone has compare with
+    nothing and are left out."""
+    found = [_settings(run) for run in runs]
+    asked = Counter(name for run in runs for name in _asked(run))
+    for one in found:
+        for key in PER_METHOD & set(one):
+            given = one[key] or {}
+            one[key] = {name: value for name, value in given.items() if asked[name] > 1 or len(runs) == 1}
+    return found
+
+
+def _asked(run: Run) -> set[str]:
+    """Methods of a request, whole and in their parts: "taylor+pw" is a Taylor, "isp:michel" asks for Michel."""
+    request = run.meta["request"]
+    asked = [*(request.get("methods") or ()), *(request.get("tradeoff_methods") or ())]
+    return {part for name in asked for part in (name, *re.split(r"[:+@]", name))}
+
+
+def _settings(run: Run) -> dict[str, Any]:
+    """What was asked and what it led to, by name in words."""
+    meta, track = run.meta, track_of(run)
+    found = {part: f"{meta[part]['name']} {_short(meta[part].get(key))}" for part, key in track.parts}
+    found[track.counted[0]] = meta[track.counted[1]].get("counts")
+    found |= {key.replace("_", " "): value for key, value in meta["request"].items() if key not in _ELSEWHERE}
+    found |= {KIND: track.about} if KIND in found else {}
+    return found | {f"ran with {key}": meta["provenance"].get(key) for key in ("device", "dtype", "code")}
+
+
+def _short(digest: Any) -> str:
+    return "" if digest is None else str(digest)[:12]
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict | list):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
+    return "not set" if value is None else str(value)
+
+
+def titles(runs: Sequence[Run]) -> list[str]:
+    """Titles; the id instead where two are equal."""
+    titles = [run.meta["title"] for run in runs]
+    return [title if titles.count(title) == 1 else run.id for title, run in zip(titles, runs, strict=True)]
+
+
+def short_names(runs: Sequence[Run]) -> list[str]:
+    """What sentences call the audits: titles are long, and told once, by `named`."""
+    others = ["the other audit"] if len(runs) == 2 else [f"audit {place}" for place in range(2, len(runs) + 1)]
+    return ["this audit", *others]
+
+
+def named(runs: Sequence[Run]) -> str:
+    """Which audit is called what."""
+    pairs = zip(short_names(runs), titles(runs), strict=True)
+    return " ".join(f"{phrasing.sentence(short)}: “{title}”." for short, title in pairs)
+
+
+def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
+    """The dense model and the chosen variant of one run, where it has them."""
+    found = []
+    for method in ("dense", choice.method) if choice.method != "dense" else ("dense",):
+        mine = replace(choice, method=method)
+        try:
+            variant = lookup.variant_of(run, mine)
+        except RequestError:
+            continue
+        row = lookup.harm(run, variant["variant"], mine)
+        if row is not None and variant["method"] == method:
+            found.append({**row, "run": name, "method": method, "label": lookup.variant_label(run, variant)})
+    return found
+
+
+def _answer(harm: Measure, rows: Sequence[dict[str, Any]], called: Mapping[str, str]) -> str:
+    cut = [row for row in rows if row["method"] != "dense"]
+    if not cut:
+        told = [f"{called[row['run']]}: uncut {harm.name} {_level(harm, row)}" for row in rows]
+    else:
+        told = [f"{called[row['run']]}: {harm.name} {_level(harm, row)}{_change(harm, row)}" for row in cut]
+    return phrasing.sentence("; ".join(told)) + "."
+
+
+def _change(harm: Measure, row: dict[str, Any]) -> str:
+    return f", change {harm.change(row)}" if math.isfinite(row["delta"]) else ""
+
+
+def _level(harm: Measure, row: dict[str, Any]) -> str:
+    text = harm.with_interval(row)
+    side = phrasing.null_side(row)
+    return f"{text}, {side} its null band" if side in ("inside", "below") else text
+
+
+def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]) -> go.Figure:
+    runs = list(dict.fromkeys(table["run"]))[::-1]
+    figure = blank(choice, 120 + 70 * len(runs), harm.title)
+    look, shown = choice.theme, set()
+    for place, name in enumerate(runs):
+        for row in table[table["run"] == name].to_dict("records"):
+            is_dense = row["method"] == "dense"
+            if is_dense and math.isfinite(row["null_low"]):
+                figure.add_shape(type="rect", x0=row["null_low"], x1=row["null_high"], y0=place - 0.38,
+                                 y1=place + 0.38, fillcolor=look.band, line_width=0, layer="below")  # fmt: skip
+            shift = 0.14 if is_dense else -0.14
+            figure.add_trace(_point(run, choice, harm, row, place + shift, row["label"] not in shown))
+            shown.add(row["label"])
+    figure.update_yaxes(tickvals=list(range(len(runs))), ticktext=[phrasing.sentence(called[name]) for name in runs])
+    figure.update_yaxes(showgrid=False)
+    figure.update_yaxes(range=[-0.6, len(runs) - 0.4])
+    figure.update_xaxes(showgrid=True, nticks=6)
+    return figure
+
+
+def _point(run: Run, choice: Choice, harm: Measure, row: dict[str, Any], y: float, show: bool) -> go.Scatter:
+    style = track_of(run).style(row["method"], choice.dark)
+    colour = style.colour
+    text = f"<b>{row['label']}</b><br>{harm.name} {_level(harm, row)}"
+    text += f"<br>null band {harm.span(row['null_low'], row['null_high'])}"
+    bars = {"type": "data", "symmetric": False, "array": [row["high"] - row["value"]], "width": 0,
+            "arrayminus": [row["value"] - row["low"]], "color": colour, "thickness": 1.6}  # fmt: skip
+    marker = {
+        "size": 11,
+        "color": colour,
+        "symbol": style.symbol,
+        "line": {"width": 2, "color": colour},
+    }
+    return go.Scatter(x=[row["value"]], y=[y], mode="markers", marker=marker, error_x=bars, text=[text],
+                      hovertemplate="%{text}<extra></extra>", name=row["label"], showlegend=show,
+                      legendgroup=row["label"])  # fmt: skip
+
+
+def _readable(run: Run, harm: Measure, table: pd.DataFrame) -> pd.DataFrame:
+    names = {"run": "run", "label": "variant", "value": harm.name, "low": "low", "high": "high", "null_low": "null low",
+             "null_high": "null high", "delta": "change", "delta_low": "change low", "delta_high": "change high",
+             "n": track_of(run).items}  # fmt: skip
+    return table[list(names)].rename(columns=names)

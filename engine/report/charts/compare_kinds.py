@@ -1,0 +1,234 @@
+"""Audits of kinds that measure alike, on one axis: every reported model of each in quality and gap, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.compare import same_items, short_names, titles
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.contract import Measure
+from engine.report.tracks import track_name, track_of
+from engine.stats.pareto import front
+from engine.store.runs import Run
+
+HEIGHT = 400
+QUALITY, GAP = "accuracy", "accuracy_gap"
+"""What the kinds measure alike."""
+LONG = 14
+"""Letters from which on a name of a method leaves room for two beside each other only."""
+FRONT_NAMED = 6
+SAME_FRONT = (
+    "Faint: models of the other audits. Dotted line: front of the cut models of all audits, which no other beats at "
+    "both."
+)
+OWN_FRONTS = (
+    "Every chart has its own axes. Dotted line: front of the cut models of that audit alone, which no other of them "
+    "beats at both."
+)
+READ = (
+    "Fronts are read from values alone; bars are 95 % intervals, and where they meet nothing is told apart. Models are "
+    "not equally cut, and each kind counts a cut in its own way: the table says how much is gone. Less cut is easier."
+)
+OTHER_IMAGES = "Careful: not on the same test images, so levels are not on one scale and there is no common front."
+
+
+def are_kin(one: Run, other: Run) -> bool:
+    """Whether two audits are of different kinds that measure the same things."""
+    first, second = track_of(one), track_of(other)
+    return first.name != second.name and (second.name in first.kin or first.name in second.kin)
+
+
+def kin_of(runs: Sequence[Run]) -> list[Run]:
+    """The first run, and of the others those of its kind or kin to it."""
+    first = runs[0]
+    return [run for run in runs if track_name(run.meta) == track_name(first.meta) or are_kin(first, run)]
+
+
+def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:
+    """One column per audit. On the same images: one front, the same axes, the others' models in the background.
+
+    On different images levels are not on one scale: each audit has its own axes and its own front, and nothing of the
+    others is drawn or counted with it.
+    """
+    called = dict(zip(titles(runs), short_names(runs), strict=True))
+    titled, runs = {run.id: name for name, run in zip(called, runs, strict=True)}, kin_of(runs)
+    axis = words.axis_name(choice.measured)
+    table = points(runs, choice, titled)
+    shown = [run for run in runs if titled[run.id] in set(table["run"])]
+    same = same_items(shown) if shown else True
+    which = "Which cut models" if same else "Which cut models of each audit"
+    question = f"{which} are the most accurate at the smallest accuracy gap of {axis}?"
+    if len(shown) < 2:
+        return nothing("compare_kinds", question, f"Fewer than two of these audits measured {axis}.")
+    parts = tuple(_column(run, choice, table, titled[run.id], called, same) for run in shown)
+    answer = _answer(table, called) if same else _answers(table, called)
+    note = f"{SAME_FRONT if same else OWN_FRONTS} {READ}"
+    return Panel("compare_kinds", question, answer, None, _readable(table, same), note, parts, own_axes=not same)
+
+
+def points(runs: Sequence[Run], choice: Choice, titled: Mapping[str, str] | None = None) -> pd.DataFrame:
+    """Every reported model of every audit that measured the axis: quality and gap with intervals, whether on a front.
+
+    The front is over all audits where they measured on the same images, else over each alone. `titled`: names of runs
+    by id, their titles unless given.
+    """
+    names = titled or {run.id: name for run, name in zip(runs, titles(runs), strict=True)}
+    found = {run.id: _rows(run, names[run.id], choice) for run in runs}
+    rows = [row for of_run in found.values() for row in of_run]
+    columns = ["is_cut", "run", "kind", "variant", "method", "label", "cut", "quality", "gap", "n"]
+    table = pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    if table.empty:
+        return table.assign(front=False)
+    shown = [run for run in runs if found[run.id]]
+    pools = [table] if same_items(shown) else [rows for _, rows in table.groupby("run")]
+    return table.assign(front=pd.concat([_on_front(pool) for pool in pools]))
+
+
+def _on_front(pool: pd.DataFrame) -> pd.Series:
+    """Which of the models that compete with each other no other cut one beats at both."""
+    quality, gap = (pool[name].where(pool["is_cut"]) for name in ("quality", "gap"))
+    return pd.Series(front(-quality, gap), index=pool.index)
+
+
+def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
+    track, found = track_of(run), []
+    for variant in lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records"):
+        quality = lookup.result(run, variant["variant"], QUALITY)
+        gap = lookup.result(run, variant["variant"], GAP, choice.measured)
+        if quality is None or gap is None or not (_known(quality) and _known(gap)):
+            continue
+        row = {"run": name, "kind": track.about, "variant": variant["variant"], "method": variant["method"]}
+        row |= {"label": phrasing.sentence(lookup.variant_label(run, variant)), "cut": lookup.amount(run, variant)}
+        row |= {f"quality{end}": quality[column] for end, column in _ENDS}
+        row |= {f"gap{end}": gap[column] for end, column in _ENDS}
+        found.append({**row, "is_cut": bool(variant["n_cut"]), "n": gap["n"]})
+    return found
+
+
+_ENDS = (("", "value"), ("_low", "low"), ("_high", "high"))
+
+
+def _known(row: dict[str, Any]) -> bool:
+    return row["value"] == row["value"]
+
+
+def _room(table: pd.DataFrame, column: str) -> list[float]:
+    """What an axis spans: all values, not the ends of every interval."""
+    low, high = float(table[column].min()), float(table[column].max())
+    room = 0.12 * (high - low) or 0.02
+    return [low - room, high + room]
+
+
+def _column(
+    run: Run, choice: Choice, table: pd.DataFrame, name: str, called: Mapping[str, str], same: bool
+) -> go.Figure:
+    """The chart of one audit; `same`: all are on the same images, so that the others' models may stand behind it."""
+    measures = {QUALITY: Measure(QUALITY), GAP: Measure(GAP)}
+    mine, room = table[table["run"] == name], 19 * _legend_rows(table)
+    beside = table if same else mine
+    methods = ["dense", *track_of(run).order(set(mine["method"]) - {"dense"})]
+    methods = [method for method in methods if method in set(mine["method"])]
+    figure = blank(choice, HEIGHT + room, measures[QUALITY].title, measures[GAP].title)
+    _background(figure, choice, beside, name)
+    for method in methods:
+        figure.add_trace(_points(run, choice, mine[mine["method"] == method], method, measures))
+    figure.add_annotation(
+        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2, align="left",
+        text=f"<b>{_headed(name, called)}</b>", font={"size": 13},
+    )  # fmt: skip
+    lines = max(_headed(one, called).count("<br>") for one in table["run"]) + 1
+    figure.update_xaxes(range=_room(beside, "quality"), showgrid=True, nticks=6, tickangle=0, automargin=False)
+    figure.update_yaxes(range=_room(beside, "gap"), nticks=6)
+    below = {"y": -58 / (HEIGHT - 75), "yanchor": "top", "font": {"size": 11}}  # the same room in every column
+    figure.update_layout(legend=below, margin={"t": 14 + 17 * lines, "b": 60 + room})
+    return figure
+
+
+def _background(figure: go.Figure, choice: Choice, table: pd.DataFrame, name: str) -> None:
+    """The other audits' models, faint, and the front of all in the table."""
+    others = table[table["run"] != name]
+    figure.add_trace(go.Scatter(
+        x=others["quality"], y=others["gap"], mode="markers", showlegend=False, hoverinfo="skip",
+        marker={"size": 6, "color": choice.theme.soft, "opacity": 0.35},
+    ))  # fmt: skip
+    best = table[table["front"]].sort_values(["quality", "gap"])
+    figure.add_trace(go.Scatter(
+        x=best["quality"], y=best["gap"], mode="lines", hoverinfo="skip", showlegend=False,
+        line={"shape": "vh", "width": 1.2, "dash": "dot", "color": choice.theme.ink},
+    ))  # fmt: skip
+
+
+def _headed(name: str, called: Mapping[str, str]) -> str:
+    return wrapped(f"{phrasing.sentence(called[name])}: {name}", 42)
+
+
+def _legend_rows(table: pd.DataFrame) -> int:
+    """Rows that the longest legend of all columns takes."""
+    found = []
+    for _, rows in table.groupby("run"):
+        names = [words.method_name(method) for method in rows["method"].unique()]
+        found.append(-(-len(names) // (3 if max(map(len, names)) < LONG else 2)))
+    return max(found)
+
+
+def _points(run: Run, choice: Choice, rows: pd.DataFrame, method: str, measures: dict[str, Measure]) -> go.Scatter:
+    style = track_of(run).style(method, choice.dark)
+    red, green, blue = (int(style.colour[place : place + 2], 16) for place in (1, 3, 5))
+    bars = {"type": "data", "symmetric": False, "width": 0, "thickness": 1, "color": f"rgba({red},{green},{blue},0.3)"}
+    is_open = "-open" in style.symbol or method == "dense"
+    return go.Scatter(
+        x=rows["quality"], y=rows["gap"], mode="markers",
+        name=track_of(run).whole if method == "dense" else words.method_name(method),
+        error_x={**bars, "array": rows["quality_high"] - rows["quality"],
+                 "arrayminus": rows["quality"] - rows["quality_low"]},
+        error_y={**bars, "array": rows["gap_high"] - rows["gap"], "arrayminus": rows["gap"] - rows["gap_low"]},
+        marker={"symbol": style.symbol, "size": 11, "color": style.colour,
+                "line": {"width": 2 if is_open else 0, "color": style.colour}},
+        text=[_hover(row, measures) for row in rows.to_dict("records")], hovertemplate="%{text}<extra></extra>",
+    )  # fmt: skip
+
+
+def _hover(row: dict[str, Any], measures: dict[str, Measure]) -> str:
+    text = f"<b>{plain(row['label'])}</b><br>cut: {plain(row['cut'])}"
+    for column, measure in (("quality", measures[QUALITY]), ("gap", measures[GAP])):
+        low, high = row[f"{column}_low"], row[f"{column}_high"]
+        text += f"<br>{measure.name} {phrasing.with_interval(row[column], low, high, few='images')}"
+    return text + ("<br>on the front" if row["front"] else "")
+
+
+def _answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:
+    """Which cut models are on the front of all audits together, and how many of each."""
+    best = table[table["front"]].sort_values("quality", ascending=False)
+    named = [f"{row['label']} ({called[row['run']]})" for row in best.to_dict("records")]
+    counts = [f"{int((best['run'] == run).sum()) or 'none'} of {called[run]}" for run in dict.fromkeys(table["run"])]
+    verb = "is" if len(best) == 1 else "are"
+    return (
+        f"On the same test images. By value {len(best)} of {int(table['is_cut'].sum())} cut models {verb} on the "
+        f"front, {phrasing.listing(counts)}: {phrasing.listing(named, FRONT_NAMED)}."
+    )
+
+
+def _answers(table: pd.DataFrame, called: Mapping[str, str]) -> str:
+    """Each audit on its own: nothing is counted across different images."""
+    told = []
+    for run, mine in table.groupby("run", sort=False):
+        best = mine[mine["front"]].sort_values("quality", ascending=False)
+        images = phrasing.count(int(mine["n"].max()), "image")
+        where = f"On its own front, {called[run]} ({images}) has by value {len(best)} of {int(mine['is_cut'].sum())}"
+        told.append(f"{where} cut models: {phrasing.listing(map(words.quoted, best['label']), FRONT_NAMED)}.")
+    return " ".join([OTHER_IMAGES, *told])
+
+
+def _readable(table: pd.DataFrame, same: bool) -> pd.DataFrame:
+    names = {"run": "audit", "kind": "kind", "label": "model", "cut": "cut", "quality": "accuracy",
+             "quality_low": "accuracy low", "quality_high": "accuracy high", "gap": "accuracy gap",
+             "gap_low": "gap low", "gap_high": "gap high", "n": "images",
+             "front": "on the front" if same else "on the front of its audit"}  # fmt: skip
+    return table[list(names)].rename(columns=names)

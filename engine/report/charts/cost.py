@@ -1,0 +1,141 @@
+"""What is saved: parameters, bytes and measured time of the really cut model, and proof that it is the masked one."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+QUESTION = "What does the cut save: parameters, bytes, time?"
+WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters"), ("flops", "FLOPs"))
+"""Columns of the costs table with their names; those a run has no numbers for are left out."""
+NARROW = 14
+"""Percent below which a bar has no room for its own number."""
+
+
+def cost(run: Run, choice: Choice) -> Panel:
+    """The chosen cut variant as percent of the dense model. Time is measured, never inferred from parameters."""
+    if not run.has("costs"):
+        return nothing("cost", QUESTION, "This run has no measured costs.")
+    variant = lookup.variant_of(run, choice)
+    dense, mine = _row(run, "dense"), _row(run, variant["variant"])
+    if dense is None or mine is None:
+        return nothing("cost", QUESTION, "Costs were not measured for this variant.")
+    is_dense = variant["variant"] == "dense"
+    if not is_dense:  # its time beside this variant's, not that of another moment
+        dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
+    table = _table(dense, mine)
+    answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
+    answer += "" if is_dense else _in_theory(mine)
+    device = run.meta.get("provenance", {}).get("device", "unknown device")
+    n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
+    note = (
+        f"Time: median of {n} on {device}, cut and uncut in turn; bar and range of time: the paired ratios, "
+        "their median and middle half. "
+        "Other machines differ. Bytes: the weights as stored."
+    )
+    colour = track_of(run).style(variant["method"], choice.dark).colour
+    figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
+    return Panel("cost", QUESTION, answer, figure, table, note)
+
+
+def agreement(row: dict[str, Any]) -> str:
+    """Whether the cut model is the masked one, in words."""
+    agrees, difference = row.get("agrees"), row.get("max_logit_difference", math.nan)
+    if agrees is None or pd.isna(agrees):
+        return "Masked and cut model were not compared."
+    size = f"largest difference of a logit {phrasing.number(difference)}"
+    if "greedy_equal" in row:
+        size += f", {'same' if bool(row['greedy_equal']) else 'different'} greedy text"
+    return f"Masked and cut model agree: {size}." if bool(agrees) else f"Masked and cut model do NOT agree: {size}."
+
+
+def _row(run: Run, variant: str) -> dict[str, Any] | None:
+    table = lookup.frame(run, "costs")
+    rows = table[table["variant"] == variant]
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def _measured(dense: dict[str, Any], mine: dict[str, Any]) -> list[tuple[str, str]]:
+    """Columns and names of what both models have."""
+    return [(key, name) for key, name in WIDTHS if all(math.isfinite(row.get(key, math.nan)) for row in (dense, mine))]
+
+
+def _table(dense: dict[str, Any], mine: dict[str, Any]) -> pd.DataFrame:
+    rows = [{"what": name, "before": dense[key], "after": mine[key], "after as share": mine[key] / dense[key]}
+            for key, name in reversed(_measured(dense, mine))]  # fmt: skip
+    table = pd.DataFrame(rows)
+    table.loc[table["what"] == "time", "what"] = "time (ms)"
+    return table
+
+
+def _dense_answer(dense: dict[str, Any]) -> str:
+    time = phrasing.with_interval(dense["latency_ms"], dense["latency_low"], dense["latency_high"])
+    return f"Uncut, the model has {phrasing.number(dense['parameters'])} parameters and needs {time} ms."
+
+
+def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
+    saved = 1 - mine["parameters"] / dense["parameters"]
+    ratio = f"speed {mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
+    ratio += _milliseconds(dense, mine)
+    if mine["speedup_low"] > 1:
+        time = f"It is faster: {ratio}"
+    elif mine["speedup_high"] < 1:
+        time = f"It is slower: {ratio}"
+    else:
+        time = f"No clear difference in time: {ratio}"
+    return f"Cutting {amount} removes {phrasing.percent(saved)} of the parameters. {time}. {agreement(mine)}"
+
+
+def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
+    """Both medians, where they differ the same way as the paired ratio; under load they may not."""
+    if (mine["latency_ms"] < dense["latency_ms"]) == (mine["speedup"] > 1):
+        return f", {phrasing.number(mine['latency_ms'])} ms against {phrasing.number(dense['latency_ms'])} ms"
+    is_clear = mine["speedup_low"] > 1 or mine["speedup_high"] < 1
+    return "; the two medians of milliseconds, which are not paired, differ the other way" if is_clear else ""
+
+
+def _in_theory(mine: dict[str, Any]) -> str:
+    """What the FLOPs alone would promise."""
+    ratio = mine.get("theoretical", math.nan)
+    return f" By FLOPs alone it would be {phrasing.factor(ratio)} as fast." if math.isfinite(ratio) else ""
+
+
+def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str) -> go.Figure:
+    drawn = _measured(dense, mine)
+    figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
+    paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer
+    shares = [100 * paired.get(key, mine[key] / dense[key]) for key, _ in drawn]
+    high = [max(100 / mine["speedup_low"] - shares[0], 0), *[0] * (len(drawn) - 1)]
+    low = [max(shares[0] - 100 / mine["speedup_high"], 0), *[0] * (len(drawn) - 1)]
+    units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters", "flops": " FLOPs"}
+    hover = [
+        f"{phrasing.number(mine[key])}{units[key]}, before {phrasing.number(dense[key])}{units[key]}"
+        for key, _ in drawn
+    ]
+    places: str | list[str] = "inside"
+    if min(shares) < NARROW:
+        places = ["outside" if share < NARROW else "inside" for share in shares]
+    beside = {} if places == "inside" else {"outsidetextfont": {"color": choice.theme.ink}}
+    figure.add_trace(go.Bar(
+        x=shares, y=[name for _, name in drawn], orientation="h", marker={"color": colour}, width=0.5,
+        error_x={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": choice.theme.ink,
+                 "thickness": 1.5, "width": 0},
+        text=[f"{share:.1f}%" for share in shares], textposition=places, insidetextanchor="start",
+        textfont={"color": "#0b0f14" if choice.dark else "#ffffff"}, textangle=0, customdata=hover,
+        hovertemplate="%{customdata}<extra></extra>", showlegend=False, **beside,
+    ))  # fmt: skip
+    figure.add_vline(x=100, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    figure.update_xaxes(
+        range=[0, max(112, 1.05 * max(share + extra for share, extra in zip(shares, high, strict=True)))]
+    )
+    figure.update_yaxes(showgrid=False, showline=False)
+    return figure

@@ -1,0 +1,203 @@
+"""What is left of every layer: the chosen level as bars, all levels as a heat map. Means over the repeats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.contract import Level
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+MANY = 24
+"""Layers from which on rows are thin and unlabelled numbers are left to the hover."""
+LONGEST_NAME = 26
+
+
+def layer_survival(run: Run, choice: Choice) -> Panel:
+    """Share of filters (or weights) kept per layer at the chosen level, with the range over the repeats."""
+    question = "How much of each layer is left?"
+    variant = lookup.variant_of(run, choice)
+    if not variant["n_cut"]:
+        return nothing("layer_survival", question, "Nothing is cut here: every layer is whole.")
+    table = survival(run, choice.method)
+    if not table.empty:
+        table = table[(table["level"] - choice.level).abs() < 1e-9].reset_index(drop=True)
+    if table.empty:
+        return nothing("layer_survival", question, "This run has no layers for this choice.")
+    figure = _bars(run, choice, table)
+    least, most = table.loc[table["share"].idxmin()], table.loc[table["share"].idxmax()]
+    ends = f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
+    if most["share"] - least["share"] < 1e-9:
+        ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
+    answer = f"{lookup.variant_label(run, variant)}: {ends}. {_halves(table)}"
+    return Panel("layer_survival", question, answer, figure, _readable(run, table), _note(run))
+
+
+def layers_by_speedup(run: Run, choice: Choice) -> Panel:
+    """Layers against levels, share kept in colour."""
+    level = track_of(run).level
+    question = f"Which layers go first as {'the model gets faster' if level.is_ratio else 'more is cut'}?"
+    table = survival(run, choice.method)
+    if table.empty:
+        return nothing("layers_by_speedup", question, "This run has no layers for this method.")
+    figure, answer = _heat(choice, level, table), _first_to_go(choice, level, table)
+    return Panel("layers_by_speedup", question, answer, figure, _readable(run, table), _note(run))
+
+
+def survival(run: Run, method: str) -> pd.DataFrame:
+    """One row per level and layer of an arm: filters (or what `units` names) before, kept (mean over the repeats),
+    least, most, share. `said`: the level in words."""
+    if not run.has("layers"):
+        return pd.DataFrame()
+    variants, level = lookup.frame(run, "variants"), track_of(run).level
+    reported = lookup.reported(run)["variant"]
+    mine = variants[(variants["method"] == method) & (variants["seed"] >= 0) & variants["pooled"].isin(reported)]
+    mine = mine.assign(level=mine[level.column], units=mine["units"] if "units" in mine else track_of(run).many)
+    rows = lookup.frame(run, "layers").merge(mine[["variant", "level", "units"]], on="variant")
+    if rows.empty:
+        return rows
+    grouped = rows.groupby(["level", "layer", "group"], sort=True)
+    table = grouped.agg(filters=("filters", "first"), kept=("kept", "mean"), least=("kept", "min"), units=("units",
+                        "first"), most=("kept", "max"), trials=("kept", "size")).reset_index()  # fmt: skip
+    said = table["level"].map(level.say)
+    return table.assign(share=table["kept"] / table["filters"], method=method, said=said, repeat=track_of(run).repeat)
+
+
+def _named(row: pd.Series) -> str:
+    return f"layer {row['layer']} ({row['group']})"
+
+
+def _kept(row: pd.Series) -> str:
+    return f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']}, {phrasing.percent(row['share'])}"
+
+
+def _some(kept: float) -> str:
+    """A mean of whole numbers."""
+    return f"{kept:.3g}" if kept < 1000 else f"{kept:,.0f}"
+
+
+def _halves(table: pd.DataFrame) -> str:
+    few = int((table["share"] < 0.5).sum())
+    return f"{few} of {phrasing.count(len(table), 'layer')} keep less than half."
+
+
+def _note(run: Run) -> str:
+    return (
+        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is what is cut "
+        "together: convolutions tied by residual sums or depthwise convolutions count once, from 0 at the input."
+    )
+
+
+def _label(row: dict) -> str:
+    name = str(row["group"])
+    short = name if len(name) <= LONGEST_NAME else f"…{name[-LONGEST_NAME + 1 :]}"
+    return f"{row['layer']}  {plain(short)}"
+
+
+def _hover(row: dict) -> str:
+    share = phrasing.percent(round(row["share"], 3))
+    kept = f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']} kept ({share})"
+    ends = f"{row['least']:,.0f} to {row['most']:,.0f} over {phrasing.count(int(row['trials']), row['repeat'])}"
+    return f"<b>layer {row['layer']}: {plain(str(row['group']))}</b>, {row['said']}<br>{kept}, {ends}"
+
+
+def map_height(layers: int) -> int:
+    return 110 + layers * (26 if layers <= MANY else 16)
+
+
+def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
+    figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
+    colour = track_of(run).style(choice.method, choice.dark).colour
+    ends = {"array": (table["most"] - table["kept"]) / table["filters"],
+            "arrayminus": (table["kept"] - table["least"]) / table["filters"]}  # fmt: skip
+    figure.add_trace(go.Bar(
+        x=table["share"], y=table["layer"], orientation="h", marker={"color": colour}, width=0.62, showlegend=False,
+        error_x={"type": "data", "symmetric": False, **ends, "color": choice.theme.ink, "thickness": 1.2, "width": 0},
+        text=[_hover(row) for row in table.to_dict("records")], hovertemplate="%{text}<extra></extra>",
+        textposition="none",
+    ))  # fmt: skip
+    layer_rows(figure, table)
+    figure.update_xaxes(range=[0, 1.02], tickformat=".0%", showgrid=True, nticks=5)
+    return figure
+
+
+def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
+    """Layers from top to bottom, as the image goes through them."""
+    layers = table.drop_duplicates("layer").sort_values("layer").to_dict("records")
+    figure.update_yaxes(
+        tickvals=[row["layer"] for row in layers], ticktext=[_label(row) for row in layers], showgrid=False,
+        range=[len(layers) - 0.5, -0.5], showline=False, ticks="", tickfont={"size": 12 if len(layers) <= MANY else 10},
+    )  # fmt: skip
+
+
+def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:
+    levels = sorted(table["level"].unique())
+    shares = table.pivot(index="layer", columns="level", values="share")[levels]
+    texts = table.assign(text=[_hover(row) for row in table.to_dict("records")])
+    texts = texts.pivot(index="layer", columns="level", values="text")[levels]
+    figure = blank(choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun)
+    scale = [list(stop) for stop in choice.theme.sequential]
+    figure.add_trace(go.Heatmap(
+        z=shares.to_numpy(), x=list(range(len(levels))), y=shares.index.tolist(), colorscale=scale, zmin=0, zmax=1,
+        xgap=2, ygap=2, customdata=texts.to_numpy(), hovertemplate="%{customdata}<extra></extra>",
+        colorbar=top_bar(choice, [0.03, 0.5, 0.97], ["all cut", "half", "whole"]),
+    ))  # fmt: skip
+    if len(shares) <= MANY and len(levels) <= 8:
+        figure.add_trace(_cells(choice, shares))
+    layer_rows(figure, table)
+    figure.update_xaxes(ticks="", tickvals=list(range(len(levels))), ticktext=[level.say(value) for value in levels])
+    figure.update_layout(margin={"t": 44, "b": 52})
+    return figure
+
+
+def _cells(choice: Choice, shares: pd.DataFrame) -> go.Scatter:
+    """The share inside every cell, readable on its colour."""
+    values, look = shares.to_numpy(), choice.theme
+    on_strong, on_weak = ("#0b0f14", look.ink) if choice.dark else ("#ffffff", look.ink)
+    places = [(x, y) for y in range(values.shape[0]) for x in range(values.shape[1])]
+    flat = [float(values[y, x]) for x, y in places]
+    return go.Scatter(
+        x=[x for x, _ in places], y=[shares.index[y] for _, y in places], mode="text", hoverinfo="skip",
+        text=[phrasing.percent(round(value, 2)) for value in flat], showlegend=False,
+        textfont={"size": 11, "color": [on_strong if value > 0.6 else on_weak for value in flat]},
+    )  # fmt: skip
+
+
+def top_bar(choice: Choice, values: list[float], texts: list[str], length: float = 1.0) -> dict[str, Any]:
+    """A colour bar above a map whose ends are named in words; `length`: share of the map's width, from the left."""
+    return {"orientation": "h", "thickness": 8, "y": 1, "yanchor": "bottom", "len": length, "x": length / 2, "xpad": 0,
+            "outlinewidth": 0, "tickvals": values, "ticktext": texts,
+            "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
+
+
+def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
+    """At the smallest level: what lost most; at the largest: what still holds."""
+    name, levels = words.method_name(choice.method), sorted(table["level"].unique())
+    first, last = (table[table["level"] == value] for value in (levels[0], levels[-1]))
+    gone, held = first.loc[first["share"].idxmin()], last.loc[last["share"].idxmax()]
+    spread = np.corrcoef(last["layer"], last["share"])[0, 1] if len(last) > 2 and last["share"].std() > 0 else np.nan
+    text = (
+        f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and {_named(held)} holds "
+        f"best at {level.say(levels[-1])} ({_kept(held)})."
+    )
+    if abs(spread) > 0.5:
+        text += f" {'Early' if spread > 0 else 'Late'} layers lose more."
+    return text
+
+
+def _readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    level = track_of(run).columns[track_of(run).level.column]
+    names = {"method": "method", "level": level, "layer": "layer", "group": "first convolution",
+             "filters": table["units"].iat[0], "kept": "kept", "least": "least", "most": "most", "share": "share kept",
+             "trials": f"{track_of(run).repeat}s"}  # fmt: skip
+    shown = table.assign(method=table["method"].map(words.method_name))
+    return shown[list(names)].rename(columns=names)

@@ -1,0 +1,116 @@
+"""If the gap shrank: did the worst-off subgroup gain, or did the best-off lose? For any track."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.contract import Measure
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+QUESTION = "If the gap shrank: did the worst-off subgroup gain, or did the best-off lose?"
+_LEVELLED = "Levelling down: the gap shrank only because the best-off subgroup got worse"
+
+
+def levelling_down(run: Run, choice: Choice) -> Panel:
+    """Change of the dense model's worst and best subgroup, and of the gap between worst and best."""
+    variant = lookup.variant_of(run, choice)
+    if variant["variant"] == "dense":
+        return nothing("levelling_down", QUESTION, "Nothing is cut here, so nothing changed.")
+    rows = _extremes(run, choice, variant["variant"])
+    if not rows:
+        return nothing("levelling_down", QUESTION, "This run has no worst and best subgroup for this choice.")
+    figure = _changes(run, choice, variant, rows)
+    table = pd.DataFrame(
+        {"what": row["what"], "before": row["value"] - row["delta"], "after": row["value"], "change": row["delta"],
+         "change low": row["delta_low"], "change high": row["delta_high"], "n": row["n"]} for row in rows
+    )  # fmt: skip
+    whole = track_of(run).whole
+    more = f"Worst-off and best-off are chosen on the {whole}, so part of a change towards the middle is chance."
+    counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
+    note = lookup.caveat(run, counted, more=more)  # n of the ends may count something else
+    return Panel("levelling_down", QUESTION, levelling_verdict(run, choice), figure, table, note)
+
+
+def levelling_verdict(run: Run, choice: Choice) -> str:
+    """One sentence: levelling down, improvement of the worst-off, both, or neither."""
+    variant, reading = lookup.variant_of(run, choice), lookup.reading(run, choice)
+    rows = {row["metric"]: row for row in _extremes(run, choice, variant["variant"])}
+    if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
+        return "Worst-off and best-off subgroup were not both measured."
+    worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
+    gains, hurt = (phrasing.direction(worst) == way for way in (reading.worst.better, reading.worst.worse))
+    loses = phrasing.direction(best) == reading.best.worse
+    facts = (
+        f"the worst-off subgroup ({words.quoted(worst['group'])}) changed by {reading.worst.change(worst)}; "
+        f"the best-off ({words.quoted(best['group'])}) by {reading.best.change(best)}"
+    )
+    kind = phrasing.direction(gap)
+    if hurt and loses:
+        return f"Both ends got worse: {facts}."
+    if kind == "fell" and loses:
+        start = "Partly levelling down: the gap shrank from both ends" if gains else _LEVELLED
+    elif kind == "fell":
+        gained = "because the worst-off subgroup gained; the best-off did not clearly lose"
+        start = f"The gap shrank {gained}" if gains else "The gap shrank, but neither end clearly changed"
+    elif kind == "rose":
+        start = "The gap grew"
+    else:
+        start = "The worst-off subgroup got worse" if hurt else "The gap did not clearly change"
+    return f"{start}: {facts}."
+
+
+def _extremes(run: Run, choice: Choice, variant: str) -> list[dict[str, Any]]:
+    """Result rows for worst-off, best-off and gap, with `what` and the name of the `group`."""
+    rows, reading = [], lookup.reading(run, choice)
+    for measure in (reading.worst, reading.best, reading.gap):
+        row = lookup.measured(run, variant, measure, choice)
+        if row is None or not math.isfinite(row["value"]):
+            continue
+        group = "" if measure is reading.gap else _named(run, choice, measure, row)
+        what = measure.word.name + (f": {group}" if group else " between worst and best")
+        rows.append({**row, "group": group, "what": what, "measure": measure})
+    return rows
+
+
+def _named(run: Run, choice: Choice, measure: Measure, row: dict[str, Any]) -> str:
+    """Which subgroup the dense model's worst or best is: the one the row names, or whose value is the reported one."""
+    if measure.names_group and row.get("group"):
+        return words.group_name(str(row["group"]))
+    dense = lookup.measured(run, "dense", measure, choice)
+    here = lookup.groups_of(run, "dense", lookup.reading(run, choice).group.metric, choice.measured)
+    if dense is None or here.empty:
+        return ""
+    nearest = (here["value"] - dense["value"]).abs()
+    return words.group_name(here.loc[nearest.idxmin(), "group"]) if nearest.min() < 1e-6 else ""
+
+
+def _changes(run: Run, choice: Choice, variant: dict[str, Any], rows: list[dict[str, Any]]) -> go.Figure:
+    colour = track_of(run).style(variant["method"], choice.dark).colour
+    figure = blank(choice, 220, f"change of {lookup.reading(run, choice).group.name}")
+    order = rows[::-1]
+    delta = [row["delta"] for row in order]
+    bars = {"type": "data", "symmetric": False, "color": colour, "thickness": 2, "width": 0,
+            "array": [row["delta_high"] - row["delta"] for row in order],
+            "arrayminus": [row["delta"] - row["delta_low"] for row in order]}  # fmt: skip
+    figure.add_vline(x=0, line={"color": choice.theme.soft, "width": 1})
+    figure.add_trace(go.Scatter(
+        x=delta, y=list(range(len(order))), mode="markers+text", error_x=bars, showlegend=False,
+        marker={"size": 12, "color": colour}, text=[row["measure"].signed(row["delta"]) for row in order],
+        textposition="top center",
+        customdata=[f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in order],
+        cliponaxis=False, hovertemplate="%{customdata}<extra></extra>",
+    ))  # fmt: skip
+    labels = [wrapped(row["what"], 18) for row in order]
+    figure.update_yaxes(tickvals=list(range(len(order))), ticktext=labels, range=[-0.5, len(order) - 0.3])
+    figure.update_yaxes(showgrid=False)
+    figure.update_xaxes(showgrid=True, nticks=6)
+    return figure

@@ -1,0 +1,161 @@
+"""Reading a run's tables: the variant a choice means, one result, the sentence about how it was measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.core.errors import RequestError, unknown
+from engine.report.charts.panel import Choice
+from engine.report.contract import Measure, Reading
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+REPORTED = "test"
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, name: str, sha256: str) -> pd.DataFrame:
+    return Run(path).table(name)
+
+
+def frame(run: Run, name: str) -> pd.DataFrame:
+    """A table of the run, read once per content. Shared: callers must not change it in place."""
+    listed = run.meta["tables"].get(name)
+    return run.table(name) if listed is None else _read(run.path, name, listed["sha256"])
+
+
+def reported(run: Run) -> pd.DataFrame:
+    """Variants to report: the dense model and the chosen ones."""
+    table = frame(run, "variants")
+    return table[table["chosen"].astype(bool)]
+
+
+def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """Variants aimed at the axis, and those aimed at none: of these, where γ was searched, the ones at the axis' γ*.
+
+    All of them in a run whose variants aim at no axis."""
+    if "target_axis" not in table:
+        return table
+    return at_gamma_star(table, axis, run.meta.get("gamma") or {})
+
+
+def levels(run: Run, method: str, axis: str) -> list[float]:
+    """Asked levels for which this method has a reported variant, that of the dense model first."""
+    level = track_of(run).level
+    return sorted({level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])})
+
+
+def methods(run: Run, axis: str | None = None) -> list[str]:
+    """Methods with reported variants (without "dense"), in the order of the track."""
+    table = reported(run)
+    if axis is not None:
+        table = of_axis(run, table, axis)
+    return track_of(run).order(name for name in table["method"].unique() if name != "dense")
+
+
+def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
+    """The reported variant a choice means; the lowest selection seed where there are several.
+
+    The level of the dense model or method "dense" is the dense model. RequestError names the known methods or levels.
+    """
+    table, level = frame(run, "variants"), track_of(run).level
+    if choice.method == "dense" or (choice.level == level.none and choice.method not in track_of(run).uncut):
+        return table[table["variant"] == "dense"].iloc[0].to_dict()
+    if choice.method not in methods(run):
+        raise RequestError(unknown("method", choice.method, methods(run)))
+    mine = _of_method(run, choice.method, choice.axis)
+    rows = mine[(mine[level.column] - choice.level).abs() < 1e-9]
+    if rows.empty:
+        known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
+        raise RequestError(unknown(level.noun, level.say(choice.level), known))
+    return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
+
+
+def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
+    table = of_axis(run, reported(run), axis)
+    return table[table["method"] == method]
+
+
+def result(run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED) -> dict[str, Any] | None:
+    """One row of the results, or None where it was not measured."""
+    table = frame(run, "results")
+    rows = table[(table["variant"] == variant) & (table["metric"] == metric) & (table["split"] == split)]
+    rows = rows[rows["axis"] == axis]
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def reading(run: Run, choice: Choice) -> Reading:
+    """The measures of harm and quality the choice reads by."""
+    return track_of(run).reading(choice.reading)
+
+
+def measured(run: Run, variant: str, measure: Measure, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+    """The row of a measure, on the axis the choice reads where it has one."""
+    return result(run, variant, measure.metric, choice.measured if measure.per_axis else "", split)
+
+
+def harm(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+    """The row of the harm the choice reads by: bias, or a gap between groups."""
+    return measured(run, variant, reading(run, choice).harm, choice, split)
+
+
+def bias(run: Run, variant: str, choice: Choice, split: str = REPORTED) -> dict[str, Any] | None:
+    return result(run, variant, f"bias:{choice.reading}", choice.measured, split)
+
+
+def groups_of(run: Run, variant: str, metric: str, axis: str, split: str = REPORTED) -> pd.DataFrame:
+    """Rows of the groups table, one per subgroup."""
+    table = frame(run, "groups")
+    rows = table[(table["variant"] == variant) & (table["metric"] == metric) & (table["axis"] == axis)]
+    return rows[rows["split"] == split]
+
+
+def cut_units(variant: dict[str, Any]) -> list[int]:
+    return [int(unit) for unit in json.loads(variant["cut"])]
+
+
+def total_heads(run: Run) -> int:
+    return int(run.meta["model"]["n_layers"]) * int(run.meta["model"]["n_heads"])
+
+
+def variant_label(run: Run, variant: dict[str, Any]) -> str:
+    """A variant in words, e.g. "FASP, 20 % cut"."""
+    if variant["variant"] == "dense":
+        return track_of(run).whole
+    return track_of(run).label(variant)
+
+
+def method_label(run: Run, method: str) -> str:
+    """A method in words; the uncut model by the name this track gives it."""
+    return track_of(run).whole if method == "dense" else words.method_name(method)
+
+
+def amount(run: Run, variant: dict[str, Any]) -> str:
+    """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
+    return track_of(run).amount(run, variant)
+
+
+def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
+    """How a number was measured: on how many prompts or images, how often, judged by whom."""
+    return track_of(run).measured_on(run, row, split)
+
+
+def caveat(run: Run, row: dict[str, Any] | None, split: str = REPORTED, more: str = "") -> str:
+    """The line under a chart made from such numbers."""
+    return f"Measured on {measured_on(run, row, split)}. {track_of(run).intervals} {more}".strip()
+
+
+def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -> pd.DataFrame:
+    """Rows of a `variant_table` aimed at the axis, and those aimed at none: where γ was searched, at the axis' γ*."""
+    table = table[table["target_axis"].isin(["", axis])]
+    if axis not in gammas:
+        return table
+    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ((table["gamma"] - gammas[axis]).abs() > 1e-9)
+    return table[~elsewhere]

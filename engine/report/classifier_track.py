@@ -1,0 +1,175 @@
+"""What the tracks of classifiers share: readings per group, repeats behind a mean, limits, takeaways."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.classifiers.stored_weights import first_repeat
+from engine.core import words
+from engine.core.errors import Fault, RequestError
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contract import Measure, Reading, Track
+from engine.store.runs import Run
+
+LIMITS = (
+    "Only the harms, subgroups and {items} named here were assessed; others were not.",
+    "A smaller gap between subgroups is not proof of no harm, and can mean that all fare equally badly.",
+    "An interval that includes zero shows no change, but does not show that there is none.",
+)
+
+BINDING_IMAGES = {
+    "axes": "Another set of axes: only shared axes can be read side by side.",
+    "data": "Other images: levels are not on one scale, and the null bands differ.",
+    "images used": "Another number of images per subgroup: intervals and null bands differ in width.",
+    "target": "Another target: the models tell other classes apart.",
+    "changes": "The images were changed in another way, so the harm has another cause.",
+    "size": "Another image size: FLOPs and what can be seen differ.",
+    "model": "Another model: compare changes, not levels.",
+    "method settings": "Methods with other settings: the same name, another procedure.",
+}
+"""What binds every two runs of image classifiers."""
+
+
+def middle(levels: Sequence[float], none: float) -> float:
+    """The middle one of the levels that cut something, the smaller of two; `none` where there is none."""
+    cut = sorted(level for level in levels if level > none)
+    return cut[(len(cut) - 1) // 2] if cut else none
+
+
+class ClassifierTrack(Track):
+    """A classifier whose arms run several times (`repeat`) and are measured per group of `items`."""
+
+    fronts_at_level = True
+    parts = (("model", "weight_hash"), ("data", "digest"))
+    null_means = ""
+    null_label = "null band: mix of classes, chance"
+    null_now = "no more than the mix of classes in the subgroups and chance alone give"
+    not_built = "Not finished for this axis"
+    null_band: str
+    """What the null band is, in a sentence."""
+    flags_said: str
+    """What marks a level at which a repeat predicts one class only."""
+    made: Sequence[str]
+    """How the numbers were made, for the report."""
+    more_limits: Sequence[str] = ()
+
+    @property
+    def too_few(self) -> Mapping[str, str]:
+        """Verdicts of groups that are not judged, in words."""
+        return {
+            f"too few {self.items}": f"too few {self.items} for a verdict",
+            "one class only": f"{self.items} of one class only, so no verdict",
+        }
+
+    @property
+    def auc_limit(self) -> str:
+        return (
+            f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and is left out of gaps."
+        )
+
+    @abstractmethod
+    def repeats_said(self, run: Run) -> str:
+        """How often every arm was run, e.g. "3 trials"."""
+
+    def measure(self, metric: str, **more: Any) -> Measure:
+        return Measure(metric, few=self.items, **more)
+
+    def group_metric(self, reading: str) -> str:
+        """What a reading measures per group."""
+        return reading
+
+    def reading(self, name: str) -> Reading:
+        metric = self.group_metric(name)
+        gap = self.measure(f"{metric}_gap")
+        return Reading(
+            name,
+            harm=gap,
+            gap=gap,
+            worst=self.measure(f"worst_{metric}", names_group=True),
+            best=self.measure(f"best_{metric}", names_group=True),
+            quality=self.measure(name, per_axis=False),
+            group=self.measure(metric),
+        )
+
+    def details(self, reading: str) -> tuple[Measure, ...]:
+        first, *others = (self.reading(name) for name in (reading, *(one for one in self.readings if one != reading)))
+        more = [self.measure(metric) for metric in ("tpr_gap", "fpr_gap")]
+        rest = [part for one in others for part in (one.quality, one.harm)]
+        entropy = self.measure("cross_entropy", per_axis=False)
+        found = (first.harm, first.quality, first.worst, first.best, *rest, *more, entropy)
+        return tuple({measure.metric: measure for measure in found}.values())
+
+    def mark(self, variant: Mapping[str, Any]) -> str:
+        return f", {self.repeat} {variant['seed']}" if variant.get("seed", -1) >= 0 else ""
+
+    def flag(self, variant: Mapping[str, Any]) -> str:
+        wrong = int(variant.get("degenerate", 0))
+        return f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only" if wrong else ""
+
+    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+        known = row is not None and not pd.isna(row["n"])
+        n = phrasing.count(int(row["n"]), f"{split} {self.item}") if known else f"{split} {self.items}"
+        return f"{n}, {self.repeats_said(run)} per method"
+
+    def pareto_question(self, run: Run, choice: Choice) -> str:
+        reading = self.reading(choice.reading)
+        axis = words.axis_name(choice.measured)
+        return f"What does a smaller {reading.harm.name} of {axis} cost in {reading.quality.name}?"
+
+    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+        return lookup.caveat(run, row, more=run.meta["data"].get("stand_in") or "")
+
+    def notes(self, run: Run) -> list[str]:
+        data = run.meta["data"]
+        found = [*run.meta["warnings"], *(data.get("notes") or []), data.get("stand_in") or ""]
+        return list(dict.fromkeys(filter(None, found)))
+
+    def limits(self, run: Run) -> list[str]:
+        return [*self._stand_in(run), *self.made, self.auc_limit, *self._limits()]
+
+    def card_limits(self, run: Run) -> list[str]:
+        return [*self._stand_in(run), self.auc_limit, *self._limits()]
+
+    def _stand_in(self, run: Run) -> list[str]:
+        return list(filter(None, [run.meta["data"].get("stand_in")]))
+
+    def _limits(self) -> list[str]:
+        return [*(limit.format(items=self.items) for limit in LIMITS), *self.more_limits]
+
+    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
+        """The repeats behind a mean: masks and weights are theirs."""
+        table = lookup.frame(run, "variants")
+        repeats = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
+        rows = repeats.to_dict("records") if len(repeats) else [dict(variant)]
+        return {row["variant"]: f"{lookup.variant_label(run, row)}{self.mark(row)}" for row in rows}
+
+    def named(self, run: Run) -> pd.DataFrame:
+        return run.table("variants")
+
+    def written(
+        self, writer: Callable[..., list[Path]], run: Run, variant: dict[str, Any], folder: Path, base: str | None
+    ) -> list[Path]:
+        """The checkpoint that `writer` makes of a variant, and its card. RequestError where nothing is cut."""
+        from engine.report.model_card import model_card  # late: it asks for the track
+
+        if not variant["n_cut"] and variant["method"] not in self.uncut:
+            what = f"{variant['variant']!r} cuts nothing."
+            raise RequestError(Fault("variant", what, f"Choose one that cuts {self.many}."))
+        paths, card = writer(run, variant, folder, base), folder / "README.md"
+        card.write_text(model_card(run, first_repeat(run, variant)), encoding="utf-8")
+        return [*paths, card]
+
+    def origin(self, run: Run) -> str:
+        """Which weights, audit and data a checkpoint comes from."""
+        meta = run.meta
+        first = f"Base weights {meta['model']['weight_hash']}"
+        if "pretrained_hash" in meta["model"]:
+            first += f", pre-trained weights {meta['model']['pretrained_hash'] or 'not given'}"
+        return f"{first}; audit {run.id}, {meta['created']}, {self.items} {meta['data']['digest']}."

@@ -1,0 +1,73 @@
+"""Which panels an export of a whole run holds, and which variant it is about when nobody chose one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.core.errors import RequestError, unknown
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+
+def default_choice(run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False) -> Choice:
+    """The named variant, else the track's first method at the level where its readers start. Not picked by result.
+
+    RequestError for a variant that cannot be named; the known ones are.
+    """
+    axis, level = axis or run.meta["request"]["axes"][0], track_of(run).level
+    reading = default_reading(run)
+    if variant is not None:
+        row = variant_row(run, variant)
+        return Choice(row["method"], row.get("target_axis") or axis, float(row[level.column]), axis, reading, dark)
+    found = lookup.methods(run, axis)
+    if not found:
+        return Choice("dense", axis, level.none, None, reading, dark)
+    cut = [value for value in lookup.levels(run, found[0], axis) if value > level.none]
+    return Choice(found[0], axis, level.first(cut) if cut else level.none, None, reading, dark)
+
+
+def default_reading(run: Run) -> str:
+    """The reading of harm the run was asked for, else the track's usual one."""
+    asked, known = run.meta["request"].get("reading"), track_of(run).readings
+    return asked if asked in known else known[0]
+
+
+def variant_row(run: Run, variant: str) -> dict:
+    """A variant that may be asked for, by its id, as `runs show` prints it."""
+    table = track_of(run).named(run)
+    rows = table[table["variant"] == variant]
+    if rows.empty:
+        raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
+    return rows.iloc[0].to_dict()
+
+
+def axis_panels(run: Run, choice: Choice) -> Iterator[Panel]:
+    """What belongs to one axis, in reading order."""
+    yield from track_of(run).axis_panels(run, choice)
+
+
+def shared_panels(run: Run, choice: Choice) -> Iterator[Panel]:
+    """What belongs to the whole run."""
+    yield from track_of(run).shared_panels(run, choice)
+
+
+def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
+    """(axis or "", panel) for every axis of the run, then what they share."""
+    for axis in run.meta["request"]["axes"]:
+        for panel in axis_panels(run, for_axis(run, choice, axis)):
+            yield axis, panel
+    for panel in shared_panels(run, choice):
+        yield "", panel
+
+
+def for_axis(run: Run, choice: Choice, axis: str) -> Choice:
+    """The same method and level aimed at another axis; where that was not run, the same variant measured there."""
+    aimed = replace(choice, axis=axis, measured_axis=None)
+    try:
+        lookup.variant_of(run, aimed)
+    except RequestError:
+        return replace(choice, measured_axis=axis)
+    return aimed

@@ -1,0 +1,412 @@
+"""What a track declares: its units, slider, measures, panels and what it hands out. Data where data will do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts.panel import Choice, Panel
+from engine.report.palette import Style
+from engine.store.runs import Run
+
+Make = Callable[[Run, Choice], Panel]
+
+
+@dataclass(frozen=True)
+class Level:
+    """How much is cut: the slider of every page, an axis of many charts.
+
+    `column` of the variants table (asked) and `realised` (what came out); `asked` of the request lists what was wanted.
+    """
+
+    key: str
+    """Of the widget, and the parameter in the address."""
+    noun: str
+    many: str
+    column: str
+    realised: str
+    asked: str
+    none: float
+    """The level of the dense model."""
+    title: str
+    axis: str
+    help: str
+    say: Callable[[float], str]
+    first: Callable[[Sequence[float]], float]
+    """Where a reader starts, of the finished levels; never picked by result."""
+    is_ratio: bool = False
+    """A factor, drawn on a logarithmic axis; else a share from 0 on."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric of the results table and how its numbers are written."""
+
+    metric: str
+    per_axis: bool = True
+    few: str = "prompts"
+    """What there are too few of where there is no interval."""
+    names_group: bool = False
+    """The row's `group` is worth naming: which subgroup it is about."""
+    said: str = ""
+    """Its name inside a sentence, where that is shorter."""
+
+    @property
+    def word(self) -> words.Word:
+        return words.METRICS[self.metric]
+
+    @property
+    def name(self) -> str:
+        return self.said or self.word.name
+
+    @property
+    def title(self) -> str:
+        """For an axis of a chart, with the good direction."""
+        return f"{self.name} ({self.word.better} is better)"
+
+    @property
+    def better(self) -> str:
+        """What say.direction gives when the change is for the better."""
+        return "fell" if self.word.better == "lower" else "rose"
+
+    @property
+    def worse(self) -> str:
+        return "rose" if self.word.better == "lower" else "fell"
+
+    @property
+    def sign(self) -> int:
+        """Times a value: smaller is better."""
+        return 1 if self.word.better == "lower" else -1
+
+    @property
+    def _is_perplexity(self) -> bool:
+        return self.metric == "perplexity"
+
+    def number(self, value: float) -> str:
+        return phrasing.number(value, self._is_perplexity)
+
+    def signed(self, value: float) -> str:
+        return phrasing.signed(value, self._is_perplexity)
+
+    def span(self, low: float, high: float) -> str:
+        return phrasing.span(low, high, self._is_perplexity, self.few)
+
+    def with_interval(self, row: Mapping[str, Any], suffix: str = "") -> str:
+        """Value and interval of a row whose columns end in `suffix`."""
+        value, low, high = (row[f"{name}{suffix}"] for name in ("value", "low", "high"))
+        return phrasing.with_interval(value, low, high, self._is_perplexity, self.few)
+
+    def brief(self, row: Mapping[str, Any]) -> str:
+        """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
+        unclear = ", includes zero" if phrasing.direction(row) == "unclear" else ""
+        return f"{self.signed(row['delta'])} ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
+
+    def change(self, row: Mapping[str, Any]) -> str:
+        return phrasing.change(row, self._is_perplexity, self.few)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way to read harm and quality: the same five measures in a headline, on the Pareto chart, along the slider."""
+
+    name: str
+    harm: Measure
+    gap: Measure
+    """Between worst-off and best-off; what levelling down is about."""
+    worst: Measure
+    best: Measure
+    quality: Measure
+    group: Measure
+    """What is measured per subgroup behind them, in the groups table."""
+    label: str = ""
+    """In the switch between readings, where the quality alone does not tell them apart."""
+
+    @property
+    def cards(self) -> tuple[Measure, ...]:
+        """The four numbers of a headline."""
+        return self.harm, self.worst, self.best, self.quality
+
+
+@dataclass(frozen=True)
+class View:
+    """What the Pareto chart can be read from: a split, and whether variants that are not reported are points too."""
+
+    label: str
+    split: str
+    everything: bool
+    said: str
+
+
+@dataclass(frozen=True)
+class Overview:
+    """The charts of the overview: two beside each other, one to the right below them, the rest folded."""
+
+    beside: tuple[Make, Make]
+    right: Make
+    folded: tuple[Make, ...]
+
+
+@dataclass(frozen=True)
+class Handout:
+    """What the Export page says about files that differ by track."""
+
+    mask: str
+    apply: str
+    """The command that replays a mask; {name} is the file."""
+    checkpoint: str
+    checkpoint_wait: str
+    texts: str = "Off: the report and the tables hold no text a model wrote."
+    """What stays out of the files until asked for, where a run holds texts."""
+
+
+@dataclass(frozen=True)
+class Maps:
+    """What the page about heads shows of a kind of audit whose heads have an importance at several stages.
+
+    `scores` and `groups` of a run are what a reader chooses from ("" is all texts); `panels` take them as `score` and
+    `group`; `selectable` are those of which a head can be picked; `numbers` is the table about one head.
+    """
+
+    scores: Callable[[Run, Choice], Sequence[str]]
+    groups: Callable[[Run, Choice], Sequence[str]]
+    name: Callable[[str], str]
+    """A score in words."""
+    wide: tuple[Make, ...]
+    beside: tuple[Make, Make]
+    selectable: tuple[Make, ...]
+    numbers: Callable[[Run, int], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What is here to start from: one table of the library, columns Name, From, Note."""
+
+    title: str
+    table: pd.DataFrame
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """A table of the report that is no panel, for instance example texts."""
+
+    question: str
+    table: pd.DataFrame
+    note: str
+
+
+class Track(ABC):
+    """A kind of audit. Final subclasses live one per file of this package and are found, not registered."""
+
+    name: str
+    about: str
+    """What an audit of this kind is about, for lists: "attention heads of a language model"."""
+    one: str
+    many: str
+    """The unit that is cut: "head", "heads"."""
+    item: str
+    items: str
+    """What a measurement is made on: "prompt", "prompts"."""
+    whole: str = "dense model"
+    """The model before the cut, as sentences call it."""
+    repeat: str = "trial"
+    """One of several models of an arm, where there are several."""
+    level: Level
+    pages: tuple[str, ...]
+    """Pages that only this kind of audit has, the most telling first."""
+    also: tuple[str, ...] = ()
+    """Pages of another kind of audit that show this kind too, through what is declared here."""
+    questions: Mapping[str, str] = {}
+    """Titles of shared pages that read differently here."""
+    readings: tuple[str, ...]
+    """Of harm and quality; the first is the usual one."""
+    offered: tuple[str, ...] = ()
+    """Readings a reader may switch between; empty where the request fixed the only one."""
+    line_labels: bool = True
+    """Whether lines of charts are named at their ends; else in a legend, where there are many with long names."""
+    flag_symbol: str = "star"
+    """Marks what `flag` says is wrong; another where stars mean something good."""
+    fronts_at_level: bool = False
+    """On the Pareto chart only means at the chosen level compete: of more and less cut ones, less always wins."""
+    views: Mapping[str, View]
+    uncut: tuple[str, ...] = ()
+    """Methods that cut nothing and still give models of their own."""
+    kin: tuple[str, ...] = ()
+    """Other kinds of audit that measure the same on the same items, so that Compare can lay them side by side."""
+    binding: Mapping[str, str]
+    """Settings that decide whether numbers of two audits may be compared, and why."""
+    parts: tuple[tuple[str, str], ...]
+    """Parts of run.json that were given from outside, each with the field that holds its hash."""
+    counted: tuple[str, str]
+    """A setting for Compare: its name, and the part of run.json whose `counts` it shows."""
+    columns: Mapping[str, str]
+    """Columns of the variants table in charts' tables, with names for people."""
+    marks: Mapping[str, str]
+    """More such columns where every variant is a row of its own."""
+    null_label: str = "null band: no difference"
+    """The null band in a chart."""
+    null_now: str = "at this n it cannot be told from no difference"
+    """What it means that a harm is no larger than its null band."""
+    null_means: str
+    """What it means when the dense model's harm is inside its null band; "" where it means nothing for a cut."""
+    not_built: str
+    """Why a method of the run may have no variant for an axis."""
+    too_few: Mapping[str, str]
+    """Verdicts of the groups table in a sentence."""
+    handout: Handout
+
+    maps: Maps | None = None
+    """Of the page about heads; None where heads have effects on bias instead, or the units are no heads."""
+    repeats: tuple[Make, ...] = ()
+    """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
+
+    @property
+    @abstractmethod
+    def overview(self) -> Overview: ...
+
+    @abstractmethod
+    def reading(self, name: str) -> Reading: ...
+
+    def offers(self, run: Run) -> tuple[str, ...]:
+        """The readings of this run a reader may switch between."""
+        return self.offered
+
+    @abstractmethod
+    def style(self, method: str, dark: bool = False) -> Style:
+        """Colour, symbol and dash of a method, the same in every chart."""
+
+    @abstractmethod
+    def definition(self, method: str) -> str:
+        """What a method does, one sentence; "" where it is not known."""
+
+    @abstractmethod
+    def order(self, methods: Iterable[str]) -> list[str]:
+        """Methods in the order a reader should meet them."""
+
+    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
+        """Of a run's methods those that every comparison shows beside the chosen one."""
+        return list(methods)
+
+    @abstractmethod
+    def total(self, run: Run) -> int:
+        """How many units the dense model has."""
+
+    @abstractmethod
+    def label(self, variant: Mapping[str, Any]) -> str:
+        """A variant in words, e.g. "FASP, 20 % cut"."""
+
+    def mark(self, variant: Mapping[str, Any]) -> str:
+        """What sets a variant apart from others with its label, e.g. ", γ = 0.3"."""
+        return ""
+
+    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """How many units of all, for a hover."""
+        return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
+
+    def draw(self, variant: Mapping[str, Any]) -> str:
+        """Which of several selections by chance a variant is, e.g. ", draw 1"."""
+        return ""
+
+    def flag(self, variant: Mapping[str, Any]) -> str:
+        """What is wrong with a variant and must be marked in charts; "" where nothing is."""
+        return ""
+
+    @abstractmethod
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """How much was cut, asked and realised, e.g. "6 of 32 heads (18.8 %; asked 20 %)"."""
+
+    @abstractmethod
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """The same for a point of a chart."""
+
+    @abstractmethod
+    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+        """How a number was measured: on how many of what, how often, judged by whom."""
+
+    @property
+    @abstractmethod
+    def intervals(self) -> str:
+        """What the intervals are."""
+
+    @abstractmethod
+    def pareto_question(self, run: Run, choice: Choice) -> str: ...
+
+    @abstractmethod
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        """The answer of the overview."""
+
+    @abstractmethod
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        """What must be read with it."""
+
+    @abstractmethod
+    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+        """How it was measured."""
+
+    @abstractmethod
+    def details(self, reading: str) -> tuple[Measure, ...]:
+        """Everything measured about one variant, for a table."""
+
+    @abstractmethod
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        """What an export says about one axis, in reading order."""
+
+    @abstractmethod
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        """What an export says about the whole run."""
+
+    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
+        """Tables of the report after an axis' panels."""
+        return iter(())
+
+    @abstractmethod
+    def notes(self, run: Run) -> list[str]:
+        """What must be known about the run before any chart of it is read."""
+
+    @abstractmethod
+    def limits(self, run: Run) -> list[str]:
+        """What a report cannot say."""
+
+    @abstractmethod
+    def card_limits(self, run: Run) -> list[str]:
+        """The same beside a model, shorter."""
+
+    @abstractmethod
+    def loading(self, run: Run) -> list[str]:
+        """Markdown lines of a model card: how the saved weights are loaded, and what they came from."""
+
+    def settings(self, run: Run) -> list[tuple[str, Any]]:
+        """Settings that were decided by the run itself."""
+        return []
+
+    def takable(self, run: Run, variant: Mapping[str, Any]) -> dict[str, str]:
+        """Variants behind a reported one that have a mask and weights of their own: id -> label; usually just it."""
+        return {str(variant["variant"]): self.label(variant)}
+
+    def named(self, run: Run) -> pd.DataFrame:
+        """Variants that may be asked for by id: the reported ones, and what is behind them."""
+        table = run.table("variants")
+        return table[table["chosen"].astype(bool)]
+
+    @abstractmethod
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        """mask.json of one takable row of the variants table."""
+
+    @abstractmethod
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        """A pruned variant as weights."""
+
+    @abstractmethod
+    def shelves(self) -> Iterator[Shelf]:
+        """What the library holds for this kind of audit."""
+
+    def question(self, page: str) -> str:
+        """A page's title."""
+        return self.questions.get(page) or words.PAGES[page]

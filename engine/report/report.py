@@ -1,0 +1,206 @@
+"""One HTML file that opens offline: question, answer, charts, tables, examples, settings, limits, provenance.
+
+Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content security policy
+allows only the scripts written here (by hash) and no connection at all.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from plotly.offline import get_plotlyjs
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.headline import Headline, Number, headline
+from engine.report.charts.panel import CONFIG, Choice, Panel
+from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
+from engine.report.contract import Extra
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+_HERE = Path(__file__).parent
+_LONGEST_TABLE = 400
+
+
+def report_html(run: Run, show_offensive: bool = False, variant: str | None = None) -> str:
+    """The report about one variant (see contents.default_choice), every axis of the run, as one HTML document."""
+    choice = default_choice(run, variant=variant)
+    body = [_top(run, choice)]
+    figures: dict[str, Any] = {}
+    for axis in run.meta["request"]["axes"]:
+        mine = _aimed(run, choice, axis, variant)
+        body.append(f"<h2>{escape(words.axis_name(axis)).capitalize()}</h2>")
+        body.append(_headline(headline(run, mine)))
+        body += _panels(zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True), axis, figures)
+        body += [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
+    body.append("<h2>The whole model</h2>")
+    body += _panels(zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True), "all", figures)
+    body += [_settings(run), _limits(run), _provenance(run)]
+    return _document(run, "\n".join(body), figures)
+
+
+def write_report(run: Run, path: Path, show_offensive: bool = False, variant: str | None = None) -> Path:
+    path.write_text(report_html(run, show_offensive, variant), encoding="utf-8")
+    return path
+
+
+def _aimed(run: Run, choice: Choice, axis: str, variant: str | None) -> Choice:
+    """A named variant is measured on every axis; otherwise each axis shows the variant made for it."""
+    return replace(choice, measured_axis=axis) if variant is not None else for_axis(run, choice, axis)
+
+
+def _dark(choice: Choice) -> Choice:
+    return replace(choice, dark=True)
+
+
+def _document(run: Run, body: str, figures: dict[str, Any]) -> str:
+    data = json.dumps({"figures": figures, "config": CONFIG}, allow_nan=False).replace("<", "\\u003c")
+    scripts = [get_plotlyjs(), (_HERE / "report.js").read_text(encoding="utf-8")]
+    hashes = " ".join(f"'sha256-{_sha(script)}'" for script in scripts)
+    policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    title = escape(f"{run.meta['title']}: {words.PRODUCT} report")
+    return "\n".join([
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">',
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        '<meta name="viewport" content="width=device-width,initial-scale=1">',
+        '<meta name="color-scheme" content="light dark">',
+        f"<title>{title}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style></head><body>",
+        '<button id="theme" type="button">light or dark</button>',
+        f"<main>{body}</main>",
+        f'<script type="application/json" id="data">{data}</script>',
+        *(f"<script>{script}</script>" for script in scripts),
+        "</body></html>\n",
+    ])  # fmt: skip
+
+
+def _sha(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def _top(run: Run, choice: Choice) -> str:
+    variant = lookup.variant_of(run, choice)
+    about = f"{lookup.variant_label(run, variant)}: {lookup.amount(run, variant)}"
+    meta, track = run.meta, track_of(run)
+    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in track.notes(run))
+    model, day = escape(meta["model"]["name"]), escape(str(meta["created"])[:10])
+    return (
+        f"<header><p class=kicker>{words.PRODUCT}: {escape(meta['title'])}</p>"
+        f"<h1>{escape(track.question('overview'))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
+        f"Charts along {track.level.noun} show every method.</p>{warnings}</header>"
+    )
+
+
+def _headline(head: Headline) -> str:
+    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in head.warnings)
+    cards = "".join(_card(number) for number in head.numbers)
+    lead = f'<p class="lead">{escape(head.sentence)}</p>{warnings}'
+    return f'{lead}<div class="cards">{cards}</div><p class="caveat">{escape(head.caveat)}</p>'
+
+
+def _card(number: Number) -> str:
+    lines = [escape(number.span_text)]
+    if number.verdict:
+        lines.append(f"{escape(number.verdict)}: {escape(number.change_text)}")
+    small = "".join(f"<div class=small>{line}</div>" for line in lines)
+    name = f'<div class="small" title="{escape(number.help)}">{escape(number.label)}</div>'
+    return f'<div class="card">{name}<div class="value">{escape(number.text)}</div>{small}</div>'
+
+
+def _panels(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str, Any]) -> list[str]:
+    """HTML of each panel; its light and dark figure go into `figures` under the id of its place."""
+    out = []
+    for light, dark in pairs:
+        key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
+        chart = ""
+        if light.has_chart and dark.has_chart:
+            figures[key] = {"light": _plain(light), "dark": _plain(dark)}
+            height = figures[key]["light"]["layout"]["height"]
+            chart = f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
+        caveat = f'<p class="caveat">{escape(light.caveat)}</p>' if light.caveat else ""
+        head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.answer)}</p>"
+        out.append(f"{head}{chart}{caveat}{_details('Table', light.table)}</section>")
+    return out
+
+
+def _plain(panel: Panel) -> dict[str, Any]:
+    figure = json.loads(panel.whole().to_json())  # plotly turns NaN into null
+    figure["layout"].pop("template", None)
+    return figure
+
+
+def _details(summary: str, table: pd.DataFrame) -> str:
+    if table.empty:
+        return ""
+    more = len(table) - _LONGEST_TABLE
+    note = f"<p class=caveat>{more} more rows are in the exported tables.</p>" if more > 0 else ""
+    inner = f"<div class=scroll>{_table(table.head(_LONGEST_TABLE))}</div>{note}"
+    return f"<details><summary>{summary}</summary>{inner}</details>"
+
+
+def _table(table: pd.DataFrame) -> str:
+    """A table with every name and cell escaped."""
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in table.columns)
+    rows = ("".join(_cell(value) for value in row) for row in table.itertuples(index=False))
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool) or str(value) in ("True", "False"):
+        return f"<td>{'yes' if str(value) == 'True' else 'no'}</td>"
+    if isinstance(value, float):
+        return f"<td class=n>{'' if pd.isna(value) else escape(phrasing.number(value))}</td>"
+    return f"<td>{escape(str(value))}</td>"
+
+
+def _extra(extra: Extra) -> str:
+    if extra.table.empty:
+        return ""
+    return (
+        f"<section><h3>{escape(extra.question)}</h3>"
+        f'<div class="scroll">{_table(extra.table)}</div><p class="caveat">{escape(extra.note)}</p></section>'
+    )
+
+
+def _settings(run: Run) -> str:
+    rows = [(key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())]
+    rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
+    table = _table(pd.DataFrame(rows, columns=["setting", "value"]))
+    return f"<section><h2>Settings</h2><div class=scroll>{table}</div></section>"
+
+
+def _words(value: Any) -> str:
+    if value is None:
+        return "not set"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_words(one)}" for key, one in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(" ".join(map(str, one)) if isinstance(one, list | tuple) else str(one) for one in value)
+    return str(value)
+
+
+def _limits(run: Run) -> str:
+    items = "".join(f"<li>{escape(text)}</li>" for text in track_of(run).limits(run))
+    return f"<section><h2>What this cannot say</h2><ul>{items}</ul></section>"
+
+
+def _provenance(run: Run) -> str:
+    meta = run.meta
+    rows = [("run", run.id), ("created", meta["created"])]
+    for part in (*(name for name, _ in track_of(run).parts), "provenance", "spent"):
+        rows += [(f"{part}: {key.replace('_', ' ')}", _words(value)) for key, value in meta.get(part, {}).items()]
+    rows += [
+        (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}") for name, item in meta["tables"].items()
+    ]
+    table = _table(pd.DataFrame(rows, columns=["what", "value"]))
+    return f"<section><h2>Provenance</h2><div class=scroll>{table}</div></section>"

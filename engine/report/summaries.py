@@ -1,0 +1,43 @@
+"""What a track's summary must say, and numbers as the command line prints them."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import pandas as pd
+
+from engine.store.runs import Run
+
+
+class Summary(ABC):
+    """How the runs of one track are told in lines. Final subclasses live one per file and are found."""
+
+    parts: tuple[str, ...]
+    """Parts of run.json that the JSON form repeats."""
+    columns: tuple[str, ...]
+    """Columns of the variants table beside each result."""
+    more: tuple[str, ...] = ()
+    """Columns of the results table beside the numbers."""
+
+    @abstractmethod
+    def lines(self, run: Run) -> list[str]:
+        """One block per axis: the dense model, then each reported variant."""
+
+
+def ends(low: float, high: float, form: str) -> str:
+    """An interval, e.g. "[0.1, 0.2]"."""
+    return "(no interval)" if math.isnan(low) or math.isnan(high) else f"[{low:{form}}, {high:{form}}]"
+
+
+def number(value: float, form: str) -> str:
+    return "none" if math.isnan(value) else f"{value:{form}}"
+
+
+def paid_most(rows: pd.DataFrame) -> str:
+    """The subgroup with the lowest change, "" for the dense model."""
+    known = rows[rows["delta"].notna()]
+    if known.empty:
+        return ""
+    most = known.loc[known["delta"].idxmin()]
+    return f"  {most.group} {most.delta:+.3f} {ends(most.delta_low, most.delta_high, '+.3f')}"

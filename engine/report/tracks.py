@@ -1,0 +1,26 @@
+"""The screens of the tracks, found by name; pages and panels ask the run's track and name none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from engine.audit import tracks as entries
+from engine.report.contract import Track
+from engine.store.runs import Run
+
+
+@cache
+def tracks() -> Mapping[str, Track]:
+    """Every track by name. Found at the first call, not at import: a track's file imports the panels it is made of."""
+    return {name: entry.part("screen")() for name, entry in entries.tracks().items()}
+
+
+def track_name(meta: Mapping[str, object]) -> str:
+    """The name of a run's track, from its run.json."""
+    return entries.track_of_meta(meta).name
+
+
+def track_of(run: Run) -> Track:
+    """The track of a run. RequestError for one that this version does not know."""
+    return tracks()[track_name(run.meta)]

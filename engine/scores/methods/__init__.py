@@ -1,1 +1,0 @@
-"""Ways to score heads: one way, one file."""

@@ -1,1 +1,0 @@
-"""Ways to choose the heads to cut: one way, one file."""

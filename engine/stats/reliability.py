@@ -1,0 +1,238 @@
+"""Do scores repeat? Intraclass correlation (McGraw & Wong 1996), Spearman-Brown, overlap of selected sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from engine.core.seeds import rng
+
+DRAWS = 1000
+"""Bootstrap draws of an ICC's interval."""
+
+
+@dataclass(frozen=True)
+class SetOverlap:
+    """Mean share of a set found again in another, the same by chance, and how far above chance (1 = identical).
+
+    `low` to `high`: where independent random sets of these sizes lie 95 times in 100.
+    """
+
+    share: float
+    expected: float
+    above_chance: float
+    n_sets: int
+    low: float = math.nan
+    high: float = math.nan
+
+    @property
+    def chance(self) -> bool:
+        """Whether the overlap cannot be told from chance; also where there is none."""
+        return not self.share > self.high
+
+
+def icc_c1(ratings: ArrayLike) -> float:
+    """ICC(C,1): consistency of a single seed; ratings have shape (units, seeds), two-way model.
+
+    (MSR - MSE) / (MSR + (k - 1) MSE). Rows with NaN are left out; NaN below two rows or two seeds.
+    """
+    between, error, seeds = _mean_squares(ratings)
+    below = between + (seeds - 1) * error
+    return (between - error) / below if below > 0 else math.nan
+
+
+def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float]:
+    """Percentile interval of ICC(C,1) from resampled units: wide where few units carry it. NaN where undefined.
+
+    Sums of squares of each draw from how often it holds each unit, so that no draw is built.
+    """
+    table = np.asarray(ratings, dtype=float)
+    table = table[np.isfinite(table).all(axis=1)]
+    units, seeds = table.shape
+    if units < 3 or seeds < 2:
+        return math.nan, math.nan
+    table = table - table.mean()
+    counts = rng("icc bootstrap").multinomial(units, np.full(units, 1 / units), size=draws).astype(float)
+    means = table.mean(axis=1)
+    grand, columns = counts @ means / units, counts @ table / units
+    within = counts @ ((table - means[:, None]) ** 2).sum(axis=1)
+    error = (within - units * ((columns - grand[:, None]) ** 2).sum(axis=1)) / ((units - 1) * (seeds - 1))
+    between = seeds * (counts @ means**2 - units * grand**2) / (units - 1)
+    below = between + (seeds - 1) * error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.where(below > 0, (between - error) / below, np.nan)
+    if np.isnan(values).all():
+        return math.nan, math.nan
+    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def icc_of_ranks(ratings: ArrayLike) -> float:
+    """ICC(C,1) of the ranks within each seed: does the order of all units repeat, not only its extremes?"""
+    from scipy.stats import rankdata  # takes a second: not at first paint
+
+    table = np.asarray(ratings, dtype=float)
+    return icc_c1(rankdata(table[np.isfinite(table).all(axis=1)], axis=0))
+
+
+def icc_ck(ratings: ArrayLike) -> float:
+    """ICC(C,k): consistency of the mean over the k seeds, (MSR - MSE) / MSR."""
+    between, error, _ = _mean_squares(ratings)
+    return (between - error) / between if between > 0 else math.nan
+
+
+def _mean_squares(ratings: ArrayLike) -> tuple[float, float, int]:
+    """(mean square of rows, mean square of error, number of seeds); NaN when there is too little."""
+    table = np.asarray(ratings, dtype=float)
+    table = table[np.isfinite(table).all(axis=1)]
+    units, seeds = table.shape
+    if units < 2 or seeds < 2:
+        return math.nan, math.nan, seeds
+    rows, columns, grand = table.mean(axis=1), table.mean(axis=0), table.mean()
+    between = seeds * ((rows - grand) ** 2).sum() / (units - 1)
+    residual = table - rows[:, None] - columns + grand
+    return float(between), float((residual**2).sum() / ((units - 1) * (seeds - 1))), seeds
+
+
+def spearman_brown(icc: float, k: float) -> float:
+    """Reliability of the mean of k times as many repeats: k icc / (1 + (k - 1) icc); 0 where icc is not above 0."""
+    return k * icc / (1 + (k - 1) * icc) if icc > 0 else 0.0
+
+
+def repeats_needed(icc: float, target: float = 0.8) -> int | None:
+    """Seeds to average until the reliability reaches `target`; None when no number does (icc <= 0 or NaN)."""
+    if not 0 < target < 1:
+        raise ValueError(f"a target reliability lies between 0 and 1, not {target}")
+    if not icc > 0:
+        return None
+    if icc >= 1:
+        return 1
+    return max(1, math.ceil(target * (1 - icc) / (icc * (1 - target)) - 1e-9))
+
+
+def set_overlap(sets: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
+    """Mean pairwise overlap of selections of n_units units, as a share of the smaller set; NaN below two sets."""
+    kept = [set(one) for one in sets if len(set(one))]
+    pairs = list(combinations(kept, 2))
+    if not pairs:
+        return SetOverlap(math.nan, math.nan, math.nan, len(sets))
+    share = float(np.mean([len(a & b) / min(len(a), len(b)) for a, b in pairs]))
+    expected = float(np.mean([max(len(a), len(b)) / n_units for a, b in pairs]))
+    above = (share - expected) / (1 - expected) if expected < 1 else math.nan
+    return SetOverlap(share, expected, above, len(sets), *_chance_band(tuple(len(one) for one in kept), n_units))
+
+
+def cross_overlap(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]], n_units: int) -> SetOverlap:
+    """Mean overlap of every set of `first` with every one of `second`, as a share of the smaller set.
+
+    Chance: the same after the units of `second` are renamed at random, all of its sets alike, so that how far each
+    side agrees with itself is kept. NaN where a side has no set that holds anything.
+    """
+    one, other = (_members(part, n_units) for part in (first, second))
+    if not len(one) or not len(other):
+        return SetOverlap(math.nan, math.nan, math.nan, len(first) + len(second))
+    smaller = np.minimum(one.sum(axis=1)[:, None], other.sum(axis=1))
+    share = float((one @ other.T / smaller).mean())
+    expected = float(np.mean(np.maximum(one.sum(axis=1)[:, None], other.sum(axis=1)) / n_units))
+    generator = rng("overlap between tasks by chance", n_units)
+    draws = [(one @ other[:, generator.permutation(n_units)].T / smaller).mean() for _ in range(DRAWS)]
+    low, high = np.quantile(draws, [0.025, 0.975], method="higher")
+    above = (share - expected) / (1 - expected) if expected < 1 else math.nan
+    return SetOverlap(share, expected, above, len(one) + len(other), float(low), float(high))
+
+
+def _members(sets: Sequence[Sequence[int]], n_units: int) -> np.ndarray:
+    """Which units each set that is not empty holds, float (sets, units)."""
+    held = [np.isin(np.arange(n_units), list(one)) for one in sets if len(one)]
+    return np.array(held, dtype=float)
+
+
+@cache
+def _chance_band(sizes: tuple[int, ...], n_units: int) -> tuple[float, float]:
+    """2.5 and 97.5 % points of the mean overlap of random sets of these sizes, simulated. An overlap above the upper
+    point comes by chance at most once in 40."""
+    generator, pairs = rng("overlap by chance"), list(combinations(range(len(sizes)), 2))
+    draws = int(np.clip(2_000_000 // (n_units * len(sizes)), 500, 4 * DRAWS))
+    order = generator.random((len(sizes), draws, n_units)).argsort(axis=-1).argsort(axis=-1)
+    inside = order < np.array(sizes)[:, None, None]
+    shared = [(inside[a] & inside[b]).sum(axis=-1) / min(sizes[a], sizes[b]) for a, b in pairs]
+    low, high = np.quantile(np.mean(shared, axis=0), [0.025, 0.975], method="higher")
+    return float(low), float(high)
+
+
+SMALL = 0.1
+"""A small effect: below this share of the bias."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How far scores repeat between seeds. `needed`: seeds for ICC(C,k) = .8, None when no number gets there.
+
+    low, high and mean_low, mean_high: 95 % of ICC(C,1) and ICC(C,k), bootstrap over units. icc_ranks: of the order.
+    """
+
+    icc: float
+    low: float
+    high: float
+    icc_mean: float
+    mean_low: float
+    mean_high: float
+    icc_ranks: float
+    needed: int | None
+    overlap: SetOverlap
+    units: int
+    seeds: int
+
+
+def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> Repeats:
+    """Everything about one score table by seed, (units, seeds); selected sets = the int(share * units) highest."""
+    table = np.asarray(by_seed, dtype=float)
+    table = table[np.isfinite(table).all(axis=1)]
+    units, seeds = table.shape
+    k = max(1, int(share * units + 1e-9))
+    sets = [np.argsort(-column, kind="stable")[:k].tolist() for column in table.T]
+    icc, (low, high) = icc_c1(table), icc_c1_bootstrap(table)
+    return Repeats(
+        icc,
+        low,
+        high,
+        icc_ck(table),
+        _of_mean(low, seeds),
+        _of_mean(high, seeds),
+        icc_of_ranks(table),
+        repeats_needed(icc, target),
+        set_overlap(sets, units),
+        units,
+        seeds,
+    )
+
+
+def _of_mean(icc: float, k: int) -> float:
+    """ICC(C,k) that goes with an ICC(C,1), also below 0: k icc / (1 + (k - 1) icc)."""
+    below = 1 + (k - 1) * icc
+    return k * icc / below if below > 0 else -math.inf
+
+
+def pooled_noise(by_seed: ArrayLike) -> float:
+    """Standard error of a unit's mean over the seeds, from the error mean square; NaN below two units or seeds."""
+    _, error, seeds = _mean_squares(by_seed)
+    return math.sqrt(error / seeds) if error >= 0 else math.nan
+
+
+def small_effects(by_seed: ArrayLike, limit: float) -> np.ndarray | None:
+    """Which units (bool) have a mean effect below `limit`; None where noise decides that more than the effects do.
+
+    Units chosen by means that are mostly noise look as if their seeds disagreed (ICC down to -1/(k-1)): the limit
+    must be at least three standard errors away for that bias to stay below .03.
+    """
+    table = np.asarray(by_seed, dtype=float)
+    noise = pooled_noise(table)
+    if not limit >= 3 * noise:
+        return None
+    return np.abs(table.mean(axis=1)) < limit

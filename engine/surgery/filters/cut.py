@@ -1,0 +1,119 @@
+"""Cut filters for real with Torch-Pruning, and replay a cut from its history."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.types import FilterMask
+from engine.models.load_image_classifier import Classifier
+from engine.surgery.filters.gates import masked_filters
+from engine.surgery.filters.graph import FilterGraph, dependency_graph, filter_graph
+
+TOLERANCE = 1e-4
+"""Largest difference of a logit between the masked and the cut model, as a share of the largest logit (at least 1)."""
+History = list[list[Any]]
+"""Torch-Pruning's pruning history: [module, is it an output pruning, indices], JSON-able, replayed in order."""
+
+
+@dataclass(frozen=True)
+class FilterAgreement:
+    """Masked against cut on the same images: logits, and whether every predicted class is the same."""
+
+    max_logit_difference: float
+    tolerance: float
+    same_classes: bool
+    holds: bool
+    images: int
+
+
+def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
+    """A smaller classifier of its own, and the history that replays the cut. The given one stays as it is."""
+    import torch_pruning as tp
+
+    if mask.cut and (wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]):
+        raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
+    model = copy.deepcopy(classifier.model)
+    if mask.cut:
+        graph = dependency_graph(model, classifier)
+        for group, indices in mask.cut:
+            root = model.get_submodule(group)
+            graph.get_pruning_group(root, tp.prune_conv_out_channels, list(indices)).prune()
+        history = [
+            [name, bool(out), [int(index) for index in indices]] for name, out, indices in graph.pruning_history()
+        ]
+    else:
+        history = []
+    return replace(classifier, model=_settled(model), cut=mask), history
+
+
+def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Classifier:
+    """The classifier cut as its history says. RequestError for a history that does not fit the model."""
+    model = copy.deepcopy(classifier.model)
+    if history:
+        graph = dependency_graph(model, classifier)
+        try:
+            _must_be_there(model, history)
+            graph.load_pruning_history(copy.deepcopy(history))
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError, KeyError) as error:
+            raise _misfit(classifier, f"{type(error).__name__}: {error}") from error
+    for group, _, kept in widths_after(mask):
+        if _width(model, group) != kept:
+            raise _misfit(classifier, f"it leaves {_width(model, group)} filters of {group}, its groups say {kept}")
+    if mask.widths != filter_graph(classifier).widths:
+        raise _misfit(classifier, "its groups are not those of the model")
+    return replace(classifier, model=_settled(model), cut=mask)
+
+
+def _must_be_there(model: Any, history: History) -> None:
+    """IndexError for a step that names filters its layer does not have, or all it has."""
+    for name, _, indices in history:
+        width = _width(model, name)
+        if not all(0 <= index < width for index in indices) or len(set(indices)) >= width:
+            raise IndexError(f"{name} has {width} filters")
+
+
+def _width(model: Any, name: str) -> int:
+    return int(getattr(model.get_submodule(name), "out_channels", -1))
+
+
+def _misfit(classifier: Classifier, why: str) -> RequestError:
+    what = f"does not fit {classifier.name} ({why})."
+    return RequestError(Fault("pruning history", what, "Give the mask as exported."))
+
+
+def _settled(model: Any) -> Any:
+    """In eval mode, without gradients; parameters share no memory with the old ones and are contiguous (see
+    Classifier.prepared)."""
+    model.eval().requires_grad_(False)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.clone().contiguous()
+        parameter.grad = None
+    return model
+
+
+def agree_filters(
+    whole: Classifier, graph: FilterGraph, mask: FilterMask, small: Classifier, pixels: np.ndarray
+) -> FilterAgreement:
+    """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3]."""
+    images = whole.prepared(pixels)
+    with torch.no_grad():
+        with masked_filters(whole, graph, mask):
+            one = whole.model(images).double()
+        two = small.model(images).double()
+    difference = float((one - two).abs().max())
+    tolerance = TOLERANCE * max(1.0, float(one.abs().max()))
+    same = bool((one.argmax(1) == two.argmax(1)).all())
+    return FilterAgreement(difference, tolerance, same, difference <= tolerance, len(pixels))
+
+
+def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:
+    """(group, filters before, filters kept) in the order of the network."""
+    gone = dict(mask.cut)
+    return [(group, width, width - len(gone.get(group, ()))) for group, width in mask.widths]

@@ -1,0 +1,81 @@
+"""Multiply filters by gates for a while, leaving no trace: 0/1 to mask them, soft and differentiable to learn them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.errors import MaskError
+from engine.core.types import FilterMask
+from engine.models.load_image_classifier import Classifier
+from engine.surgery.filters.graph import FilterGraph
+
+PROBE_IMAGES = 4
+
+
+@contextlib.contextmanager
+def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Tensor) -> Iterator[None]:
+    """Within it every filter's output, after its batch norm, is multiplied by its gate: [units], or [images, units].
+
+    A callable is asked at the start of every forward pass. Hooks are removed whatever happens.
+    """
+    current: dict[str, Tensor] = {}
+    ask = gates if callable(gates) else lambda: gates
+
+    def fresh(_: nn.Module, __: Any) -> None:
+        current["gates"] = ask()
+
+    handles = [model.register_forward_pre_hook(fresh)]
+    try:
+        for group in graph.groups:
+            for name, channels in group.gated:
+                handles.append(_multiply(model.get_submodule(name), current, group.start, channels))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
+    straight = np.array_equal(channels, np.arange(len(channels)))
+    places = torch.as_tensor(start + channels)
+
+    def multiply(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+        gates = current["gates"]
+        mine = gates[..., start : start + len(channels)] if straight else gates[..., places.to(gates.device)]
+        return output * mine.to(output.dtype).view(-1, len(channels), 1, 1)
+
+    return module.register_forward_hook(multiply)
+
+
+@contextlib.contextmanager
+def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask) -> Iterator[None]:
+    """The classifier with these filters silenced. MaskError where the mask is for other groups."""
+    if mask.widths != graph.widths:
+        raise MaskError(f"The mask is for {len(mask.widths)} groups of filters that are not those of the model.")
+    keep = torch.as_tensor(mask.keep(), dtype=torch.float32, device=classifier.device)
+    with gated(classifier.model, graph, keep):
+        yield
+
+
+def prove_filter_mask_works(classifier: Classifier, graph: FilterGraph) -> None:
+    """MaskError unless silencing all filters of any one group changes the logits of random images."""
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8)
+    images = classifier.prepared(pixels)
+    with torch.no_grad():
+        dense = classifier.model(images)
+        if not dense.isfinite().all():
+            raise MaskError(f"{classifier.name} answers with numbers that are not finite: there is nothing to mask.")
+        for group in graph.groups:
+            keep = torch.ones(graph.total, device=classifier.device)
+            keep[group.start : group.start + group.width] = 0.0
+            with gated(classifier.model, graph, keep):
+                changed = classifier.model(images)
+            if torch.equal(dense, changed):
+                raise MaskError(f"Silencing all filters of {group.root} changes nothing: masks do not reach the model.")

@@ -1,0 +1,274 @@
+"""Which filters of a CNN must be cut together, where a cut filter is silenced, and what every layer costs.
+
+Read off Torch-Pruning's dependency graph: a group is one set of channels shared by convolutions that residual sums or
+depthwise convolutions tie to each other. A *unit* is one channel of one group; flat units count through the groups in
+the order of the network. FLOPs count 2 per multiply-add of convolutions and linear layers, for one image, as
+torch.utils.flop_counter does; biases, batch norm and activations are left out, as there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.errors import Fault, RequestError
+from engine.core.types import FilterMask
+from engine.models import runtime  # noqa: F401  (before torchvision)
+from engine.models.load_image_classifier import Classifier
+
+COUNTED = (nn.Conv2d, nn.Linear)
+
+
+@dataclass(frozen=True, eq=False)
+class FilterGroup:
+    """Channels that are cut together. `root` is their first convolution; `start` its first flat unit.
+
+    gated: modules whose output is silenced (batch norm, or the convolution where none follows), with the group's
+    channel for each channel of that output.
+    """
+
+    root: str
+    width: int
+    start: int
+    convolutions: tuple[str, ...]
+    gated: tuple[tuple[str, np.ndarray], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FilterGraph:
+    """All groups of a model and the cost of its layers, for one image size.
+
+    FLOPs of gates u [units] are Σ_l price_l · (inputs_l·u + fixed_in_l) · (outputs_l·u + fixed_out_l), exact at 0/1.
+    """
+
+    groups: tuple[FilterGroup, ...]
+    layers: tuple[str, ...]
+    price: np.ndarray  # [layers] FLOPs per pair of an input and an output channel
+    inputs: np.ndarray  # [layers, units] how many of the layer's inputs each unit feeds
+    outputs: np.ndarray  # [layers, units] 1 where the unit is an output of the layer
+    fixed_in: np.ndarray  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
+    fixed_out: np.ndarray  # [layers]
+    whole: tuple[str, ...] = ()
+    """Convolutions whose filters cannot be cut."""
+
+    @property
+    def total(self) -> int:
+        """Units."""
+        return sum(group.width for group in self.groups)
+
+    @property
+    def widths(self) -> tuple[tuple[str, int], ...]:
+        return tuple((group.root, group.width) for group in self.groups)
+
+    @cached_property
+    def group_of(self) -> np.ndarray:
+        """The group of each unit, [units]."""
+        return np.repeat(np.arange(len(self.groups)), [group.width for group in self.groups])
+
+    def flops(self, keep: np.ndarray | None = None) -> float:
+        """FLOPs of one image with these gates, [units] or [many, units]; all filters where None."""
+        gates = np.ones(self.total) if keep is None else np.asarray(keep, dtype=float)
+        into = gates @ self.inputs.T + self.fixed_in
+        out = gates @ self.outputs.T + self.fixed_out
+        found = (into * out) @ self.price
+        return float(found) if np.ndim(found) == 0 else found
+
+    @cached_property
+    def least_flops(self) -> float:
+        """FLOPs with one filter per group."""
+        keep = np.zeros(self.total)
+        keep[[group.start for group in self.groups]] = 1.0
+        return self.flops(keep)
+
+    def mask(self, keep: np.ndarray) -> FilterMask:
+        return FilterMask.from_keep(self.widths, keep)
+
+    def tensors(self, device: torch.device) -> SmoothFlops:
+        """The same formula for tensors, to be differentiated."""
+        return SmoothFlops(*(
+            torch.as_tensor(array, dtype=torch.float32, device=device)
+            for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
+        ))  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFlops:
+    """FLOPs of soft gates u [units], as a tensor with gradient."""
+
+    price: Tensor
+    inputs: Tensor
+    outputs: Tensor
+    fixed_in: Tensor
+    fixed_out: Tensor
+
+    def __call__(self, gates: Tensor) -> Tensor:
+        return ((self.inputs @ gates + self.fixed_in) * (self.outputs @ gates + self.fixed_out) * self.price).sum()
+
+
+def filter_graph(classifier: Classifier) -> FilterGraph:
+    """The groups of a classifier. The model itself is left as it is. RequestError where nothing can be cut."""
+    model = copy.deepcopy(classifier.model).cpu().float()
+    graph = dependency_graph(model, classifier)
+    names = {module: name for name, module in model.named_modules()}
+    order = {name: place for place, name in enumerate(names.values())}
+    members, whole = [], []
+    for group in graph.get_all_groups(ignored_layers=[], root_module_types=[nn.Conv2d]):
+        convs = sorted((names[conv] for conv in _outputs(graph, group, nn.Conv2d)), key=order.__getitem__)
+        roots = [name for name in convs if model.get_submodule(name).groups == 1]
+        if roots and _can_be_cut(graph, group):
+            members.append((order[roots[0]], roots[0], convs))
+        else:
+            whole += convs
+    if not members:
+        raise RequestError(Fault(classifier.name, "has no convolution whose filters can be cut.", "Give a CNN."))
+    return _assembled(model, graph, classifier, sorted(members), tuple(whole))
+
+
+def dependency_graph(model: nn.Module, classifier: Classifier) -> Any:
+    """Torch-Pruning's graph of `model`, which must be shaped as the classifier's architecture."""
+    import torch_pruning as tp
+
+    model.eval().requires_grad_(True)  # it is traced through autograd
+    device = next(model.parameters()).device
+    example = torch.zeros(1, 3, classifier.size, classifier.size, device=device)
+    pruners = classifier.architecture.customized_pruners()
+    with torch.enable_grad():
+        found = tp.DependencyGraph().build_dependency(model, example, customized_pruners=pruners, verbose=False)
+    return found
+
+
+def full_group(graph: Any, root: nn.Module) -> Any:
+    """All channels of `root` with what is tied to them."""
+    import torch_pruning as tp
+
+    return graph.get_pruning_group(root, tp.prune_conv_out_channels, list(range(root.out_channels)))
+
+
+def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
+    return list(dict.fromkeys(
+        item.dep.target.module for item in group
+        if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
+    ))  # fmt: skip
+
+
+def _can_be_cut(graph: Any, group: Any) -> bool:
+    """Not the model's own output, no grouped convolution but depthwise, only norms that work channel by channel."""
+    for item in group:
+        module = item.dep.target.module
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if isinstance(module, nn.Linear) and is_output:
+            return False
+        if isinstance(module, nn.Conv2d) and module.groups not in (1, module.in_channels):
+            return False
+        if isinstance(module, nn.GroupNorm | nn.LayerNorm | nn.InstanceNorm2d | nn.Parameter):
+            return False
+        if type(module).__name__ == "_OutputOp":
+            return False
+    return True
+
+
+def _assembled(
+    model: nn.Module, graph: Any, classifier: Classifier, members: list[tuple[int, str, list[str]]], whole: tuple
+) -> FilterGraph:
+    """Groups in the order of the network, and every layer's inputs and outputs as units."""
+    names = {module: name for name, module in model.named_modules()}
+    areas = _areas(model, classifier.size)
+    layers = tuple(areas)
+    place = {name: index for index, name in enumerate(layers)}
+    total = sum(model.get_submodule(root).out_channels for _, root, _ in members)
+    inputs, outputs = np.zeros((len(layers), total)), np.zeros((len(layers), total))
+    groups, start = [], 0
+    for _, root, convs in members:
+        module = model.get_submodule(root)
+        found = full_group(graph, module)
+        gated = tuple(_gated(graph, found, names, classifier))
+        groups.append(FilterGroup(root, module.out_channels, start, tuple(convs), gated))
+        for name, channels, is_output in _touched(graph, found, names):
+            table = outputs if is_output else inputs
+            np.add.at(table[place[name]], start + channels, 1.0)
+        start += module.out_channels
+    return _priced(model, areas, groups, inputs, outputs, whole)
+
+
+def _priced(
+    model: nn.Module, areas: dict[str, int], groups: list[FilterGroup], inputs: np.ndarray, outputs: np.ndarray,
+    whole: tuple[str, ...],
+) -> FilterGraph:  # fmt: skip
+    """Price per channel pair, and how many channels of each layer are never cut."""
+    price, fixed_in, fixed_out = np.zeros(len(areas)), np.zeros(len(areas)), np.zeros(len(areas))
+    for row, (name, area) in enumerate(areas.items()):
+        module = model.get_submodule(name)
+        is_conv = isinstance(module, nn.Conv2d)
+        into = module.in_channels if is_conv else module.in_features
+        out = module.out_channels if is_conv else module.out_features
+        price[row] = 2.0 * area * (module.kernel_size[0] * module.kernel_size[1] if is_conv else 1)
+        fixed_out[row] = out - outputs[row].sum()
+        if is_conv and module.groups > 1:  # each output reads its own few inputs, however many others are left
+            inputs[row] = 0.0
+            fixed_in[row] = into // module.groups
+        else:
+            fixed_in[row] = into - inputs[row].sum()
+    return FilterGraph(tuple(groups), tuple(areas), price, inputs, outputs, fixed_in, fixed_out, whole)
+
+
+def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """(layer, the group's channel of each of its channels, are these its outputs) for counted layers, each once."""
+    seen = set()
+    for item in group:
+        module = item.dep.target.module
+        if not isinstance(module, COUNTED):
+            continue
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if (module, is_output) not in seen:
+            seen.add((module, is_output))
+            yield names[module], np.asarray(item.root_idxs), is_output
+
+
+def _gated(
+    graph: Any, group: Any, names: dict[nn.Module, str], classifier: Classifier
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Modules whose output carries the group's channels for the first time: batch norm, a convolution without one, or
+    a shortcut that brings channels of another group (option A)."""
+    ungated = classifier.architecture.ungated(classifier.model)
+    sources = (nn.Conv2d, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
+    seen = set()
+    for item in group:
+        module = item.dep.target.module
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if module in seen or not is_output or names.get(module) in ungated:
+            continue
+        followed = isinstance(module, nn.Conv2d) and any(
+            isinstance(node.module, nn.BatchNorm2d) for node in graph.module2node[module].outputs
+        )
+        if isinstance(module, sources) and not followed:
+            seen.add(module)
+            channels = np.empty(len(item.idxs), dtype=int)
+            channels[np.asarray(item.idxs)] = np.asarray(item.root_idxs)
+            yield names[module], channels
+
+
+def _areas(model: nn.Module, size: int) -> dict[str, int]:
+    """Output places (height x width) of every counted layer, in the order they run."""
+    found: dict[str, int] = {}
+    handles = []
+    for name, module in model.named_modules():
+        if isinstance(module, COUNTED):
+
+            def note(_: nn.Module, __: Any, output: Tensor, name: str = name) -> None:
+                found[name] = found.get(name, 0) + int(np.prod(output.shape[2:]))
+
+            handles.append(module.register_forward_hook(note))
+    try:
+        with torch.no_grad():
+            model(torch.zeros(1, 3, size, size, device=next(model.parameters()).device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found

@@ -1,0 +1,109 @@
+"""Write a cut classifier and load it again: the base architecture, the history that cuts it, its weights now.
+
+A folder holds mask.json (what was cut of which model), model.json (classes, image size, normalisation) and
+cut.safetensors (the weights after the cut, retrained or not).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.core.errors import Fault, RequestError
+from engine.core.files import explained, write_json, write_whole
+from engine.models.load_image_classifier import Classifier, fresh_classifier
+from engine.models.state_dicts import state_hash
+from engine.surgery.filters.cut import replayed
+from engine.surgery.filters.record import FilterRecord, read_filter_mask, write_filter_mask
+
+WEIGHTS = "cut.safetensors"
+MASK = "mask.json"
+CARD = "model.json"
+
+
+def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | Path) -> Path:
+    """Write mask, card and weights into `folder`, each whole. RequestError where it is not empty."""
+    folder = Path(folder).expanduser()
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise RequestError(Fault("to", f"{folder} is not an empty folder.", "Choose another folder."))
+    with explained(folder, "folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+        state = {name: value.detach().cpu().contiguous() for name, value in small.model.state_dict().items()}
+        write_whole(folder / WEIGHTS, lambda path: save_file(state, path), "file")
+        write_json(folder / CARD, _card(small, record))
+        write_filter_mask(folder / MASK, record)
+    return folder
+
+
+def _card(small: Classifier, record: FilterRecord) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "kind": "cut",
+        "architecture": small.arch,
+        "classes": list(small.classes),
+        "size": small.size,
+        "mean": list(small.mean),
+        "std": list(small.std),
+        "target": small.target,
+        "weights_sha256": state_hash(small.model.state_dict()),
+        "base": {"model": record.model, "weight_hash": record.weight_hash},
+        "load": "engine.surgery.filters.replay.load_cut_classifier(folder)",
+    }
+
+
+def is_cut_folder(folder: str | Path) -> bool:
+    """Whether a folder holds what save_cut_classifier writes."""
+    folder = Path(folder).expanduser()
+    return (folder / WEIGHTS).is_file() and (folder / MASK).is_file()
+
+
+def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
+    """The cut classifier as it was saved. RequestError where something is missing, damaged or does not fit."""
+    folder = Path(folder).expanduser()
+    record = read_filter_mask(folder / MASK)
+    card = _read_card(folder / CARD)
+    base = fresh_classifier(record.architecture, record.classes, record.size, seed=0, device=device)
+    shaped = replayed(base, record.history, record.mask)
+    try:
+        state = load_file(folder / WEIGHTS)
+        shaped.model.load_state_dict({name: value.to(base.device) for name, value in state.items()})
+    except OSError as error:
+        raise RequestError(Fault(str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again.")) from error
+    except Exception as error:  # safetensors and torch raise several kinds for damaged or foreign files
+        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        what = f"does not hold the model that {MASK} describes: {first}"
+        raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again.")) from error
+    if state_hash(shaped.model.state_dict()) != card["weights_sha256"]:
+        what = f"does not have the hash that {CARD} names: it was damaged or exchanged."
+        raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again."))
+    shaped.model.eval().requires_grad_(False)
+    return replace(
+        shaped, name=str(folder), mean=tuple(card["mean"]), std=tuple(card["std"]), target=str(card["target"]),
+        weight_hash=record.weight_hash, notes=(),
+    )  # fmt: skip
+
+
+def _read_card(path: Path) -> dict[str, Any]:
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+        good = all(_three_numbers(card[name]) for name in ("mean", "std")) and isinstance(card["weights_sha256"], str)
+    except (OSError, ValueError, KeyError, TypeError):
+        good, card = False, {}
+    if not good:
+        raise RequestError(Fault(str(path), "is missing or no model card.", "Export the checkpoint again."))
+    return {"target": "", **card}
+
+
+def _three_numbers(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 3 and all(isinstance(one, int | float) for one in value)
+
+
+def same_weights(one: Classifier, other: Classifier) -> bool:
+    """Whether two classifiers hold the same tensors, bit for bit."""
+    first, second = one.model.state_dict(), other.model.state_dict()
+    return first.keys() == second.keys() and all(torch.equal(first[name].cpu(), second[name].cpu()) for name in first)

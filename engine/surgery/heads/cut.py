@@ -1,0 +1,103 @@
+"""Make a mask permanent: a model that is really smaller, or one of the same shape with zeros where heads were."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TypeVar
+
+import torch
+
+from engine.core.errors import MaskError
+from engine.core.types import HeadMask
+from engine.models.transformer import HeadedModel
+from engine.surgery.heads.mask import is_masked
+
+M = TypeVar("M", bound=HeadedModel)
+
+
+def cut(lm: M, mask: HeadMask) -> M:
+    """A copy without the cut heads' weights. It computes what `masked` computes, with fewer parameters.
+
+    `lm` is not touched and shares no memory with the copy. MaskError for a mask of another shape, or a model that is
+    cut already or masked right now.
+    """
+    model = _copy(lm, mask)
+    lm.adapter.cut_heads(model, mask)
+    return replace(lm, model=model, cut=mask, means=None)
+
+
+def cut_further(lm: M, mask: HeadMask) -> M:
+    """A copy of an encoder without the mask's heads, some of which it may have lost already; its weights stay as they
+    are now. For cutting in steps, with training between them.
+
+    The mask counts heads of the whole model and names every head that is gone. MaskError where it would bring one
+    back, for a mask of another shape, a language model, or a model that is masked right now.
+    """
+    if lm.adapter.causal:
+        raise MaskError(f"{lm.name} is a language model; cut the model it was cut from.")
+    _check(lm, mask)
+    gone = lm.cut or HeadMask(mask.n_layers, mask.n_heads)
+    if not set(gone.cut) <= set(mask.cut):
+        back = min(set(gone.cut) - set(mask.cut))
+        raise MaskError(f"{lm.name} has lost head {back[1]} of layer {back[0]}, which the mask keeps.")
+    model = copy.deepcopy(lm.model)
+    lm.adapter.cut_heads(model, mask, gone)
+    return replace(lm, model=model, cut=mask)
+
+
+def grown(lm: M) -> M:
+    """A copy of a cut encoder in the whole model's shape, zero where heads were cut. It computes the same.
+
+    No smaller and no faster than the whole model, but plain transformers loads it anywhere. MaskError for a language
+    model, or a model that is masked right now.
+    """
+    if lm.adapter.causal:
+        raise MaskError(f"{lm.name} is a language model; use `zeroed` on the model it was cut from.")
+    mask = lm.cut or HeadMask(lm.n_layers, lm.n_heads)
+    _check(lm, mask)
+    model = copy.deepcopy(lm.model)
+    lm.adapter.grow_heads(model, mask)
+    return replace(lm, model=model, cut=None)
+
+
+def zeroed(lm: M, mask: HeadMask) -> M:
+    """A copy of the same shape, zero where the output projection reads a cut head. Errors as for `cut`.
+
+    No smaller and no faster, but a checkpoint that plain transformers loads anywhere. MaskError also where heads are
+    set to their means and the architecture has no bias to keep them in.
+    """
+    if not can_be_zeroed(lm):
+        raise MaskError(f"{lm.name} has no output bias to keep the means of silenced heads in; save the cut model.")
+    model = _copy(lm, mask)
+    lm.adapter.zero_heads(model, mask)
+    return replace(lm, model=model, means=None)
+
+
+def can_be_zeroed(lm: HeadedModel) -> bool:
+    """Whether plain transformers can hold the masked model: always for zeros, for means only with an output bias."""
+    return lm.means is None or isinstance(lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter)
+
+
+def parameters(lm: HeadedModel) -> int:
+    """Numbers in the model as it is now; tied weights count once."""
+    return lm.n_parameters
+
+
+def _copy(lm: HeadedModel, mask: HeadMask) -> torch.nn.Module:
+    if lm.cut is not None:
+        raise MaskError(f"{lm.name} is cut already; cut the model it was cut from.")
+    _check(lm, mask)
+    model = copy.deepcopy(lm.model)
+    lm.adapter.fold(model, mask)
+    return model
+
+
+def _check(lm: HeadedModel, mask: HeadMask) -> None:
+    if is_masked(lm):  # the copy would take the hooks along and keep them
+        raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
+    if (mask.n_layers, mask.n_heads) != (lm.n_layers, lm.n_heads):
+        raise MaskError(
+            f"a mask of {mask.n_layers} layers x {mask.n_heads} heads does not fit {lm.name}: "
+            f"{lm.n_layers} layers x {lm.n_heads} heads."
+        )

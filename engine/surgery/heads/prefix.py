@@ -1,0 +1,246 @@
+"""Every head off, one at a time, from one dense pass: prefix reuse and stacking.
+
+do(y_h = 0) in layer l leaves the layers below untouched, and within the layer the attention of all heads. So a dense
+pass keeps what enters each block and what its heads hand to the output projection; per head only that projection, the
+rest of the block and the blocks above run again, for many heads stacked along the batch. The numbers are those of the
+masked forward pass (`mask.masked`) to float tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+
+from engine.core.errors import PruneAuditError
+from engine.core.types import Decoding, Hooks
+from engine.models import runtime
+from engine.models.decode import filtered
+from engine.models.load_language_model import LanguageModel
+from engine.surgery.heads.mask import claimed
+
+CPU_TOKENS, GPU_TOKENS = 4096, 131_072
+"""Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it busy."""
+LOGITS = 2**24
+"""Logits held at once, in numbers."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Texts padded on the right: ids (rows, tokens); target: bool (rows, tokens), positions whose token is scored.
+
+    Causal attention keeps real tokens from seeing the padding, so no attention mask is needed.
+    """
+
+    ids: torch.Tensor
+    target: torch.Tensor
+
+
+def pad_right(texts: Sequence[Sequence[int]], first: Sequence[int], device: torch.device) -> Rows:
+    """texts: token ids; first: index of the first scored token of each (at least 1)."""
+    longest = max(len(text) for text in texts)
+    ids = np.zeros((len(texts), longest), dtype=np.int64)
+    target = np.zeros(ids.shape, dtype=bool)
+    for at, (text, start) in enumerate(zip(texts, first, strict=True)):
+        ids[at, : len(text)] = text
+        target[at, start : len(text)] = True
+    return Rows(torch.from_numpy(ids).to(device), torch.from_numpy(target).to(device))
+
+
+def batches(texts: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
+    """Indices of texts of similar length, at most `tokens` with padding in one batch (at least one text)."""
+    order = sorted(range(len(texts)), key=lambda at: (len(texts[at]), at))
+    batch: list[int] = []
+    for at in order:
+        if batch and (len(batch) + 1) * len(texts[at]) > tokens:
+            yield batch
+            batch = []
+        batch.append(at)
+    if batch:
+        yield batch
+
+
+def row_logps(
+    lm: LanguageModel,
+    texts: Sequence[Sequence[int]],
+    first: Sequence[int],
+    units: Sequence[int],
+    decoding: Decoding | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    tokens: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Σ log p of each text's tokens from `first` on, dense (texts,) and with each unit off alone (units, texts).
+
+    In nats, float64; log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature,
+    top-k, top-p; a token outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters.
+    Raises PruneAuditError where the dense model gives no finite number.
+    """
+    dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
+    size = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
+    with claimed(lm), torch.inference_mode():
+        left = list(batches(texts, size))
+        while left:
+            places = left.pop(0)
+            hooks.check()
+
+            def attempt(n: int, places: list[int] = places) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+                rows = pad_right([texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device)
+                room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
+                return n, _batch(lm, rows, units, decoding, hooks, room)
+
+            n, (found, off) = runtime.with_backoff(attempt, len(places))
+            dense[places[:n]], without[:, places[:n]] = found, off
+            left = [places[at : at + n] for at in range(n, len(places), n)] + left
+    if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
+        bad = int((~np.isfinite(dense)).sum())
+        raise PruneAuditError(
+            f"{lm.name} in {lm.dtype} gives no finite probability for {bad} of {len(dense)} texts: "
+            "its weights are damaged, or the precision is too low. Try --dtype float32."
+        )
+    return dense, without
+
+
+def _batch(
+    lm: LanguageModel, rows: Rows, units: Sequence[int], decoding: Decoding | None, hooks: Hooks, room: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Dense and head-off sums of one batch; `room` tokens fit into one stacked pass."""
+    layers = sorted({unit // lm.n_heads for unit in units})
+    kept, last = dense_pass(lm, rows.ids, layers)
+    score = Scorer(lm, rows, decoding)
+    dense, off = score.sums(last, 1)[0], np.zeros((len(units), len(rows.ids)))
+    width = max(1, room // rows.ids.numel())
+    for layer in layers:
+        mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
+        for start in range(0, len(mine), width):
+            hooks.check()
+            group = mine[start : start + width]
+            hidden = without_heads(lm, kept, layer, [units[at] % lm.n_heads for at in group])
+            off[group] = score.sums(hidden, len(group))
+    return dense, off
+
+
+@dataclass
+class Kept:
+    """What a dense pass leaves: per block its input and other arguments, per wanted layer the heads' outputs."""
+
+    inputs: dict[int, torch.Tensor] = field(default_factory=dict)
+    calls: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
+    heads: dict[int, torch.Tensor] = field(default_factory=dict)
+
+
+def dense_pass(lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int]) -> tuple[Kept, torch.Tensor]:
+    """One forward pass without a mask. Returns what to keep for `layers` and the last block's output."""
+    kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), {}
+
+    def before(layer: int) -> Any:
+        def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            kept.calls[layer] = (args[1:], {name: value for name, value in kwargs.items() if name != "hidden_states"})
+            if layer in layers:
+                kept.inputs[layer] = args[0] if args else kwargs["hidden_states"]
+
+        return hook
+
+    def keep_heads(layer: int) -> Any:
+        return lambda module, args: kept.heads.__setitem__(layer, args[0])
+
+    with ExitStack() as hooks:
+        for layer in range(lm.n_layers):
+            handle = blocks[layer].register_forward_pre_hook(before(layer), with_kwargs=True)
+            hooks.callback(handle.remove)
+        for layer in layers:
+            projection = lm.adapter.output_projection(lm.model, layer)
+            hooks.callback(projection.register_forward_pre_hook(keep_heads(layer)).remove)
+        handle = blocks[lm.n_layers - 1].register_forward_hook(lambda module, args, made: out.update(last=_first(made)))
+        hooks.callback(handle.remove)
+        # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is none that matters.
+        lm.model.base_model(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
+    return kept, out["last"]
+
+
+def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
+    """The last block's output with each of `heads` of one layer off alone, (heads * rows, tokens, hidden)."""
+    blocks, width, inside = lm.adapter.blocks(lm.model), lm.adapter.head_dim(lm.model), kept.heads[layer]
+    stacked = inside.repeat(len(heads), 1, 1)
+    for at, head in enumerate(heads):
+        stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
+    given = lm.adapter.output_projection(lm.model, layer)(stacked)
+    hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
+    with _attention_gives(lm.adapter.attention(lm.model, layer), given):
+        hidden = _again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
+    for above in range(layer + 1, lm.n_layers):
+        hidden = _again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
+    return hidden
+
+
+@contextmanager
+def _attention_gives(module: torch.nn.Module, given: torch.Tensor) -> Iterator[None]:
+    """Within it, an attention module answers `given`, whatever comes in."""
+    module.forward = lambda *args, **kwargs: (given, None)
+    try:
+        yield
+    finally:
+        del module.forward
+
+
+def _again(
+    block: torch.nn.Module,
+    hidden: torch.Tensor,
+    call: tuple[tuple[Any, ...], dict[str, Any]],
+    rows: int,
+    times: int,
+) -> torch.Tensor:
+    args, kwargs = call
+    return _first(
+        block(
+            hidden,
+            *(_spread(value, rows, times) for value in args),
+            **{name: _spread(value, rows, times) for name, value in kwargs.items()},
+        )
+    )
+
+
+def _spread(value: Any, rows: int, times: int) -> Any:
+    """An argument for `times` stacked batches: what has one entry per row is repeated, the rest broadcasts."""
+    if isinstance(value, tuple):
+        return tuple(_spread(part, rows, times) for part in value)
+    if isinstance(value, torch.Tensor) and value.ndim > 1 and rows > 1 and value.shape[0] == rows:
+        return value.repeat(times, *([1] * (value.ndim - 1)))
+    return value
+
+
+def _first(made: Any) -> torch.Tensor:
+    return made[0] if isinstance(made, tuple) else made
+
+
+class Scorer:
+    """Log-probabilities of one batch's scored tokens, from the last block's output (or, `normed`, the final norm's)."""
+
+    def __init__(self, lm: LanguageModel, rows: Rows, decoding: Decoding | None, normed: bool = False) -> None:
+        self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
+        self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)  # place predicts the token after it
+        self.wanted = rows.ids[self.row, self.place + 1]
+        self.norm = torch.nn.Identity() if normed else lm.adapter.final_norm(lm.model)
+        self.head = lm.model.get_output_embeddings()
+
+    def sums(self, hidden: torch.Tensor, times: int) -> np.ndarray:
+        """hidden: (times * rows, tokens, width). Returns float64 (times, rows)."""
+        picked = hidden.view(times, self.n_rows, *hidden.shape[1:])[:, self.row, self.place]
+        logps = self.token_logps(picked.flatten(0, 1), self.wanted.repeat(times))
+        total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=hidden.device)
+        total.index_add_(1, self.row, logps.view(times, -1).double())
+        return total.cpu().numpy()
+
+    def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        """log p of `wanted` (n,) from hidden (n, width), float32; only so many logits at once as fit."""
+        step = max(1, LOGITS // self.lm.vocab_size)
+        parts = []
+        for at in range(0, len(hidden), step):
+            logits = self.head(self.norm(hidden[at : at + step])).float()
+            if self.decoding is not None:
+                logits = filtered(logits, self.decoding)
+            parts.append(-torch.nn.functional.cross_entropy(logits, wanted[at : at + step], reduction="none"))
+        return torch.cat(parts) if parts else hidden.new_zeros(0, dtype=torch.float32)

@@ -1,0 +1,171 @@
+"""A cut is data: `mask.json` names the base model and the heads; replayed on that model it gives the same cut.
+
+Reading and writing masks needs no torch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.core.errors import Fault, RequestError
+from engine.core.types import HeadMask
+from engine.surgery.mask_file import read_object
+
+if TYPE_CHECKING:
+    from engine.models.load_language_model import ModelInfo
+    from engine.models.load_text_classifier import TextModelInfo
+    from engine.models.transformer import HeadedModel
+
+SCHEMA = 1
+MASK_FILE = "mask.json"
+_LARGEST = 16_000_000  # bytes; a mask of a million heads is smaller
+
+
+@dataclass(frozen=True)
+class MaskRecord:
+    """A selection with where it came from. Units are (layer, head), 0-based; asked and realised are shares of heads."""
+
+    model: str
+    revision: str | None
+    weight_hash: str
+    n_layers: int
+    n_heads: int
+    units: tuple[tuple[int, int], ...]
+    method: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    asked: float | None = None
+    realised: float | None = None
+    run: str = ""
+    created: str = ""
+    schema: int = SCHEMA
+    means: tuple[tuple[float, ...], ...] = ()
+    """What each unit hands over when it is off, head_dim numbers, in the order of `units`; none: zeros."""
+
+    @property
+    def mask(self) -> HeadMask:
+        return HeadMask(self.n_layers, self.n_heads, self.units)
+
+
+def record_of(base: HeadedModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
+    """A record of a mask for a model; `more`: method, settings, asked, run, created."""
+    return MaskRecord(
+        model=base.name,
+        revision=base.revision,
+        weight_hash=base.weight_hash,
+        n_layers=mask.n_layers,
+        n_heads=mask.n_heads,
+        units=mask.cut,
+        realised=mask.sparsity,
+        **more,
+    )
+
+
+def write_mask(path: str | Path, record: MaskRecord) -> Path:
+    """Write mask.json, whole or not at all. Returns its path."""
+    path = Path(path)
+    mean = dict(zip(record.units, record.means, strict=True)) if record.means else {}
+    units = [
+        {"layer": layer, "head": head, **({"mean": list(mean[layer, head])} if mean else {})}
+        for layer, head in record.mask.cut
+    ]
+    plain = {name: value for name, value in asdict(record).items() if name != "means"} | {"units": units}
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.replace(draft, path)
+        except BaseException:
+            Path(draft).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise RequestError(
+            Fault(str(path), f"cannot be written ({error.strerror}).", "Choose another place.")
+        ) from error
+    return path
+
+
+def read_mask(path: str | Path) -> MaskRecord:
+    """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad or double units."""
+    plain = read_object(path, _LARGEST)
+    faults = _field_faults(plain) or _unit_faults(plain)
+    if faults:
+        raise RequestError(faults)
+    known = {item.name for item in fields(MaskRecord)}
+    units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])
+    given = {name: value for name, value in plain.items() if name in known - {"means"}}
+    means = tuple(tuple(map(float, unit["mean"])) for unit in plain["units"] if "mean" in unit)
+    return MaskRecord(**{"revision": None, **given, "units": units, "means": means})
+
+
+def check_mask_fits(record: MaskRecord, info: HeadedModel | ModelInfo | TextModelInfo) -> None:
+    """RequestError unless the mask was made for exactly this model: shape and weight hash."""
+    faults = []
+    if (record.n_layers, record.n_heads) != (info.n_layers, info.n_heads):
+        what = (
+            f"is for {record.n_layers} layers x {record.n_heads} heads ({record.model}); "
+            f"{info.name} has {info.n_layers} layers x {info.n_heads} heads."
+        )
+        faults.append(Fault("mask", what, "Give the model that the mask was made for."))
+    if record.weight_hash != info.weight_hash:
+        what = (
+            f"is for weights {record.weight_hash} ({record.model}, revision {record.revision or 'none'}); "
+            f"{info.name} has weights {info.weight_hash}."
+        )
+        faults.append(Fault("mask", what, "Give the same model and revision."))
+    if faults:
+        raise RequestError(faults)
+
+
+def _field_faults(plain: dict) -> list[Fault]:
+    if plain.get("schema") != SCHEMA:
+        what = f"{plain.get('schema')!r} is not known."
+        return [Fault("mask schema", what, f"Known: {SCHEMA}. Export the mask again with this version.")]
+    faults = []
+    for name, kinds in (("model", str), ("weight_hash", str), ("n_layers", int), ("n_heads", int), ("units", list)):
+        value = plain.get(name)
+        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and value < 1):
+            faults.append(Fault(f"mask {name}", "is missing or of the wrong kind.", "Give a mask.json as exported."))
+    return faults
+
+
+def _unit_faults(plain: dict) -> list[Fault]:
+    faults, seen = [], set()
+    for place, unit in enumerate(plain["units"]):
+        pair = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        if not all(type(part) is int for part in pair):
+            faults.append(Fault(f"mask unit {place}", "has no whole layer and head.", 'Write {"layer": 0, "head": 0}.'))
+        elif not (0 <= pair[0] < plain["n_layers"] and 0 <= pair[1] < plain["n_heads"]):
+            shape = f"{plain['n_layers']} layers x {plain['n_heads']} heads"
+            faults.append(Fault(f"mask unit {place}", f"{pair} is outside {shape}.", "Layers and heads count from 0."))
+        elif pair in seen:
+            faults.append(Fault(f"mask unit {place}", f"{pair} is named twice.", "Name each head once."))
+        seen.add(pair)
+    return (faults or _mean_faults(plain))[:20]
+
+
+def _mean_faults(plain: dict) -> list[Fault]:
+    """Means are there for every unit or for none, finite, and of one length."""
+    means = [unit["mean"] for unit in plain["units"] if "mean" in unit]
+    if not means:
+        return []
+    faults = []
+    if len(means) != len(plain["units"]):
+        what = f"{len(means)} of {len(plain['units'])} units have a mean."
+        faults.append(Fault("mask means", what, "Give all of them one, or none."))
+    if not all(_numbers(mean) for mean in means) or len({len(mean) for mean in means}) != 1:
+        what = "are not lists of equally many finite numbers."
+        faults.append(Fault("mask means", what, "Give a mask.json as exported."))
+    return faults
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) in (int, float) and math.isfinite(one) for one in value)

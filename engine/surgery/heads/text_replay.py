@@ -1,0 +1,41 @@
+"""Write a cut text classifier, retrained or not, and load it again; or write it with zeros for plain transformers.
+
+As replay.py does for language models. The weights are the classifier's own, so what was learned after the cut is kept.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from engine.models.load_text_classifier import TextClassifier, save_text_classifier, save_text_tokenizer
+from engine.surgery.heads.cut import grown
+from engine.surgery.heads.record import MaskRecord
+from engine.surgery.heads.replay import read_cut, whole, write_cut
+
+
+def save_cut_classifier(cut: TextClassifier, record: MaskRecord, folder: str | Path) -> Path:
+    """Write a cut classifier: config.json with its classes, its own weights, tokenizer, mask.json. Whole or not at all.
+
+    RequestError where the folder exists and is not empty, or when the record is not the mask of this model.
+    """
+    return write_cut(cut, record, folder, partial(save_text_tokenizer, cut))
+
+
+def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifier:
+    """Load what `save_cut_classifier` wrote. RequestError with every fault; each tensor must be there exactly."""
+    parts = read_cut(Path(folder), device, causal=False)
+    names = parts["model"].config.id2label
+    return TextClassifier(
+        **parts,
+        classes=tuple(names[place] for place in range(len(names))),
+        max_length=min(int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions(parts["model"])),
+        has_head=True,
+    )
+
+
+def save_zeroed_classifier(classifier: TextClassifier, folder: str | Path) -> Path:
+    """Write a cut classifier in its whole shape, zero where heads were: `from_pretrained` of any transformers loads it
+    and computes the same logits. A whole one is written as it is. RequestError as for `save_cut_classifier`.
+    """
+    return whole(Path(folder), partial(save_text_classifier, grown(classifier)))

@@ -1,0 +1,15 @@
+"""Masks and weights trained together under a fairness constraint: BiFP."""
+
+from engine.audit.tracks import TrackEntry
+
+TRACK = TrackEntry(
+    __name__,
+    "Filters or weights, with fair training",
+    place=4,
+    former=("fair",),
+    request="request:FairRequest",
+    validate="request:validate_fair",
+    run="run:run_fair_audit",
+    screen="track:Fair",
+    summary="summary:Fair",
+)

@@ -1,0 +1,100 @@
+"""The arms of a fair training: a method at a sparsity with a λ, trained with several seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.tracks.fair_training.context import CORNERS, FairShard
+from engine.tracks.fair_training.methods.base import FILTERS, NONE, WEIGHTS, fair_methods
+from engine.tracks.fair_training.request import FairRequest
+
+SPARSITY, TRADEOFF = "sparsity", "tradeoff"
+"""Why an arm was trained: to be reported along the sparsities, or as a point of the trade-off over λ."""
+STRUCTURED, UNSTRUCTURED = "bifp-str", "bifp-uns"
+
+
+@dataclass(frozen=True)
+class FairArm:
+    """strength: 0 for methods without a fairness term. is_usual: whether λ is the request's, or needs to be said."""
+
+    method: str
+    sparsity: float
+    strength: float
+    n_seeds: int
+    role: str = SPARSITY
+    is_usual: bool = True
+
+    @property
+    def units(self) -> str:
+        """What it cuts."""
+        return fair_methods()[self.method].units
+
+    @property
+    def pooled(self) -> str:
+        """Id of the variant that stands for all seeds."""
+        return f"{self.method}-{100 * self.sparsity:g}%" + ("" if self.is_usual else f"-l{self.strength:g}")
+
+    def id_of(self, shard: FairShard) -> str:
+        """Id of one seed's variant."""
+        return f"{self.pooled}#{shard.seed}"
+
+    def shards(self) -> list[FairShard]:
+        """One training per seed; those of one descent are computed together."""
+        return [FairShard("trained", self.method, self.sparsity, self.strength, seed) for seed in range(self.n_seeds)]
+
+    @property
+    def cost(self) -> FairShard:
+        """The cost is measured on the first seed."""
+        return FairShard("fair_cost", self.method, self.sparsity, self.strength, 0)
+
+
+def arms_of(request: FairRequest) -> list[FairArm]:
+    """The arms in the order they were asked for, those of the trade-off that are not among them last."""
+    found = []
+    for name in request.methods:
+        method = fair_methods()[name]
+        for sparsity in (0.0,) if method.units == NONE else request.sparsities:
+            found.append(FairArm(name, sparsity, request.strength if method.fair else 0.0, request.seeds))
+    there = {(arm.method, arm.sparsity, arm.strength) for arm in found}
+    for name in request.tradeoff_methods if request.tradeoff_strengths else ():
+        fair = fair_methods()[name].fair
+        for strength in request.tradeoff_strengths if fair else (0.0,):
+            if (name, request.tradeoff_sparsity, strength) not in there:
+                usual = not fair or strength == request.strength
+                arm = FairArm(name, request.tradeoff_sparsity, strength, request.seeds, TRADEOFF, usual)
+                found.append(arm)
+    return found
+
+
+def tradeoff_arms(request: FairRequest, arms: list[FairArm]) -> list[FairArm]:
+    """The points of the trade-off: every λ at which its methods were trained at its sparsity; none without a sweep."""
+    if not request.tradeoff_strengths:
+        return []
+    methods = request.tradeoff_methods
+    return [arm for arm in arms if arm.method in methods and arm.sparsity == request.tradeoff_sparsity]
+
+
+def compared(arms: list[FairArm]) -> list[tuple[FairArm, FairArm]]:
+    """(arm, base): every arm with BiFP-str at its sparsity, those of weights with BiFP-uns too."""
+    bases = {(arm.method, arm.sparsity): arm for arm in arms if arm.role == SPARSITY}
+    found = []
+    for name in (STRUCTURED, UNSTRUCTURED):
+        for arm in bases.values():
+            base = bases.get((name, arm.sparsity))
+            fits = name == STRUCTURED or arm.units == WEIGHTS
+            if base is not None and fits and arm is not base:
+                found.append((arm, base))
+    return found
+
+
+def surface_shards(request: FairRequest) -> list[FairShard]:
+    """The surface, then the paths to every ablation; none where they were not asked for."""
+    if not request.surface:
+        return []
+    place = {"sparsity": request.surface_sparsity, "strength": request.strength, "seed": 0}
+    others = [*CORNERS[1:], *(name for name in request.methods if name == f"{STRUCTURED}-no-both")]
+    return [FairShard("surface", CORNERS[0], **place), *(FairShard("path", name, **place) for name in others)]
+
+
+def cuts_filters(arms: list[FairArm]) -> bool:
+    return any(arm.units == FILTERS for arm in arms)

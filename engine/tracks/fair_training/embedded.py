@@ -1,0 +1,32 @@
+"""The fair training that the project ships: an hour on two cores to compute again."""
+
+from __future__ import annotations
+
+from engine.tracks.fair_training.presets import sparsity_at
+from engine.tracks.fair_training.request import FairRequest
+
+REQUEST = FairRequest(
+    model="demo-resnet",
+    data="avatars",
+    axes=("male", "skin"),
+    target="blond",
+    max_images=5000,
+    methods=(
+        "bifp-str", "bifp-uns", "bifp-str-no-w", "bifp-str-no-m", "bifp-str-no-both", "fpgm", "snip", "lottery", "pf",
+        "pf-late", "pf-snip", "pf-random", "fp", "dense-tuned", "dense-fair",
+    ),
+    method_settings={"lottery": {"round": 0.5}},
+    sparsities=tuple(map(sparsity_at, (3, 5, 8))),
+    iterations=150,
+    check_every=15,
+    seeds=3,
+    tradeoff_strengths=(0.25, 1.0, 4.0),
+    tradeoff_methods=("bifp-str", "pf"),
+    surface=True,
+    fair_gap=0.05,
+    within=0.05,
+    keep_methods=("bifp-str", "bifp-uns", "fpgm", "pf"),
+    title="Demo: sparse and fair in one training, or one after the other",
+)  # fmt: skip
+
+REQUESTS = (REQUEST,)

@@ -1,0 +1,18 @@
+"""Measurements of fair training, one per file, found and not registered. These load torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from engine.audit.measurements import Measurement
+
+
+@cache
+def fair_measurements() -> Mapping[str, Measurement]:
+    """Every kind there is, by name: those of the dense model are an image audit's."""
+    from engine.classifiers.images.measurements import dense_measurements
+    from engine.core.discover import concrete_classes
+    from engine.tracks.fair_training import measurements as package
+
+    return {**dense_measurements(), **{kind.name: kind() for kind in concrete_classes(package, Measurement)}}

@@ -1,0 +1,98 @@
+"""What the methods share: how filters and weights are scored, and how stages of a training follow each other."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+
+from engine.core.seeds import rng
+from engine.core.types import Setting
+from engine.surgery.filters.ranking import median_ranks
+from engine.tracks.fair_training.methods.base import FILTERS, NONE, WEIGHTS, FairJob, FairMethod, Trained
+
+SHARPNESS = Setting(
+    "sharpness", "number", 1.0, "k of the surrogate's logistic(k margin); 1: the probability of the true class.", 0.1,
+    100.0, label="Sharpness of the surrogate",
+)  # fmt: skip
+
+
+def trainer_of(method: FairMethod, job: FairJob) -> Any:
+    """A trainer whose mask is over the method's units."""
+    from engine.tracks.fair_training.training.masked import masked_filters_of, masked_weights_of, unmasked
+    from engine.tracks.fair_training.training.trainer import Trainer
+
+    model = job.classifier.model
+    masked = {
+        FILTERS: lambda: masked_filters_of(model, job.graph),
+        WEIGHTS: lambda: masked_weights_of(model),
+        NONE: lambda: unmasked(model),
+    }[method.units]()
+    declared = {item.name for item in method.settings}
+    return Trainer(job, masked, method.setting(job, "sharpness") if "sharpness" in declared else 1.0)
+
+
+def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float) -> None:
+    """From now on only the best units act, exactly as many as the sparsity says; filters are cut for real."""
+    from engine.tracks.fair_training.training.masked import kept_of
+
+    trainer.keep_best(scores, kept_of(trainer.masked.total, sparsity))
+    if method.units == FILTERS:
+        trainer.make_small()
+
+
+def finished(method: FairMethod, trainer: Any, sparsity: float) -> Trained:
+    """The result of a training that is over."""
+    found = trainer.result(sparsity, zeros=method.units == WEIGHTS)
+    trainer.done()
+    return found
+
+
+def halves(job: FairJob, first: float) -> tuple[int, int]:
+    """The iterations in two stages, the first of this share."""
+    before = int(round(first * job.iterations))
+    return before, job.iterations - before
+
+
+def geometric_median(job: FairJob) -> np.ndarray:
+    """FPGM: distance of each filter from the others of its layer, as ranks within the layer, [filters]."""
+    return median_ranks(job.classifier.model, job.graph)
+
+
+def by_chance(job: FairJob) -> np.ndarray:
+    """Ranks drawn at random within each layer, [filters]: every layer loses the same share, as with FPGM."""
+    from engine.surgery.filters.ranking import shares_within
+
+    return shares_within(job.graph, rng("random filters", job.seed).random(job.graph.total))
+
+
+def magnitudes(trainer: Any) -> np.ndarray:
+    """|theta| of each masked weight, [weights]."""
+    return np.sqrt(trainer.masked.flat().double().cpu().numpy())
+
+
+def sensitivity(job: FairJob, trainer: Any, batches: int) -> np.ndarray:
+    """SNIP (Lee et al. 2019): |theta dL/dtheta| of each weight, the gradient summed over some batches; [weights].
+
+    The images it reads and the time it takes are part of what the trainer spends.
+    """
+    import torch
+
+    start = time.perf_counter()
+
+    masked, model = trainer.masked, job.classifier.model
+    model.requires_grad_(True).eval()  # batch norm as trained: scoring must not move its statistics
+    sums = {part.name: torch.zeros_like(model.get_parameter(part.name)) for part in masked.parts}
+    for _, batch in zip(range(batches), job.batches.forever(), strict=False):
+        job.check()
+        logits, _ = masked.forward(batch.inputs, None)
+        loss = job.targets.loss(batch.rows, logits)
+        found = torch.autograd.grad(loss, [model.get_parameter(name) for name in sums])
+        for name, gradient in zip(sums, found, strict=True):
+            sums[name] += gradient
+        trainer.spent["examples"] += len(batch.rows)
+    each = {name: (value * model.get_parameter(name).detach()).abs() for name, value in sums.items()}
+    scores = masked.sums(each).double().cpu().numpy()
+    trainer.spent["seconds"] += time.perf_counter() - start
+    return scores

@@ -1,0 +1,19 @@
+"""bifp-str: BiFP on whole filters, which are cut for real."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from engine.tracks.fair_training.methods._bifp import Bifp
+from engine.tracks.fair_training.methods._stages import by_chance, geometric_median
+from engine.tracks.fair_training.methods.base import FILTERS, FairJob
+
+
+class BifpFilters(Bifp):
+    """BiFP-str."""
+
+    name = "bifp-str"
+    units = FILTERS
+
+    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+        return geometric_median(job) if self.setting(job, "start") == "weights" else by_chance(job)

@@ -1,0 +1,250 @@
+"""Training cost: how much training until the stated fairness at the stated accuracy, every method (Fig. 6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+from engine.tracks.fair_training.panels.lookup import bifp_of, entry, fair_axis, level_of, shown_of
+
+QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
+ROW = 34
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What training is counted in. `many` after a number, `said` on the axis."""
+
+    column: str
+    many: str
+    said: str
+
+
+EFFORTS = {
+    "iterations": Effort("iterations", "weight updates", "weight updates"),
+    "examples": Effort("examples", "images read", "images read in training, with repeats"),
+    "seconds": Effort("seconds", "seconds", "seconds on this machine"),
+}
+
+
+def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main") -> Panel:
+    """A row per method: a dot per seed where it met both targets, a cross where it never did."""
+    table = reached(run, choice, family)
+    if table.empty:
+        return nothing("fair_effort", QUESTION, "This audit did not look for a stated fairness.")
+    if table["gap_target"].isna().all():
+        return nothing("fair_effort", QUESTION, "Too few validation images of two groups to look for a stated gap.")
+    what, order = EFFORTS[by], _order(run, table)
+    targets = f"gap of {phrasing.number(float(table['gap_target'].iat[0]))} or less"
+    targets += f" at an accuracy of {phrasing.number(float(table['accuracy_target'].iat[0]))} or more"
+    figure = _figure(run, choice, table, what, order)
+    axis = words.axis_name(fair_axis(run))
+    notion = _notion(run)
+    note = (
+        f"Stated: {notion} {targets}, for {axis}, on {_validation(run)}, looked at every "
+        f"{int(run.meta['request'].get('check_every', 0))} updates, so no number is finer than that. Dots: seeds; bar: "
+        "their mean where all got there; crosses: seeds that never met both at once, drawn at the end of their "
+        "training. What counts is the first look, with as much cut as asked, from which both are met twice in a row. "
+        "Updates of BiFP's mask come on top of these, with images of their own: examples and seconds count both."
+    )
+    answer = f"{_answer(run, choice, table, what, targets)}{_on_test(run, table)}"
+    return Panel("fair_effort", QUESTION, answer, figure, _readable(table), note)
+
+
+def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
+    """Rows of single seeds at the chosen sparsity, and of models without a cut; never those of the sweep over λ."""
+    if not run.has("reached"):
+        return pd.DataFrame()
+    variants = lookup.frame(run, "variants")
+    reported = set(lookup.reported(run)["variant"])
+    mine = variants[variants["pooled"].isin(reported) & (variants["seed"] >= 0)]["variant"]
+    table, at = lookup.frame(run, "reached"), level_of(run, choice)
+    table = table[table["variant"].isin(mine)]
+    here = ((table["sparsity"] - at).abs() < 1e-9) | table["method"].isin(track_of(run).uncut)
+    shown = shown_of(lookup.methods(run), family, choice.method)
+    return table[here & table["method"].isin(shown)].reset_index(drop=True)
+
+
+def _order(run: Run, table: pd.DataFrame) -> list[str]:
+    """Methods that got there in all seeds first, by their mean; then those in some; then never; without a cut last."""
+    place = {name: index for index, name in enumerate(track_of(run).order(table["method"].unique()))}
+
+    def key(method: str) -> tuple[bool, float, float, int]:
+        rows = table[table["method"] == method]
+        share = float(rows["reached"].mean())
+        mean = float(rows["iterations"].mean()) if share else 0.0
+        return method in track_of(run).uncut, -share, mean, place[method]
+
+    return sorted(place, key=key)
+
+
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: list[str]) -> go.Figure:
+    figure = blank(choice, 110 + ROW * len(order), what.said)
+    for place, method in enumerate(order):
+        rows = table[table["method"] == method]
+        style = track_of(run).style(method, choice.dark)
+        if rows["reached"].all():
+            figure.add_trace(go.Bar(
+                x=[rows[what.column].mean()], y=[place], orientation="h", width=0.5, showlegend=False, opacity=0.3,
+                marker={"color": style.colour}, hoverinfo="skip",
+            ))  # fmt: skip
+        for met, symbol, column in ((True, "circle", what.column), (False, "x-thin", f"total_{what.column}")):
+            part = rows[rows["reached"].astype(bool) == met]
+            if part.empty:
+                continue
+            seeds = part["seed"].to_numpy() - rows["seed"].mean()
+            figure.add_trace(go.Scatter(
+                x=part[column], y=place + 0.16 * seeds, mode="markers", showlegend=False,
+                marker={"symbol": symbol, "size": 10 if met else 9, "color": style.colour if met else choice.theme.ink,
+                        "line": {"width": 2 if not met else 0, "color": choice.theme.soft}},
+                text=[_hover(row) for row in part.to_dict("records")], hovertemplate="%{text}<extra></extra>",
+                cliponaxis=False,
+            ))  # fmt: skip
+    _legend(figure, choice, table)
+    figure.update_yaxes(
+        tickvals=list(range(len(order))), ticktext=[_label(run, name, table) for name in order],
+        showgrid=False, range=[len(order) - 0.4, -0.6],
+    )  # fmt: skip
+    figure.update_xaxes(showgrid=True, rangemode="tozero", nticks=7, tickangle=0)
+    return figure
+
+
+def _label(run: Run, method: str, table: pd.DataFrame) -> str:
+    notes = ["nothing cut"] if method in track_of(run).uncut else []
+    notes += [] if table.loc[table["method"] == method, "reached"].any() else ["never reached"]
+    name = wrapped(words.method_name(method), 22)
+    return f"{name}<br><i>{', '.join(notes)}</i>" if notes else name
+
+
+def _notion(run: Run) -> str:
+    """Which gap training and the stated target are about."""
+    return str(run.meta["request"].get("notion", "accuracy"))
+
+
+def _validation(run: Run) -> str:
+    n = run.meta["data"].get("images", {}).get("validation")
+    return phrasing.count(int(n), "validation image") if n else "validation images"
+
+
+def _on_test(run: Run, table: pd.DataFrame) -> str:
+    """The same targets on the test images: a single look at validation images has no interval."""
+    gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
+    metric = f"{_notion(run)}_gap"
+
+    def met(variant: str) -> bool:
+        rows = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
+        return all(row is not None for row in rows) and rows[0]["value"] >= accuracy and rows[1]["value"] <= gap
+
+    counts = {name: [met(variant) for variant in rows["variant"]] for name, rows in table.groupby("method", sort=False)}
+    some = [f"{words.method_name(name)} {sum(found)} of {len(found)}" for name, found in counts.items() if any(found)]
+    start = " The starting model meets both there." if metric == "accuracy_gap" and met("dense") else ""
+    held = f"seeds of {phrasing.listing(some, 20)}" if some else "no seed"
+    return f" At the end of training, on the test images, both are met by {held}.{start}"
+
+
+def _legend(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
+    look = choice.theme
+    if table["reached"].any():
+        entry(figure, "seed got there", mode="markers", marker={"symbol": "circle", "size": 9, "color": look.ink})
+    if not table["reached"].all():
+        marker = {"symbol": "x-thin", "size": 9, "color": look.ink, "line": {"width": 2, "color": look.soft}}
+        entry(figure, "seed never did", mode="markers", marker=marker)
+
+
+def _hover(row: dict[str, Any]) -> str:
+    text = f"<b>{words.method_name(row['method'])}</b>, seed {row['seed']:.0f}"
+    start = "" if row["reached"] else "total_"
+    text += "<br>met both after" if row["reached"] else "<br>never met both in"
+    parts = [f"{row[f'{start}iterations']:,.0f} weight updates"]
+    if row[f"{start}mask_updates"]:
+        parts.append(f"{row[f'{start}mask_updates']:,.0f} mask updates")
+    parts += [f"{row[f'{start}examples']:,.0f} examples", words.duration(row[f"{start}seconds"])]
+    return f"{text} {phrasing.listing(parts)}"
+
+
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> str:
+    """How far BiFP gets, the two-stage ones, and who never got there."""
+    base, parts = bifp_of(run, choice), []
+    dense = table[table["method"].isin(track_of(run).uncut)]
+    table = table[~table["method"].isin(track_of(run).uncut)]
+    names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]
+    some = [name for name in names if table.loc[table["method"] == name, "reached"].any()]
+    never = [name for name in names if name not in some]
+    start = f"{phrasing.sentence(_notion(run))} {targets}, at {phrasing.percent(level_of(run, choice))} cut"
+    if not some:
+        text = f"{start}, was reached by no method in the training it had."
+        return f"{text}{_dense_said(dense, what)}"
+    parts.append(f"{start}: {'; '.join(_one(table, name, what) for name in some[:5])}.")
+    if len(some) > 5:
+        parts.append(f"{len(some) - 5} more got there; see the table.")
+    if never:
+        parts.append(f"Never reached by {phrasing.listing([words.method_name(name) for name in never], 8)}.")
+    return " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
+
+
+def _dense_said(table: pd.DataFrame, what: Effort) -> str:
+    """The models without a cut, beside which the sparse ones are read."""
+    if table.empty:
+        return ""
+    names = [name for name in dict.fromkeys(table["method"]) if table.loc[table["method"] == name, "reached"].any()]
+    if not names:
+        return " With nothing cut it was not reached either."
+    return f" With nothing cut: {'; '.join(_one(table, name, what) for name in names)}."
+
+
+def _one(table: pd.DataFrame, method: str, what: Effort) -> str:
+    rows = table[table["method"] == method]
+    met = rows[rows["reached"].astype(bool)]
+    low, high = met[what.column].min(), met[what.column].max()
+    far = _amount(low) if low == high else f"{_amount(low)} to {_amount(high)}"
+    many = f" {what.many}" if what.column != "seconds" else " seconds"
+    return f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after {far}{many}"
+
+
+def _amount(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else phrasing.number(value)
+
+
+def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
+    """How much less BiFP needs than the quickest two-stage method, only where every seed of both got there."""
+    stages = {"pf", "pf-late", "pf-snip", "fp"}
+    whole = [name for name, rows in table.groupby("method") if rows["reached"].all()]
+    if base not in set(table["method"]) or not stages & set(table["method"]):
+        return []
+    if base not in whole:
+        return [f"{words.method_name(base)} missed it in a seed, so what it saves is not known here."]
+    rivals = [name for name in whole if name in stages]
+    mine = table[table["method"] == base][what.column]
+    if not rivals:
+        most = table[table["method"].isin(stages)][f"total_{what.column}"].max()
+        return [
+            f"No two-stage method got there in every seed within its {_amount(most)} {what.many}, so what BiFP saves "
+            "against them is not known here."
+        ]
+    best = min(rivals, key=lambda name: table.loc[table["method"] == name, what.column].mean())
+    other = table[table["method"] == best][what.column]
+    share = 1 - mine.mean() / other.mean() if other.mean() else 0.0
+    name, rival = words.method_name(base), words.method_name(best)
+    if mine.max() < other.min():
+        return [f"In every seed {name} needs less than {rival}, on average {phrasing.percent(round(share, 2))} less."]
+    if mine.min() > other.max():
+        return [f"In every seed {name} needs more than {rival}."]
+    return [f"The seeds of {name} and {rival} overlap: which is quicker is open."]
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"method": "method", "sparsity": "share asked", "strength": "λ", "seed": "seed", "reached": "reached",
+             "gap_target": "gap stated", "accuracy_target": "accuracy stated", "iterations": "weight updates",
+             "mask_updates": "mask updates", "examples": "examples", "seconds": "seconds",
+             "total_iterations": "weight updates in all", "total_mask_updates": "mask updates in all",
+             "total_examples": "examples in all", "total_seconds": "seconds in all"}  # fmt: skip
+    return table.assign(method=table["method"].map(words.method_name))[list(names)].rename(columns=names)

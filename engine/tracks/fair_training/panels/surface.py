@@ -1,0 +1,96 @@
+"""The loss around BiFP: on the plane through it and two ablations, and where each of them lies (Fig. 8)."""
+
+from __future__ import annotations
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.store.runs import Run
+from engine.tracks.fair_training.panels.lookup import short
+
+QUESTION = "What does the loss look like between BiFP and what it would be without its parts?"
+ABSENT = (
+    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” in the Library, or with "
+    "--surface on the command line; it needs BiFP-str and its ablations."
+)
+SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
+
+
+def has_surface(run: Run, choice: Choice) -> bool:
+    return run.has("surface") and run.has("surface_points") and len(lookup.frame(run, "surface")) > 0
+
+
+def surface(run: Run, choice: Choice, show: str = "loss") -> Panel:
+    """Contours of loss, accuracy or gap; the three models as points."""
+    if not has_surface(run, choice):
+        return nothing("fair_surface", QUESTION, ABSENT)
+    table, points = lookup.frame(run, "surface"), lookup.frame(run, "surface_points")
+    table = table[table["method_b"] == table["method_b"].iat[0]]
+    note = (
+        "One seed, one set of images, one plane of very many: the models lie on it, the rest of it nobody trained. The "
+        "mask is BiFP's only at BiFP; in between, weights that one of the models lacks come back in part. Batch "
+        "statistics are worked out again at every point."
+    )
+    return Panel(
+        "fair_surface", QUESTION, _answer(table, points), _figure(choice, table, points, show), _readable(table), note
+    )
+
+
+def _grid(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    return table.pivot(index="y", columns="x", values=column).sort_index().sort_index(axis=1)
+
+
+def _figure(choice: Choice, table: pd.DataFrame, points: pd.DataFrame, show: str) -> go.Figure:
+    grid, look = _grid(table, show), choice.theme
+    x, y = _ends(points)
+    figure = blank(choice, 440, f"weights, towards {plain(short(x))}", f"weights, towards {plain(short(y))}")
+    figure.add_trace(go.Contour(
+        z=grid.to_numpy(), x=grid.columns.tolist(), y=grid.index.tolist(), ncontours=16,
+        colorscale=[list(stop) for stop in look.sequential], line={"width": 0.6, "color": look.soft},
+        colorbar={"title": {"text": SHOWN[show], "font": {"size": 12, "color": look.soft}}, "thickness": 10,
+                  "outlinewidth": 0, "tickfont": {"size": 11, "color": look.soft}},
+        hovertemplate=f"{SHOWN[show]} %{{z:.3f}}<extra></extra>",
+    ))  # fmt: skip
+    for row in points.to_dict("records"):
+        figure.add_trace(go.Scatter(
+            x=[row["x"]], y=[row["y"]], mode="markers", showlegend=False, cliponaxis=False,
+            marker={"symbol": "circle", "size": 12, "color": look.paper, "line": {"width": 2.5, "color": look.ink}},
+            hovertemplate=f"{plain(words.method_name(row['method']))}<extra></extra>",
+        ))  # fmt: skip
+        figure.add_annotation(
+            x=row["x"], y=row["y"], text=f"<b>{plain(short(row['method']))}</b>", showarrow=False, yshift=18,
+            font={"size": 12, "color": look.ink}, bgcolor=look.paper, borderpad=2, opacity=0.9,
+        )  # fmt: skip
+    figure.update_xaxes(showgrid=False, nticks=5)
+    figure.update_yaxes(showgrid=False, nticks=5)
+    return figure
+
+
+def _ends(points: pd.DataFrame) -> tuple[str, str]:
+    """The models furthest along either axis."""
+    return str(points.loc[points["x"].idxmax(), "method"]), str(points.loc[points["y"].idxmax(), "method"])
+
+
+def _answer(table: pd.DataFrame, points: pd.DataFrame) -> str:
+    """Loss at the models, and where the lowest point of the plane lies."""
+    parts, losses = [], []
+    for row in points.to_dict("records"):
+        near = table.loc[((table["x"] - row["x"]) ** 2 + (table["y"] - row["y"]) ** 2).idxmin()]
+        losses.append(float(row.get("loss", near["loss"])))
+        parts.append(f"{words.method_name(row['method'])} {phrasing.number(losses[-1])}")
+    low, high = float(table["loss"].min()), float(table["loss"].max())
+    least = words.method_name(str(points["method"].iat[losses.index(min(losses))]))
+    where = f"at none of the three; of them it is lowest at {least}" if low < min(losses) else f"at {least}"
+    return (
+        f"Loss at the three models: {phrasing.listing(parts)}. On this plane it runs from {phrasing.number(low)} to "
+        f"{phrasing.number(high)} and is lowest {where}. The paths say whether a ridge lies between."
+    )
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"x": "x", "y": "y", "loss": "loss", "accuracy": "accuracy", "gap": "accuracy gap"}
+    return table[[name for name in names if name in table]].rename(columns=names)

@@ -1,0 +1,124 @@
+"""A whole fair training on one page: validate, load, train and cut with every method, measure, write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.executors import Executor
+from engine.audit.progress import Forecast
+from engine.audit.session import Session, Tables, run_session, timed
+from engine.classifiers.images.context import ImageShard
+from engine.classifiers.images.dense import data_meta, dense_phases, kept_in, model_meta, starting_model
+from engine.core.files import json_able
+from engine.core.types import Hooks
+from engine.store.runs import Run, Store
+from engine.surgery.filters.gates import prove_filter_mask_works
+from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
+from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard
+from engine.tracks.fair_training.measurements import fair_measurements
+from engine.tracks.fair_training.measurements._work import trained_shard
+from engine.tracks.fair_training.request import FairPlan, FairRequest, group_shares, validate_fair
+from engine.tracks.fair_training.tables import fair_tables
+from engine.tracks.fair_training.warnings import fair_warnings
+
+FairAudit = Session[FairPlan, FairContext]
+
+
+def run_fair_audit(
+    request: FairRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> Run:
+    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+
+    What was finished before an interruption is found in the store and not computed again; a training that was
+    interrupted goes on from its last kept step.
+    """
+    plan = validate_fair(request)
+    return run_session(plan, store, hooks, executor, lambda chosen: _audited(plan, store, hooks, chosen))
+
+
+def _audited(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> tuple[dict[str, Any], Tables]:
+    """Train, cut, measure."""
+    audit, arms = open_fair_audit(plan, store, hooks, executor), arms_of(plan.request)
+    compute(audit, arms)
+    with timed(audit.progress, "measure", "groups and intervals"):
+        targets = targets_of(audit.context, plan.request)
+        tables, notes = fair_tables(audit.context, plan.request, arms, targets, hooks.check)
+    return run_meta(audit, tables, targets, notes), tables
+
+
+def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> FairAudit:
+    """Load the model, and prove on this very model that masking filters changes something."""
+    progress = Forecast(hooks.report)
+    with timed(progress, "load", plan.model.name):
+        context = context_of(plan, store, hooks)
+        prove_filter_mask_works(context.start, context.graph)
+    return FairAudit(plan, context, progress, executor)
+
+
+def context_of(plan: FairPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> FairContext:  # noqa: B008  (frozen)
+    """What a plan is measured in; measurements are kept in the store, in memory where there is none."""
+    return FairContext(
+        starting_model(plan), plan.images, plan.request.settings(), fair_measurements(), hooks=hooks, plan=plan,
+        opener=f"{__name__}:{context_of.__name__}", mirror=plan.request.mirrors, **kept_in(store),
+    )  # fmt: skip
+
+
+def compute(audit: FairAudit, arms: Sequence[FairArm]) -> None:
+    """Every measurement of the run, in the order they need each other."""
+    audit.finish_all(phases_of(audit.request, arms))
+
+
+def phases_of(request: FairRequest, arms: Sequence[FairArm]) -> dict[str, list[Any]]:
+    """The measurements of a run by phase. Seeds come one after the other, so that every method has its first early."""
+    surfaces = surface_shards(request)
+    trained = [shard for seed in range(request.seeds) for arm in arms for shard in arm.shards() if shard.seed == seed]
+    return {
+        **dense_phases(request),
+        "train and cut": trained,
+        "train BiFP and its ablations": _corners(surfaces, trained),
+        "loss between models": surfaces,
+        "measure cost": [ImageShard("cost"), *(arm.cost for arm in arms)],
+    }
+
+
+def _corners(surfaces: Sequence[FairShard], trained: Sequence[FairShard]) -> list[FairShard]:
+    """Trainings that the loss surface needs and that nobody asked for otherwise."""
+    needed = [trained_shard(shard, name) for shard in surfaces for name in (*CORNERS, shard.method)]
+    return [shard for shard in dict.fromkeys(needed) if shard not in set(trained)]
+
+
+def targets_of(context: FairContext, request: FairRequest) -> dict[str, float]:
+    """gap and accuracy on validation images that count as fair and as accurate: as asked, or by the dense model's.
+
+    The gap is of the request's notion; where none was asked for it is half of the dense model's gap of accuracy, for
+    degradation too, of which the dense model has none. NaN where fewer than two groups may be compared.
+    """
+    dense = context.look.of(context.look.dense)
+    gap = dense["gap"] / 2 if request.fair_gap is None else request.fair_gap
+    gap = gap if context.look.compared.sum() > 1 else math.nan
+    return {"gap": float(gap), "accuracy": float(dense["accuracy"] - request.within)}
+
+
+def run_meta(
+    audit: FairAudit, tables: dict[str, pd.DataFrame], targets: Mapping[str, float], notes: Sequence[str]
+) -> dict[str, Any]:
+    """run.json: what was asked, of which model, on which images, with which code, and what must be known about it."""
+    plan, context, request = audit.plan, audit.context, audit.request
+    shares = group_shares(plan.images, request.axes[0], context.tuned)
+    return {
+        **audit.meta(
+            f"{plan.model.name} trained fairly on {plan.images.name}", plan.spelled_out(), context.start.device
+        ),
+        "experiment": request.experiment,
+        "model": model_meta(plan, context),
+        "data": {**data_meta(plan, tables), "fair_axis": request.axes[0], "group_shares": shares},
+        "targets": json_able(dict(targets)),
+        "warnings": fair_warnings(plan, context, tables, targets, notes),
+    }

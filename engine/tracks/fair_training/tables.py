@@ -1,0 +1,304 @@
+"""From finished trainings to the tables of a fair run. Their columns are described in docs/TABLES.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.classifiers.groups import Arm, GroupMeasure, Measured, arm_difference
+from engine.classifiers.images.context import DENSE, ImageShard
+from engine.classifiers.images.gallery import thumbnails
+from engine.classifiers.images.tables import costs_table, layers_table, predictions_table, test_images, weights_table
+from engine.classifiers.metrics import degenerate
+from engine.core.types import POOLED, digest_of
+from engine.stats.fdr import benjamini_hochberg
+from engine.stats.multi_reader import difference
+from engine.store.array_table import within
+from engine.surgery.filters.cut import widths_after
+from engine.tracks.fair_training.arms import SPARSITY, FairArm, compared, surface_shards
+from engine.tracks.fair_training.context import FairContext, FairShard
+from engine.tracks.fair_training.degradation import METRIC as DEGRADATION_GAP
+from engine.tracks.fair_training.degradation import degradation_gaps, degradation_trials
+from engine.tracks.fair_training.methods.base import ACCURACY, DEGRADATION, FILTERS, LOOKS, PHASE_POINT, WEIGHTS
+from engine.tracks.fair_training.request import FairRequest
+from engine.tracks.fair_training.tradeoff import hypervolume_table, tradeoff_table
+
+DIFFERENCES = ("accuracy", "accuracy_gap")
+"""What is compared between two methods, besides the gap of degradation."""
+GAP_OF = {ACCURACY: "gap", DEGRADATION: "degradation"}
+"""Column of a curve that a notion is about."""
+COSTS_TO_REACH = ("iterations", "mask_updates", "examples", "seconds")
+"""What it took until a model was as fair and as accurate as stated."""
+
+Check = Callable[[], None]
+
+
+def fair_tables(
+    context: FairContext, request: FairRequest, arms: Sequence[FairArm], targets: Mapping[str, float], check: Check
+) -> tuple[dict[str, pd.DataFrame], list[str]]:
+    """All tables of the run, and sentences about the groups that a screen must show. targets: gap and accuracy to be
+    reached on validation images."""
+    dense, images = context.answers(ImageShard("")), test_images(context)
+    measure = GroupMeasure(images, context.start.classes, request.axes, dense.astype(np.float64))
+    measured = _measured(context, arms, measure, check)
+    results, groups = _numbers(arms, measure, measured, check)
+    variants, reported = _variants(context, arms), [arm for arm in arms if arm.role == SPARSITY]
+    answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.shards()}
+    firsts = [arm.shards()[0] for arm in reported]
+    tables = {
+        "variants": variants,
+        "results": results,
+        "groups": groups,
+        "arm_differences": _differences(arms, measured),
+        "images": images,
+        "predictions": predictions_table({DENSE: dense, **answers}, images),
+        "thumbs": thumbnails(context, firsts, dense),
+        "layers": layers_table(dict(_layers(context, arms))),
+        "costs": costs_table(context, {arm.pooled: arm.cost for arm in arms}, variants),
+        "curves": _curves(context, request, arms),
+        "reached": _reached(context, request, arms, targets),
+    }
+    if request.tradeoff_strengths:
+        tables["tradeoff"] = tradeoff_table(request, arms, measured)
+        tables["hypervolume"] = hypervolume_table(request, arms, measured, images)
+    tables |= _surfaces(context, request)
+    weights = weights_table(context, _kept(context, request, arms))
+    if len(weights):
+        tables["weights"] = weights
+    return tables, list(measure.notes)
+
+
+def _measured(context: FairContext, arms: Sequence[FairArm], measure: GroupMeasure, check: Check) -> dict[FairArm, Arm]:
+    """Every arm, over its seeds."""
+    found = {}
+    for arm in arms:
+        check()
+        found[arm] = measure.variant([context.answers(shard).astype(np.float64) for shard in arm.shards()])
+    return found
+
+
+def _numbers(
+    arms: Sequence[FairArm], measure: GroupMeasure, measured: Mapping[FairArm, Arm], check: Check
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """results and groups of the dense model, every pooled variant and every seed."""
+    parts: list[Measured] = [measure.dense()]
+    more: list[pd.DataFrame] = []
+    for arm in arms:
+        check()
+        mine = measured[arm]
+        parts.append(mine.pooled(arm.pooled))
+        more.append(degradation_gaps(mine, arm.pooled))
+        for shard in arm.shards():
+            parts.append(mine.trial(shard.seed, arm.id_of(shard)))
+            more.append(degradation_gaps(mine, arm.id_of(shard), shard.seed))
+    results = pd.concat([*(part.results for part in parts), *more], ignore_index=True)
+    return results, pd.concat([part.groups for part in parts], ignore_index=True)
+
+
+def _differences(arms: Sequence[FairArm], measured: Mapping[FairArm, Arm]) -> pd.DataFrame:
+    """Every method minus BiFP at the same sparsity; q: Benjamini-Hochberg per metric."""
+    columns = ["method", "base", "sparsity", "axis", "metric", "group", "value", "low", "high", "p", "q", "n",
+               "n_trials", "verdict"]  # fmt: skip
+    parts = []
+    for arm, base in compared(list(arms)):
+        one, other = measured[arm], measured[base]
+        table = arm_difference(one, other, group="")
+        table = pd.concat([table[table["metric"].isin(DIFFERENCES)], _lost_otherwise(one, other)], ignore_index=True)
+        parts.append(table.assign(method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=arm.n_seeds))
+    if not parts:
+        return pd.DataFrame(columns=columns)
+    table = pd.concat(parts, ignore_index=True)
+    return table.assign(q=table.groupby("metric")["p"].transform(benjamini_hochberg))[columns]
+
+
+def _lost_otherwise(one: Arm, other: Arm) -> pd.DataFrame:
+    """The difference of two arms' gaps of degradation, a row per axis."""
+    found = difference(degradation_trials(one), degradation_trials(other))
+    axes = one.measure.axes[1:]
+    return pd.DataFrame({
+        "axis": [axis.name for axis in axes], "metric": DEGRADATION_GAP, "group": "", "value": found.value,
+        "low": found.low, "high": found.high, "p": found.p,
+        "n": [int(axis.groups["n"].iloc[axis.counts].sum()) for axis in axes], "verdict": "",
+    })  # fmt: skip
+
+
+def _variants(context: FairContext, arms: Sequence[FairArm]) -> pd.DataFrame:
+    """The dense model, every pooled variant, every seed."""
+    rows = [_variant_row(DENSE, DENSE, role=DENSE, units="none", flops=context.graph.flops(), base="")]
+    for arm in arms:
+        seeds = [_seed_row(context, arm, shard) for shard in arm.shards()]
+        rows += [_pooled_row(arm, seeds), *seeds]
+    return pd.DataFrame(rows)
+
+
+def _variant_row(name: str, method: str, **more: Any) -> dict[str, Any]:
+    usual = {"base": method, "target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0,
+             "seed": POOLED, "pooled": "", "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]",
+             "mask_digest": "", "max_logit_difference": 0.0, "strength": 0.0, "parameters_cut": 0.0,
+             "speedup": 1.0}  # fmt: skip
+    return {"variant": name, "method": method, **usual, **more}
+
+
+def _arm_row(arm: FairArm, name: str, **more: Any) -> dict[str, Any]:
+    return _variant_row(
+        name, arm.method, units=arm.units, sparsity=arm.sparsity, strength=arm.strength, role=arm.role, **more
+    )
+
+
+def _seed_row(context: FairContext, arm: FairArm, shard: FairShard) -> dict[str, Any]:
+    arrays, plain = context.without_weights(shard)
+    keep = arrays["keep"]
+    cut, digest = cut_said(context, arm.units, keep)
+    whole = context.start.n_parameters
+    return _arm_row(
+        arm, arm.id_of(shard), realised=float(1.0 - keep.mean()) if len(keep) else 0.0,
+        n_cut=int((~keep).sum()), seed=shard.seed, pooled=arm.pooled, chosen=False,
+        degenerate=int(degenerate(arrays["probabilities"])), cut=json.dumps(cut), history=json.dumps(plain["history"]),
+        mask_digest=digest, max_logit_difference=plain["max_logit_difference"], flops=plain["flops"],
+        speedup=context.graph.flops() / plain["flops"],
+        parameters_cut=(whole - plain["parameters"] + plain["n_zero"]) / whole,
+    )  # fmt: skip
+
+
+def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[str, Any], str]:
+    """What is cut, JSON-able, and its digest: filters by group; weights as numbers per layer, for they are many."""
+    if units == FILTERS:
+        mask = context.graph.mask(keep)
+        return mask.to_dict(), mask.digest
+    if not len(keep):
+        return {}, ""
+    layers = weight_layers(context)
+    ends = np.cumsum([size for _, size in layers])[:-1]
+    cut = {name: int((~part).sum()) for (name, _), part in zip(layers, np.split(keep, ends), strict=True)}
+    return cut, digest_of([list(map(list, layers)), np.packbits(keep).tobytes().hex()])
+
+
+def weight_layers(context: FairContext) -> list[tuple[str, int]]:
+    """(layer, its weights) of every layer whose single weights can be cut, in their order."""
+    from engine.surgery.filters.graph import COUNTED
+
+    modules = context.start.model.named_modules()
+    return [(name, module.weight.numel()) for name, module in modules if isinstance(module, COUNTED)]
+
+
+def _pooled_row(arm: FairArm, seeds: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Means over the seeds; how many of them are degenerate. What the trade-off alone needs is not reported."""
+    means = {name: float(np.mean([row[name] for row in seeds]))
+             for name in ("flops", "realised", "parameters_cut", "speedup")}  # fmt: skip
+    return _arm_row(
+        arm, arm.pooled, **means, n_cut=int(round(float(np.mean([row["n_cut"] for row in seeds])))),
+        chosen=arm.role == SPARSITY, degenerate=sum(row["degenerate"] for row in seeds), cut="", history="",
+        max_logit_difference=max(row["max_logit_difference"] for row in seeds),
+    )  # fmt: skip
+
+
+def _layers(context: FairContext, arms: Sequence[FairArm]) -> Iterator[tuple[str, list[tuple[str, int, int]]]]:
+    """(group, filters, kept), or (layer, weights, kept), of every seed that cuts anything."""
+    for arm in arms:
+        for shard in arm.shards():
+            keep = context.without_weights(shard)[0]["keep"]
+            if arm.units == FILTERS:
+                yield arm.id_of(shard), list(widths_after(context.graph.mask(keep)))
+            elif arm.units == WEIGHTS:
+                layers, cut = weight_layers(context), cut_said(context, arm.units, keep)[0]
+                yield arm.id_of(shard), [(name, size, size - cut[name]) for name, size in layers]
+
+
+def curve_of(context: FairContext, shard: FairShard) -> pd.DataFrame:
+    """Every update of a training: PHASE_POINT and LOOKS."""
+    table = pd.DataFrame(within(context.without_weights(shard)[0], "curve/"))
+    return table.reindex(columns=[*PHASE_POINT, *LOOKS])
+
+
+def _curves(context: FairContext, request: FairRequest, arms: Sequence[FairArm]) -> pd.DataFrame:
+    """Of every seed, and of fitting the dense model."""
+    parts = [curve_of(context, shard).assign(variant=arm.id_of(shard)) for arm in arms for shard in arm.shards()]
+    if request.train is not None:
+        fitted = pd.DataFrame(within(context.without_weights(ImageShard("dense_weights"))[0], "curve/"))
+        parts.append(fitted.rename(columns={"epoch": "step"}).assign(variant=DENSE, phase="train"))
+    columns = ["variant", *PHASE_POINT, *LOOKS]
+    return pd.concat(parts, ignore_index=True).reindex(columns=columns)
+
+
+def _reached(
+    context: FairContext, request: FairRequest, arms: Sequence[FairArm], targets: Mapping[str, float]
+) -> pd.DataFrame:
+    """Of every seed, what it took until it was as fair and as accurate as stated, on validation images."""
+    rows = []
+    for arm in arms:
+        for shard in arm.shards():
+            plain = context.without_weights(shard)[1]
+            met = met_at(curve_of(context, shard), targets, _share(context, shard), request.notion)
+            first = first_reached(met)
+            rows.append({
+                "variant": arm.id_of(shard), "method": arm.method, "sparsity": arm.sparsity, "strength": arm.strength,
+                "seed": shard.seed, "gap_target": targets["gap"], "accuracy_target": targets["accuracy"],
+                "notion": request.notion, "reached": first is not None, "held": bool(met["met"].tail(1).any()),
+                **_costs_of(first),
+                **{f"total_{name}": plain["spent"][name] for name in COSTS_TO_REACH},
+            })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _costs_of(row: pd.Series | None) -> dict[str, float]:
+    names = dict(zip(COSTS_TO_REACH, ("step", "mask_updates", "examples", "seconds"), strict=True))
+    return {name: float("nan") if row is None else float(row[column]) for name, column in names.items()}
+
+
+def _share(context: FairContext, shard: FairShard) -> float:
+    keep = context.without_weights(shard)[0]["keep"]
+    return float((~keep).mean()) if len(keep) else 0.0
+
+
+def met_at(curve: pd.DataFrame, targets: Mapping[str, float], share: float, notion: str = ACCURACY) -> pd.DataFrame:
+    """The looks of a curve with `met`: whether gap (of the notion's kind) and accuracy were met by a model with this
+    share of its units cut. A model that is not yet as sparse as asked has met nothing, however fair it is."""
+    looks = curve[curve["accuracy"].notna()]
+    fair, sparse = looks[GAP_OF[notion]] <= targets["gap"], looks["cut"] >= share - 1e-9
+    return looks.assign(met=fair & sparse & (looks["accuracy"] >= targets["accuracy"]))
+
+
+def first_reached(looks: pd.DataFrame) -> pd.Series | None:
+    """The first of the looks `met_at` gives that met both, as did the next one; None: never.
+
+    A gap on few images falls below a line by luck now and then, so one look is not enough but for the last one.
+    """
+    stays = looks[looks["met"] & looks["met"].shift(-1, fill_value=True)]
+    return None if stays.empty else stays.iloc[0]
+
+
+def _surfaces(context: FairContext, request: FairRequest) -> dict[str, pd.DataFrame]:
+    """The loss between BiFP and its ablations, where it was asked for."""
+    shards = surface_shards(request)
+    if not shards:
+        return {}
+    surface, *paths = context.fetch(shards)
+    points = surface[surface["method"] != ""]
+    grid = surface[surface["method"] == ""].drop(columns="method").assign(method_b="")
+    along = [table.assign(other=shard.method) for shard, table in zip(shards[1:], paths, strict=True)]
+    path = pd.concat(along, ignore_index=True)
+    return {
+        "surface": grid[["method_b", "x", "y", "loss", "accuracy", "gap"]].reset_index(drop=True),
+        "surface_points": points.reset_index(drop=True),
+        "path": path[["other", "t", "loss", "accuracy", "gap", "loss_without_recalibration"]],
+    }
+
+
+def _kept(
+    context: FairContext, request: FairRequest, arms: Sequence[FairArm]
+) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
+    """Weights of first seeds, of all or of none: those of the cut model where filters are cut, with zeros otherwise."""
+    from engine.surgery.filters.weights import arrays_of
+    from engine.tracks.fair_training.measurements._work import model_of
+
+    for arm in arms:
+        if request.keep_methods and arm.method not in request.keep_methods:
+            continue
+        for shard in arm.shards():
+            wanted = request.keep_weights == "all" or (request.keep_weights == "first" and shard.seed == 0)
+            if wanted and (arm.role == SPARSITY or request.keep_weights == "all"):
+                yield arm.id_of(shard), arrays_of(model_of(context, shard).model)

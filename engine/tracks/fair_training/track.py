@@ -1,0 +1,251 @@
+"""The track of fair training: masks and weights learned together (BiFP), and what they are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import (
+    classifier_along,
+    classifier_changed,
+    classifier_groups,
+    filter_layers,
+    levelling,
+    pareto,
+)
+from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
+from engine.report.contract import Handout, Level, Overview, Reading, Shelf, View
+from engine.report.palette import Style, fair_style
+from engine.store.runs import Run
+from engine.tracks.fair_training.masks import write_fair_mask
+from engine.tracks.fair_training.panels import (
+    curve,
+    differences,
+    effort,
+    headline,
+    saved,
+    surface,
+    tradeoff,
+    training_curves,
+)
+from engine.tracks.fair_training.panels import (
+    path as fair_path,
+)
+from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, is_ablation, seeds_said
+
+DEGRADATION = "degradation"
+FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
+_TRAINING = "Other training: what is reached, and how fast, depends on it."
+BINDING = {
+    "track": "Two kinds of audit: what is cut, how it is trained and what a level means differ. Only measures made on "
+    "the same images are laid side by side.",
+    **BINDING_IMAGES,
+    **dict.fromkeys(("iterations", "recipe", "train", "mirror", "tune on"), _TRAINING),
+    **dict.fromkeys(("strength", "tolerance", "notion"), "Another fairness term: λ, τ or the kind of gap differ."),
+    "seeds": "Another number of seeds: intervals differ in width.",
+}
+
+
+class Fair(ClassifierTrack):
+    """Sparse image classifiers from fair training; an arm is a method at a sparsity, trained with several seeds."""
+
+    name = "fair_training"
+    about = "fair training of sparse image classifiers"
+    one, many = "filter or weight", "filters or weights"
+    item, items = "image", "images"
+    whole, repeat = "starting model", "seed"
+    level = Level(
+        key="cut",
+        noun="share cut",
+        many="shares",
+        column="sparsity",
+        realised="realised",
+        asked="sparsities",
+        none=0.0,
+        title="Sparsity (share of filters or weights cut)",
+        axis="share cut (of filters, or of weights)",
+        help="Every step is a finished variant; 0 % is the starting model. The Library starts a new one.",
+        say=lambda share: phrasing.percent(round(share, 4)),
+        first=lambda levels: middle(levels, 0.0),
+    )
+    pages = ("fair_training",)
+    questions = {
+        "overview": "Trained to be sparse and fair: who pays, and how sure are we?",
+        "pareto": "What does a smaller gap between subgroups cost?",
+        "library": "Which models, images and runs are here?",
+    }
+    readings = ("accuracy", DEGRADATION, "auc")
+    offered = readings
+    line_labels = False
+    flag_symbol = "x"
+    views = {
+        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+        "trials": View("Every seed and λ", "test", True, "every seed and every λ beside the means"),
+    }
+    uncut = ("dense-tuned", "dense-fair")
+    kin = ("image_classifiers",)
+    binding = BINDING
+    null_band = words.NULL_BAND
+    flags_said = FLAGGED
+    made = (words.MADE_ON_FAIR, words.NULL_BAND, words.INTERVALS_SEEDS, words.SURROGATE)
+    more_limits = (
+        "Training was asked to be fair to the first axis only; the others were measured, not trained for.",
+        "A share of weights and the same share of filters are not the same size or speed.",
+        words.NOT_FASTER,
+    )
+    counted = ("images used", "data")
+    columns = {
+        "method": "method",
+        "sparsity": "share asked",
+        "realised": "share cut",
+        "n_cut": "units cut",
+        "units": "of",
+        "strength": "λ",
+        "parameters_cut": "share of parameters cut",
+        "speedup": "speedup by FLOPs",
+        "degenerate": "degenerate seeds",
+    }
+    marks = {"method": "method", "sparsity": "share asked", "realised": "share cut", "units": "of", "strength": "λ",
+             "degenerate": "degenerate seeds"}  # fmt: skip
+    handout = Handout(
+        mask="Filters: which to cut, of which model (by hash), with the history that replays the cut. Weights: how "
+        "many of every layer are zero; which ones, the checkpoint says. A mask holds no trained weights.",
+        apply="python -m engine apply {name} --model BASE --to DIR  # masks of filters only",
+        checkpoint="The trained model with its mask and card, read back and asked about test images before it is kept. "
+        "Filters are really cut; of weights the whole model is written, zeros included, and nothing gets faster.",
+        checkpoint_wait="Building the model, loading its weights, comparing its answers with those stored …",
+    )
+
+    @property
+    def overview(self) -> Overview:
+        return Overview(
+            (classifier_groups.paid_by_group, classifier_along.gap_along),
+            classifier_along.quality_along,
+            (levelling.levelling_down, differences.bifp_against, saved.saved),
+        )
+
+    def reading(self, name: str) -> Reading:
+        """Degradation: how unevenly the loss of accuracy falls; its ends are those of accuracy."""
+        if name != DEGRADATION:
+            return replace(super().reading(name), label=self.measure(f"{name}_gap").name)
+        base, gap = super().reading("accuracy"), self.measure("degradation_gap")
+        return Reading(name, gap, base.gap, base.worst, base.best, base.quality, base.group, gap.name)
+
+    def style(self, method: str, dark: bool = False) -> Style:
+        return fair_style(method, dark)
+
+    def definition(self, method: str) -> str:
+        known = words.FAIR_METHODS.get(method)
+        return known.definition if known else ""
+
+    def order(self, methods: Iterable[str]) -> list[str]:
+        known = list(words.FAIR_METHODS)
+        return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
+        """All but ablations; those beside BiFP where one of them was chosen."""
+        if is_ablation(chosen):
+            return [name for name in methods if is_ablation(name) or name.startswith("bifp") or name in self.uncut]
+        return [name for name in methods if not is_ablation(name)]
+
+    def total(self, run: Run) -> int:
+        return int(run.meta["model"]["n_filters"])
+
+    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+        units, realised = str(variant.get("units") or FILTERS), float(variant["realised"])
+        of = self.total(run) if units == FILTERS or not realised else round(float(variant["n_cut"]) / realised)
+        return f"{variant['n_cut']:,.0f} of {of:,} {units}"
+
+    def label(self, variant: Mapping[str, Any]) -> str:
+        name = words.method_name(variant["method"])
+        return name if variant["method"] in self.uncut else f"{name}, {self.level.say(variant['sparsity'])} cut"
+
+    def mark(self, variant: Mapping[str, Any]) -> str:
+        """λ where it is a point of the sweep, and the seed."""
+        swept = f", λ = {variant['strength']:g}" if variant.get("role") == "tradeoff" else ""
+        return f"{swept}{super().mark(variant)}"
+
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if not variant["n_cut"]:
+            return "nothing"
+        asked, realised = (self.level.say(float(variant[name])) for name in ("sparsity", "realised"))
+        return f"{self.cut_of(run, variant)} ({realised}; asked {asked})"
+
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if not variant["n_cut"]:
+            return "nothing cut"
+        faster = "nothing gets faster" if variant.get("units") == WEIGHTS else (
+            f"{phrasing.factor(variant['speedup'])} fewer FLOPs" if variant.get("speedup", 1.0) > 1 else ""
+        )  # fmt: skip
+        parts = [f"{self.amount(run, variant)}", faster]
+        return ", ".join(filter(None, parts))
+
+    def repeats_said(self, run: Run) -> str:
+        return seeds_said(run)
+
+    @property
+    def intervals(self) -> str:
+        return words.INTERVALS_SEEDS
+
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        return headline.sentence(run, choice, variant)
+
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        return headline.warnings(run, choice, variant)
+
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield curve.fair_curve(run, choice)
+        yield differences.bifp_against(run, choice)
+        yield classifier_groups.paid_by_group(run, choice)
+        yield levelling.levelling_down(run, choice)
+        yield pareto.pareto(run, choice)
+        yield classifier_changed.changed_by_group(run, choice)
+        if tradeoff.has_tradeoff(run, choice):
+            yield tradeoff.tradeoff(run, choice)
+
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield classifier_along.quality_along(run, choice)
+        yield effort.effort(run, choice)
+        yield training_curves.training(run, choice)
+        yield filter_layers.layer_survival(run, choice)
+        yield filter_layers.layers_by_speedup(run, choice)
+        if surface.has_surface(run, choice):
+            yield surface.surface(run, choice)
+        if fair_path.has_path(run, choice):
+            yield fair_path.path(run, choice)
+        yield saved.saved(run, choice)
+
+    def loading(self, run: Run) -> list[str]:
+        model = run.meta["model"]
+        return [
+            "Filters cut: this folder loads with `engine.surgery.filters.replay.load_cut_classifier(folder)`, which "
+            f"builds {model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
+            "",
+            "Weights cut: it loads with `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the "
+            "weights, and the model is as large and as fast as before.",
+            "",
+            self.origin(run),
+        ]
+
+    def settings(self, run: Run) -> list[tuple[str, Any]]:
+        targets = run.meta.get("targets") or {}
+        shares = run.meta["data"].get("group_shares") or {}
+        found = [(f"stated {name}", round(float(value), 4)) for name, value in targets.items() if value is not None]
+        return found + [("shares of groups in training", {words.group_name(name): round(float(value), 4)
+                                                          for name, value in shares.items()})]  # fmt: skip
+
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        return write_fair_mask(run, variant, path)
+
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        from engine.tracks.fair_training.checkpoint import write_fair_checkpoint  # late: it loads torch
+
+        return self.written(write_fair_checkpoint, run, variant, folder, base)
+
+    def shelves(self) -> Iterator[Shelf]:
+        return iter(())

@@ -1,0 +1,193 @@
+"""A model whose parameters are multiplied by a mask, z = m * theta, with the gradient of every factor at hand.
+
+A *unit* is what one entry of the mask switches: a filter (all parameters of the modules that first carry its channel
+after its batch norm: m * BN(x) = BN with m * gamma and m * beta), or a single weight. The latent parameters theta are
+kept where m is 0 (no gradient reaches them, weight decay does), so a unit that was switched off can come back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from engine.surgery.filters.gates import gated
+from engine.surgery.filters.graph import COUNTED, FilterGraph
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One masked parameter: `units` holds the unit of each entry along its first dimension, None: one per entry,
+    the flat units from `start` on."""
+
+    name: str
+    start: int = 0
+    units: Tensor | None = None
+
+    def spread(self, mask: Tensor, value: Tensor) -> Tensor:
+        """The mask in a shape that multiplies the parameter."""
+        if self.units is None:
+            return mask[self.start : self.start + value.numel()].view(value.shape)
+        return mask[self.units].view(-1, *[1] * (value.dim() - 1))
+
+    def gather(self, found: Tensor, each: Tensor) -> None:
+        """Add a quantity of every entry to its unit's sum, in place."""
+        if self.units is None:
+            found[self.start : self.start + each.numel()] += each.reshape(-1)
+        else:
+            found.index_add_(0, self.units, each.reshape(len(self.units), -1).sum(dim=1))
+
+
+@dataclass(eq=False)
+class Masked:
+    """`blocks`: the block (group of filters, or tensor of weights) of each unit [units]; one unit of each stays.
+
+    `bare`: groups whose channels pass a module without parameters, which is gated by a hook instead.
+    """
+
+    model: nn.Module
+    parts: Sequence[Part]
+    blocks: np.ndarray
+    bare: FilterGraph | None = None
+    _mask: Tensor | None = field(default=None, repr=False)
+
+    @property
+    def total(self) -> int:
+        """Units."""
+        return len(self.blocks)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def forward(self, inputs: Any, mask: Tensor | None, leaves: bool = False) -> tuple[Tensor, dict[str, Tensor]]:
+        """Logits [batch, classes] under the mask [units], and z of every masked parameter by name; None: no mask.
+
+        leaves: the gradient ends at z, which spares the products behind it; only `bare` groups pass it to the mask.
+        """
+        if mask is None or not len(self.parts):
+            return self.model(inputs), {}
+        held = dict(self.model.named_parameters())
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not leaves):
+            masked = {part.name: held[part.name] * part.spread(mask, held[part.name]) for part in self.parts}
+        if leaves:
+            masked = {name: z.requires_grad_(True) for name, z in masked.items()}
+        with self._gating(mask):
+            return functional_call(self.model, masked, (inputs,)), masked
+
+    @contextlib.contextmanager
+    def baked(self, mask: Tensor | None) -> Iterator[nn.Module]:
+        """The model with the mask multiplied into its parameters, in eval mode; all as before afterwards."""
+        if mask is None or not len(self.parts):
+            with _evaluating(self.model):
+                yield self.model
+            return
+        held = dict(self.model.named_parameters())
+        latent = {part.name: held[part.name].detach().clone() for part in self.parts}
+        with torch.no_grad():
+            for part in self.parts:
+                held[part.name].mul_(part.spread(mask, held[part.name]))
+        try:
+            with self._gating(mask), _evaluating(self.model):
+                yield self.model
+        finally:
+            with torch.no_grad():
+                for part in self.parts:
+                    held[part.name].copy_(latent[part.name])
+
+    def sums(self, each: dict[str, Tensor]) -> Tensor:
+        """A quantity of every masked entry, by parameter, summed over each unit: [units]."""
+        found = torch.zeros(self.total, device=self.device)
+        for part in self.parts:
+            part.gather(found, each[part.name])
+        return found
+
+    def flat(self) -> Tensor:
+        """The latent parameters' squared norm per unit, [units]."""
+        held = dict(self.model.named_parameters())
+        return self.sums({part.name: held[part.name].detach() ** 2 for part in self.parts})
+
+    def _gating(self, mask: Tensor) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self.bare is None else gated(self.model, self.bare, mask)
+
+
+def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
+    """Filters as units: flat units of the graph."""
+    parts, bare = [], []
+    device = next(model.parameters()).device
+    for group in graph.groups:
+        without = []
+        for name, channels in group.gated:
+            module = model.get_submodule(name)
+            own = [key for key, value in module.named_parameters(recurse=False) if len(value) == len(channels)]
+            units = torch.as_tensor(group.start + channels, device=device)
+            parts += [Part(f"{name}.{key}", units=units) for key in own]
+            if not own:
+                without.append((name, channels))
+        if without:
+            bare.append(replace(group, gated=tuple(without)))
+    hooked = replace(graph, groups=tuple(bare)) if bare else None
+    return Masked(model, parts, graph.group_of, hooked)
+
+
+def masked_weights_of(model: nn.Module) -> Masked:
+    """Single weights of convolutions and linear layers as units, in the order of the modules; biases stay."""
+    parts, sizes = [], []
+    for name, module in model.named_modules():
+        if isinstance(module, COUNTED):
+            parts.append(Part(f"{name}.weight", sum(sizes)))
+            sizes.append(module.weight.numel())
+    return Masked(model, parts, np.repeat(np.arange(len(sizes), dtype=np.int32), sizes))
+
+
+def unmasked(model: nn.Module) -> Masked:
+    """Nothing to cut."""
+    return Masked(model, (), np.zeros(0, dtype=int))
+
+
+def kept_of(total: int, sparsity: float) -> int:
+    """How many units stay at a sparsity: the nearest whole number, at least one."""
+    return max(1, int(round((1.0 - sparsity) * total)))
+
+
+def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
+    """True for exactly `count` units with the highest scores, one of each block at least; ties go to the first.
+
+    Raises ValueError where there are more blocks than units to keep.
+    """
+    least = np.partition(scores, len(scores) - count)[len(scores) - count]
+    chosen = scores > least
+    ties = np.flatnonzero(scores == least)
+    chosen[ties[: count - int(chosen.sum())]] = True
+    if np.bincount(blocks[chosen], minlength=int(blocks.max()) + 1).all():
+        return chosen
+    return _one_of_each(scores, count, blocks)
+
+
+def _one_of_each(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
+    """The best of every block first, then the best of the rest."""
+    order = np.lexsort((np.arange(len(scores)), -scores))
+    _, firsts = np.unique(blocks[order], return_index=True)
+    if len(firsts) > count:
+        raise ValueError(f"{count} units cannot leave one in each of {len(firsts)} layers")
+    chosen = np.zeros(len(scores), dtype=bool)
+    chosen[order[firsts]] = True
+    rest = order[~chosen[order]][: count - len(firsts)]
+    chosen[rest] = True
+    return chosen
+
+
+@contextlib.contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

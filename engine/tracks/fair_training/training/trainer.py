@@ -1,0 +1,312 @@
+"""Trains a masked model phase by phase: cross-entropy plus λ times the fairness gap, cancel per batch, resumed exactly.
+
+    lower level:  theta <- AdamW(theta, gradient of  l + λ max(F - τ, 0)  at z = m * theta)
+    upper level:  m <- step against the gradient of the same, with the implicit term;  hard mask = the best k
+
+The hard mask acts in every forward pass and its gradient goes straight through to the scores m. A finished phase is
+found again and not repeated; an unfinished one goes on at its last kept step, on the same batches, to the same weights.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.core.errors import PruneAuditError
+from engine.core.seeds import key_of
+from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.positions import places_of, put_back
+from engine.tracks.fair_training.training.bilevel import closed_form
+from engine.tracks.fair_training.training.job import DEGRADATION, LOOKS, FairJob, Trained
+from engine.tracks.fair_training.training.mask_optimizer import Climber
+from engine.tracks.fair_training.training.masked import Masked, best, unmasked
+from engine.tracks.fair_training.training.surrogate import Surrogate, levels_of
+from engine.training.batches import Batch
+from engine.training.fit import mixed
+
+SAVE_EVERY = 15.0
+"""Seconds between two checkpoints of one phase."""
+ALMOST = 1e-4
+"""What a cut unit is multiplied by while the mask's gradient is read: at exactly 0 a ReLU behind it lets no gradient
+through, so that no filter could ever come back; this is the derivative from the side where it acts."""
+SPENT = ("iterations", "mask_updates", "examples", "seconds")
+
+
+@dataclass(frozen=True)
+class MaskLearning:
+    """How the mask learns.
+
+    count: units that stay; strength: λ in its loss; rate: of the scores, falling to zero as a cosine; inner:
+    weight updates between two of the mask; rho: weight of the ridge in the implicit term, `form` as in bilevel.FORMS;
+    settle: share of the iterations, at their end, in which the mask stays as it is.
+    """
+
+    count: int
+    strength: float
+    rate: float = 0.01
+    inner: int = 1
+    rho: float = 1.0
+    form: str = "derived"
+    settle: float = 0.25
+
+
+class Trainer:
+    """One training of `job`, in phases. `keep` [units] is the hard mask, None while nothing is cut."""
+
+    def __init__(self, job: FairJob, masked: Masked, sharpness: float = 1.0) -> None:
+        self.job, self.masked, self.model = job, masked, job.classifier.model
+        self.keep: np.ndarray | None = None
+        self.scores = np.zeros(masked.total)
+        self.rows: list[dict[str, Any]] = []
+        self.spent: dict[str, float] = dict.fromkeys(SPENT, 0.0)
+        self.surrogate = self._surrogate(sharpness)
+        self._mask: Tensor | None = None
+        self._phases: list[str] = []
+        self._whole: dict[str, Tensor] = {}
+        self._places: dict[str, Tensor] = {}
+
+    def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
+        """From now on only these units act."""
+        self.keep, self.scores = np.asarray(keep, dtype=bool), np.array(scores)
+        self._mask = torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
+
+    def keep_best(self, scores: np.ndarray, count: int) -> None:
+        """From now on only the `count` units with the highest scores act."""
+        self.cut(best(scores, count, self.masked.blocks), scores)
+
+    def make_small(self) -> None:
+        """Cut the filters for real: what is fixed need not be carried along. It is the same training, in less time."""
+        whole = replace(self.job.classifier, model=self.model)
+        mask = self.job.graph.mask(self.keep)
+        self._whole = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
+        self._places = places_of(whole, mask)
+        small, _ = cut_filters(whole, mask)
+        self.model, self.masked = small.model, unmasked(small.model)
+        self.job = replace(self.job, batches=replace(self.job.batches, prepare=small.prepared))
+
+    def run(self, phase: str, iterations: int, strength: float = 0.0, learning: MaskLearning | None = None) -> None:
+        """Train for so many weight updates, with λ = strength; with `learning` the mask learns too, from its scores."""
+        _Phase(self, phase, iterations, strength, learning).run()
+        self._phases.append(phase)
+
+    def mark(self) -> tuple[Any, ...]:
+        """What was spent and noted so far, to go `back_to` after a training that leads nowhere else."""
+        return dict(self.spent), list(self.rows), self.surrogate.running
+
+    def back_to(self, mark: tuple[Any, ...]) -> None:
+        """As if nothing had been trained since `mark`; the weights are the caller's to put back."""
+        self.spent, self.rows, self.surrogate.running = dict(mark[0]), list(mark[1]), mark[2]
+
+    def mask(self) -> Tensor | None:
+        """The hard mask as numbers, [units]; None where nothing needs to be masked."""
+        return self._mask if self.masked.total else None
+
+    def result(self, sparsity: float, zeros: bool) -> Trained:
+        """What the training has come to; zeros: cut units are zeros among the weights, else they stay as they are."""
+        mask = self.mask() if zeros else None
+        with self.masked.baked(mask) as model:
+            weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+        if self._places:
+            weights = put_back({name: value.cpu() for name, value in self._whole.items()}, weights, self._places)
+        keep = np.ones(self.masked.total, dtype=bool) if self.keep is None else self.keep.copy()
+        return Trained(sparsity, keep, self.scores.copy(), weights, list(self.rows), dict(self.spent))
+
+    def done(self) -> None:
+        """Nothing will be resumed any more."""
+        for phase in self._phases:
+            self.job.keep(phase).clear()
+        for model in (self.model, self.job.classifier.model):
+            model.eval().requires_grad_(False)
+
+    def _surrogate(self, sharpness: float) -> Surrogate:
+        device = self.masked.device
+        labels = self.job.targets.labels.argmax(dim=1).to(device)
+        groups = torch.as_tensor(self.job.groups, dtype=torch.int64, device=device)
+        before = None
+        if self.job.notion == DEGRADATION:
+            before = levels_of(torch.as_tensor(self.job.original, device=device), labels, groups, sharpness)
+        return Surrogate(labels, groups, before, self.job.tolerance, sharpness=sharpness)
+
+
+class _Phase:
+    """One phase of a trainer."""
+
+    def __init__(
+        self, trainer: Trainer, name: str, iterations: int, strength: float, learning: MaskLearning | None
+    ) -> None:
+        self.trainer, self.job, self.name = trainer, trainer.job, name
+        self.iterations, self.strength, self.learning = iterations, strength, learning
+        self.store = self.job.keep(name)
+        recipe = self.job.recipe
+        self.optimizer = torch.optim.AdamW(trainer.model.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
+        device = trainer.masked.device
+        self.scores = torch.tensor(trainer.scores, dtype=torch.float32, device=device)
+        self.climber = Climber(self.scores, learning.count if learning else 0)
+        self.step = 0
+        self.saved = time.monotonic()
+
+    def run(self) -> None:
+        trainer = self.trainer
+        trainer.model.requires_grad_(True).train()
+        self._restore()
+        lower = self._batches("weights", trainer.spent["iterations"])
+        upper = self._batches("mask", trainer.spent["mask_updates"]) if self.learning else iter(())
+        while self.step < self.iterations:
+            self.job.check()
+            with self._timed():
+                losses = self._lower(next(lower))
+                if self._mask_is_due():
+                    self._upper(next(upper))
+            self._note(*losses)
+            if time.monotonic() - self.saved > SAVE_EVERY:
+                self._save(done=False)
+        self._save(done=True)
+
+    def _lower(self, batch: Batch) -> tuple[float, float, float]:
+        """One update of the weights: loss and penalty in nats and as a share, and the running surrogate gap."""
+        trainer = self.trainer
+        self._set_rate()
+        self.optimizer.zero_grad(set_to_none=True)
+        seed = trainer.spent["iterations"]
+        loss, penalty, gap, _ = self._losses(batch, trainer.mask(), self.strength, seed, self.step + 1)
+        (loss + self.strength * penalty).backward()
+        self.optimizer.step()
+        self.step += 1
+        trainer.spent["iterations"] += 1
+        trainer.spent["examples"] += len(batch.rows)
+        return float(loss.detach()), float(penalty.detach()), gap
+
+    def _upper(self, batch: Batch) -> None:
+        """One update of the scores, and the hard mask they now mean."""
+        trainer, learning = self.trainer, self.learning
+        mask = trainer.mask().clamp(min=ALMOST).requires_grad_(trainer.masked.bare is not None)
+        seed = trainer.spent["mask_updates"]
+        loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)
+        gradient = self._of_mask(loss + learning.strength * penalty, mask, z)
+        self.climber.step(gradient, self._mask_rate())
+        if not bool(self.scores.isfinite().all()):
+            raise self._stopped("gradient of the mask", math.nan, self.step, learning.strength)
+        trainer.spent["mask_updates"] += 1
+        trainer.spent["examples"] += len(batch.rows)
+        trainer.keep_best(self.scores.cpu().numpy(), learning.count)
+
+    def _of_mask(self, total: Tensor, mask: Tensor, z: dict[str, Tensor]) -> Tensor:
+        """The gradient of every unit, [units], the implicit term included."""
+        trainer, learning = self.trainer, self.learning
+        held = dict(trainer.model.named_parameters())
+        wanted = [*z.values(), *([mask] if mask.requires_grad else [])]
+        gradients = dict(zip([*z, None], torch.autograd.grad(total, wanted), strict=False))
+        each = {}
+        for part in trainer.masked.parts:
+            theta = held[part.name].detach()
+            spread = part.spread(mask.detach(), theta)
+            each[part.name] = closed_form(theta, gradients[part.name], spread, learning.rho, learning.form)
+        found = trainer.masked.sums(each)
+        return found + gradients[None] if mask.requires_grad else found
+
+    def _losses(
+        self, batch: Batch, mask: Tensor | None, strength: float, seed: float, step: int, leaves: bool = False
+    ) -> tuple[Tensor, Tensor, float, dict[str, Tensor]]:
+        """Cross-entropy, penalty, running surrogate gap, and z of the masked parameters."""
+        trainer = self.trainer
+        torch.manual_seed(key_of("dropout", self.job.seed, int(seed)) % 2**63)
+        with mixed(trainer.masked.device):
+            logits, z = trainer.masked.forward(batch.inputs, mask, leaves)
+        loss = self.job.targets.loss(batch.rows, logits)
+        penalty, gap = trainer.surrogate.of(batch.rows, logits)
+        if not math.isfinite(value := float((loss + strength * penalty).detach())):
+            raise self._stopped("loss", value, step, strength)
+        return loss, penalty, gap, z
+
+    def _stopped(self, what: str, value: float, step: int, strength: float) -> PruneAuditError:
+        return PruneAuditError(
+            f"The {what} became {value} at step {step} of phase {self.name!r}. What was kept before is still there. "
+            f"Lower the learning rate ({self.job.recipe.rate:g}) or λ ({strength:g})."
+        )
+
+    def _mask_is_due(self) -> bool:
+        learning = self.learning
+        return bool(
+            learning and self.step % learning.inner == 0 and self.step <= (1.0 - learning.settle) * self.iterations
+        )
+
+    def _set_rate(self) -> None:
+        """Cosine over the phase, a line to zero, or constant."""
+        share, schedule = self.step / max(1, self.iterations), self.job.recipe.schedule
+        factor = {"cosine": 0.5 * (1 + math.cos(math.pi * share)), "linear": 1 - share}.get(schedule, 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.job.recipe.rate * factor
+
+    def _mask_rate(self) -> float:
+        """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its tracks."""
+        learning = self.learning
+        share = self.step / max(1.0, (1.0 - learning.settle) * self.iterations)
+        return learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+
+    def _batches(self, purpose: str, step: float) -> Iterator[Batch]:
+        """From the step on, counted over all phases: every method meets the same images in the same order."""
+        seed = key_of("fair", purpose, self.job.batches.seed) % 2**31
+        return replace(self.job.batches, seed=seed).forever(int(step))
+
+    def _note(self, loss: float, penalty: float, gap: float) -> None:
+        """One row of the curve, with a look at the validation images every so often and at the end."""
+        trainer, job = self.trainer, self.job
+        looked = dict.fromkeys(LOOKS, math.nan)
+        if self.step % job.check_every == 0 or self.step == self.iterations:
+            with trainer.masked.baked(trainer.mask()) as model, torch.no_grad():
+                looked |= {name: float(value) for name, value in job.look(model).items()}
+            looked["cut"] = 0.0 if trainer.keep is None else float(1.0 - trainer.keep.mean())
+        row = {"phase": self.name, "step": int(trainer.spent["iterations"]), "loss": loss, "penalty": penalty,
+               "surrogate_gap": gap, "mask_updates": int(trainer.spent["mask_updates"]),
+               "examples": int(trainer.spent["examples"]), "seconds": trainer.spent["seconds"], **looked}  # fmt: skip
+        trainer.rows.append(row)
+        job.point(row)
+        job.step(self.step, self.iterations)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """Training costs time, looking at validation images does not count."""
+        start = time.perf_counter()
+        yield
+        self.trainer.spent["seconds"] += time.perf_counter() - start
+
+    def _save(self, done: bool) -> None:
+        """Keep the state, unless a weight is no number any more: what was kept before stays."""
+        trainer = self.trainer
+        self.saved = time.monotonic()
+        if not all(bool(value.isfinite().all()) for value in trainer.model.state_dict().values()):
+            if done:
+                raise PruneAuditError(f"A weight became infinite at step {self.step} of phase {self.name!r}.")
+            return
+        if done and self.iterations == 0:
+            return
+        self.store.save({
+            "done": done, "step": self.step, "model": trainer.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(), "climber": self.climber.state(),
+            "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
+            "trainer_scores": torch.as_tensor(trainer.scores), "running": trainer.surrogate.running,
+            "rows": trainer.rows, "spent": trainer.spent,
+        })  # fmt: skip
+
+    def _restore(self) -> None:
+        state = self.store.load()
+        if state is None:
+            return
+        trainer, device = self.trainer, self.trainer.masked.device
+        trainer.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.climber.restore(state["climber"])
+        self.step = state["step"]
+        if state["keep"] is not None:
+            trainer.cut(state["keep"].numpy(), state["trainer_scores"].numpy())
+        running = state["running"]
+        trainer.surrogate.running = None if running is None else running.to(device)
+        trainer.rows, trainer.spent = state["rows"], state["spent"]

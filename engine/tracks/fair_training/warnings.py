@@ -1,0 +1,186 @@
+"""What a reader must know before reading any chart of a fair run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from engine.classifiers.gaps import words_of
+from engine.classifiers.images.context import VALIDATION
+from engine.classifiers.images.warnings import brought_warnings, group_warnings, model_warnings
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.core.words import AXES
+from engine.stats import group_gaps
+from engine.stats.resampling import Difference
+from engine.tracks.fair_training.context import CORNERS, FairContext
+from engine.tracks.fair_training.methods.base import DEGRADATION, WEIGHTS, fair_methods
+from engine.tracks.fair_training.request import FairPlan, FairRequest
+
+MIN_SEEDS = 3
+FEW_PASSES = 10
+"""Passes over the images below which a training is short; the paper does not say how long it trained."""
+FEW = 30
+"""Images of one class in one group below which a training learns that group from a handful."""
+LEVELLED = (group_gaps.LEVELLED, group_gaps.ALL_HARMED)
+Z = 1.96
+
+
+def fair_warnings(
+    plan: FairPlan, context: FairContext, tables: dict[str, pd.DataFrame], targets: Mapping[str, float],
+    notes: Sequence[str],
+) -> list[str]:  # fmt: skip
+    """Sentences, most general first."""
+    images, request = plan.images, plan.request
+    found = [images.stand_in] if images.stand_in else []
+    found += [*images.notes, *model_warnings(plan), *brought_warnings(plan, tables["results"]), *notes]
+    found += [
+        *group_warnings(tables["groups"]),
+        *_few_images(plan, context),
+        *_levelled(tables["variants"], tables["results"]),
+    ]
+    found += _degenerate(tables["variants"])
+    if request.seeds < MIN_SEEDS:
+        found.append(f"Only {request.seeds} seed(s): intervals say little about the luck of a training.")
+    found += [*_target(context, targets, request.fair_gap), *_length(context), *_weights(tables["variants"])]
+    found += [*_effort(context, tables["variants"]), *_masks(request, tables["variants"]), *_surface(tables)]
+    if request.tune_on == VALIDATION:
+        found.append(
+            f"Models were cut and trained on {len(context.tuned)} validation images, as in the paper; "
+            f"{len(context.looked)} others of them were looked at."
+        )
+    if context.graph.whole:
+        found.append(f"{len(context.graph.whole)} convolutions cannot be cut and stay whole.")
+    return list(dict.fromkeys(found))
+
+
+def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
+    """Groups of the fair axis with few training images of a class."""
+    table = context.images.table.iloc[context.tuned]
+    names = [context.groups[code] if code >= 0 else "" for code in context.codes[context.tuned]]
+    counts = table.assign(group=names).groupby(["group", "label"]).size()
+    said = []
+    for group in context.groups:
+        for place, name in enumerate(plan.images.classes):
+            n = int(counts.get((group, place), 0))
+            if n < FEW:
+                said.append(f"{n} of {group} are {name}")
+    axis = context.settings.axis
+    return [f"Few images to train on by {axis}: {'; '.join(said)}."] if said else []
+
+
+def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
+    """Methods whose gap of accuracy got smaller because the best group got worse, by the change of its two ends."""
+    chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
+    for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
+        ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
+        if not {"accuracy_gap", "worst_accuracy", "best_accuracy"} <= set(ends):
+            continue
+        paid = [
+            name for name in chosen
+            if ends["accuracy_gap"]["delta"].get(name, 0.0) < 0
+            and words_of(*(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))) in LEVELLED
+        ]  # fmt: skip
+        if paid:
+            found.append(
+                f"{AXES.get(str(axis), axis)}: the gap of accuracy got smaller because the best group got worse, not "
+                f"because the worst got better: {', '.join(paid)}."
+            )
+    return found
+
+
+def _change(row: pd.Series) -> Difference:
+    return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], int(row["n"]))
+
+
+def _degenerate(variants: pd.DataFrame) -> list[str]:
+    seeds = variants[variants["seed"] >= 0]
+    n = int(seeds["degenerate"].sum())
+    if not n:
+        return []
+    return [f"{n} of {len(seeds)} trained models predict one class only: their gap is small, and means nothing."]
+
+
+def _target(context: FairContext, targets: Mapping[str, float], stated: float | None) -> list[str]:
+    """Whether there is a gap to be reached, which one, and whether it can be told from none on the images looked at."""
+    if math.isnan(targets["gap"]):
+        return [
+            f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class among the "
+            f"{len(context.looked)} validation images looked at: no gap may be compared there, so nothing is known about "
+            "when a stated gap was reached."
+        ]
+    if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap
+        said = "The validation gap to be reached is of what groups lost against the dense model. None was stated, so "
+        said += f"half of the dense model's gap of accuracy ({targets['gap']:.3f}) is taken."
+        return [said] if stated is None else []
+    noise = Z * context.look.gap_error()
+    if targets["gap"] > noise:
+        return []
+    return [
+        f"The validation gap to be reached ({targets['gap']:.3f}) is within the noise of {len(context.looked)} images "
+        f"(±{noise:.3f}): when it is reached is partly luck."
+    ]
+
+
+def _length(context: FairContext) -> list[str]:
+    settings = context.settings
+    passes = settings.iterations * settings.recipe.batch / max(len(context.tuned), 1)
+    if passes >= FEW_PASSES:
+        return []
+    return [
+        f"{settings.iterations} iterations of {settings.recipe.batch} images are {passes:.3g} passes over the images, "
+        "a short training: what needs a longer one may look worse than it is."
+    ]
+
+
+def _weights(variants: pd.DataFrame) -> list[str]:
+    methods = [name for name in dict.fromkeys(variants["method"]) if name in fair_methods()]
+    named = [name for name in methods if fair_methods()[name].units == WEIGHTS]
+    if not named:
+        return []
+    return [
+        f"Single weights are set to zero by {', '.join(named)}: the model keeps its shape, and nothing gets faster."
+    ]
+
+
+def _bifp_settings(settings: Mapping[str, Mapping[str, Any]], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Settings of those methods that are BiFP, by name: as asked, else as declared."""
+    found = {}
+    for name in dict.fromkeys(names):
+        method = fair_methods().get(name)
+        if method is not None and name.startswith("bifp"):
+            found[name] = {item.name: item.default for item in method.settings} | dict(settings.get(name, {}))
+    return found
+
+
+def _effort(context: FairContext, variants: pd.DataFrame) -> list[str]:
+    """What makes BiFP look cheaper or better tuned than what it is compared with."""
+    own = _bifp_settings(context.settings.methods, variants["method"])
+    if not own:
+        return []
+    times = max(1.0 + (1.0 - mine["settle"]) / mine["inner"] for mine in own.values())
+    return [
+        "BiFP reads a batch of its own for every update of its mask, so at equal weight updates it sees up to "
+        f"{times:.3g} times the images. The usual learning rate of its mask was chosen on avatars, while no setting of "
+        "the other methods was searched."
+    ]
+
+
+def _masks(request: FairRequest, variants: pd.DataFrame) -> list[str]:
+    """BiFP whose settings leave the mask as it was at first."""
+    names = [*variants["method"], *(CORNERS if request.surface else ())]
+    still = [
+        name for name, mine in _bifp_settings(request.method_settings, names).items()
+        if mine["mask_rate"] == 0 or mine["inner"] > (1.0 - mine["settle"]) * request.iterations
+    ]  # fmt: skip
+    if not still:
+        return []
+    return [f"The mask of {', '.join(still)} is never updated with these settings: it stays as it was at first."]
+
+
+def _surface(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    if "surface" in tables and tables["surface"].empty:
+        return ["BiFP and its two ablations lie on one line, so there is no plane through them to look at."]
+    return []

@@ -1,0 +1,15 @@
+"""Filters of image classifiers, cut with the performance-weighted loss (Meyer and Wong 2023)."""
+
+from engine.audit.tracks import TrackEntry
+
+TRACK = TrackEntry(
+    __name__,
+    "Filters of an image classifier",
+    place=3,
+    former=("filters",),
+    request="request:ImageRequest",
+    validate="request:validate_images",
+    run="run:run_image_audit",
+    screen="track:Filters",
+    summary="summary:Filters",
+)

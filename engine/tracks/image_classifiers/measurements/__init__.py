@@ -1,0 +1,18 @@
+"""Measurements of image classifiers, one per file, found and not registered. These load torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from engine.audit.measurements import Measurement
+from engine.classifiers.images.measurements import dense_measurements
+
+
+@cache
+def image_measurements() -> Mapping[str, Measurement]:
+    """Every kind there is, by name."""
+    from engine.core.discover import concrete_classes
+    from engine.tracks.image_classifiers import measurements as package
+
+    return {**dense_measurements(), **{kind.name: kind() for kind in concrete_classes(package, Measurement)}}

@@ -1,0 +1,148 @@
+"""Taylor pruning: train, and every few iterations cut the filters whose removal changes the loss least to first order.
+
+A filter's importance is the mean over images of |Σ activation · gradient| of its feature map (Molchanov et al. 2016),
+which is |∂L/∂gate| of a gate on it, one per image; filters that are cut together share one gate. The gates that mask
+what is cut already are the ones whose gradient is read, so importance costs no second pass.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from engine.core.errors import PruneAuditError
+from engine.models.load_image_classifier import Classifier
+from engine.surgery.filters.flop_budget import Met, meet_target
+from engine.surgery.filters.gates import gated
+from engine.surgery.filters.graph import FilterGraph
+from engine.training.batches import Batch, Batches
+from engine.training.fit import mixed
+from engine.training.losses import Targets
+
+MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Where a target was reached: which filters stay, the importance of all [units], the weights at that moment."""
+
+    goal: float
+    met: Met
+    importance: np.ndarray
+    weights: dict[str, Tensor]
+    curve: list[dict[str, float]]
+
+
+@dataclass
+class TaylorPruning:
+    """One descent from the whole model through all goals, largest first. `classifier.model` is trained in place.
+
+    every: iterations between two cuts; count: filters per cut; rate: of SGD with momentum 0.9. normalise: divide by
+    the L2 norm over each layer before ranking, as Molchanov et al. do.
+    """
+
+    classifier: Classifier
+    graph: FilterGraph
+    batches: Batches
+    targets: Targets
+    rate: float
+    every: int
+    count: int
+    normalise: bool = False
+    check: Callable[[], None] = lambda: None
+    step: Callable[[int, int], None] = lambda done, total: None
+    curve: list[dict[str, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.alive = np.ones(self.graph.total, dtype=bool)
+        self.importance = np.zeros(self.graph.total)
+        self._gates: Tensor | None = None
+        self._sum = torch.zeros(self.graph.total, dtype=torch.float64)
+        self._seen = 0
+
+    def run(self, goals: Sequence[float]) -> Iterator[Stop]:
+        """goals in FLOPs of one image, falling."""
+        model = self.classifier.model
+        model.requires_grad_(True).train()
+        optimizer = torch.optim.SGD(model.parameters(), lr=self.rate, momentum=MOMENTUM)
+        stream = self.batches.forever()
+        torch.manual_seed(self.batches.seed)
+        with gated(model, self.graph, lambda: self._gates):
+            for goal in goals:
+                met = self._descend(optimizer, stream, goal)
+                self.alive = met.keep
+                weights = {name: value.detach().cpu().clone() for name, value in model.state_dict().items()}
+                yield Stop(goal, met, self.importance.copy(), weights, copy.copy(self.curve))
+        model.eval().requires_grad_(False)
+
+    def _descend(self, optimizer: torch.optim.Optimizer, stream: Iterator[Batch], goal: float) -> Met:
+        """Train and cut until the next cut would pass the goal, then cut exactly to it."""
+        while True:
+            for _ in range(self.every):
+                self._train(optimizer, next(stream))
+            self._settle_importance()
+            least = self._least()
+            left = self._without(least)
+            if not len(least) or self.graph.flops(left) <= goal:
+                return meet_target(self.graph, self.importance, goal, self.alive)
+            self.alive = left
+            gone, total = self.graph.flops() - self.graph.flops(left), self.graph.flops() - goal
+            self.step(int(1000 * gone / total), 1000)
+
+    def _train(self, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
+        """One step of training, which also gives every image's gradient of every gate."""
+        self.check()
+        device = batch.inputs.device
+        mask = torch.as_tensor(self.alive, dtype=torch.float32, device=device)
+        self._gates = mask.expand(len(batch.rows), -1).clone().requires_grad_(True)
+        optimizer.zero_grad(set_to_none=True)
+        with mixed(device):
+            logits = self.classifier.model(batch.inputs)
+        each = self.targets.each(batch.rows, logits)
+        loss = each.mean()
+        if not math.isfinite(value := float(loss.detach())):
+            raise PruneAuditError(
+                f"The loss became {value} at iteration {len(self.curve) + 1} of Taylor pruning. Lower its rate."
+            )
+        loss.backward()
+        optimizer.step()
+        # the loss is a mean over the batch: times its size, each image's own derivative comes out
+        self._sum += (self._gates.grad.abs().sum(dim=0)).double().cpu() * len(batch.rows)
+        self._seen += len(batch.rows)
+        self.curve.append({"step": len(self.curve), "loss": value, "flops": self.graph.flops(self.alive)})
+
+    def _settle_importance(self) -> None:
+        """Mean over the images since the last cut; what is cut keeps the importance it had."""
+        fresh = (self._sum / max(self._seen, 1)).numpy()
+        if self.normalise:
+            squares = np.bincount(self.graph.group_of, (fresh * self.alive) ** 2)
+            fresh = fresh / np.sqrt(np.maximum(squares, 1e-24))[self.graph.group_of]
+        self.importance = np.where(self.alive, fresh, self.importance)
+        self._sum.zero_()
+        self._seen = 0
+
+    def _least(self) -> np.ndarray:
+        """The `count` least important living filters, never the last of a group."""
+        living = np.flatnonzero(self.alive)
+        order = living[np.lexsort((living, self.importance[living]))]
+        left = np.bincount(self.graph.group_of[living], minlength=len(self.graph.groups))
+        chosen: list[int] = []
+        for unit in order:
+            group = self.graph.group_of[unit]
+            if left[group] > 1:
+                left[group] -= 1
+                chosen.append(int(unit))
+            if len(chosen) == self.count:
+                break
+        return np.array(chosen, dtype=int)
+
+    def _without(self, units: np.ndarray) -> np.ndarray:
+        left = self.alive.copy()
+        left[units] = False
+        return left

@@ -1,0 +1,35 @@
+"""Magnitude: cut the filters with the smallest weights (Li et al. 2016)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from engine.core.types import Setting
+from engine.surgery.filters.ranking import shares_within
+from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, FilterMethod, from_scores
+
+
+class Magnitude(FilterMethod):
+    """The L1 or L2 norm of a filter's weights, over all convolutions whose filters are cut together."""
+
+    name = "magnitude"
+    settings = (
+        Setting("norm", "choice", "l2", "Which norm of a filter's weights.", choices=("l1", "l2")),
+        Setting("scope", "choice", "layer", "Ranked within each layer (as published), or all filters together.",
+                choices=("layer", "global")),
+    )  # fmt: skip
+
+    def choose(self, job: FilterJob) -> Iterator[Chosen]:
+        power = 1 if self.setting(job, "norm") == "l1" else 2
+        scores = np.zeros(job.graph.total)
+        for group in job.graph.groups:
+            for name in group.convolutions:
+                weight = job.classifier.model.get_submodule(name).weight.detach().double().cpu().numpy()
+                sizes = (np.abs(weight) ** power).reshape(len(weight), -1).sum(axis=1)
+                scores[group.start : group.start + group.width] += sizes
+        scores = scores if power == 1 else np.sqrt(scores)
+        if self.setting(job, "scope") == "layer":
+            scores = shares_within(job.graph, scores)
+        yield from from_scores(job, scores)

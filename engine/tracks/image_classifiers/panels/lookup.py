@@ -1,0 +1,66 @@
+"""Reading the tables of an image run: arms, their trials, and the groups that may be compared."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from engine.core import words
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import DENSE
+from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+PLAIN, PW = "plain", "pw"
+
+
+def arm_of(method: str) -> tuple[str, str]:
+    """(base method, loss) of an arm's name: "autobot+pw" is ("autobot", "pw")."""
+    base, _, loss = method.partition("+")
+    return base, loss or PLAIN
+
+
+def pooled(run: Run) -> pd.DataFrame:
+    """Variants that stand for all trials of an arm at a speedup, without the dense model."""
+    table = lookup.reported(run)
+    return table[table["method"] != DENSE]
+
+
+def bases(run: Run) -> list[str]:
+    """Methods of the run without their losses, in the order of the track."""
+    found = list(dict.fromkeys(pooled(run)["base"]))
+    return [name for name in track_of(run).order(found) if name in found]
+
+
+def speedup_of(run: Run, choice: Choice) -> float:
+    """The chosen speedup; where nothing is cut, the one at which a reader starts."""
+    level = track_of(run).level
+    if choice.level > level.none:
+        return choice.level
+    return level.first([float(value) for value in sorted(pooled(run)["speedup"].unique())])
+
+
+def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) -> pd.DataFrame:
+    """The choice's measure per subgroup of every arm with one of these losses, at every speedup.
+
+    Columns: base, loss, speedup, achieved, degenerate, group, value, low, high, n, delta, delta_low, delta_high,
+    verdict; only subgroups that may be compared.
+    """
+    metric = lookup.reading(run, choice).group.metric
+    rows = lookup.frame(run, "groups")
+    rows = rows[(rows["metric"] == metric) & (rows["axis"] == choice.measured) & (rows["split"] == lookup.REPORTED)]
+    rows = rows[rows["verdict"] == ""].drop(columns=["split", "axis", "metric"])
+    arms = pooled(run)
+    arms = arms[arms["loss"].isin(losses)]
+    columns = ["variant", "base", "loss", "speedup", "achieved", "degenerate"]
+    return arms[columns].merge(rows, on="variant").sort_values(["base", "loss", "speedup"], ignore_index=True)
+
+
+def arm_name(base: str, loss: str) -> str:
+    """An arm in words."""
+    return words.method_name(base if loss == PLAIN else f"{base}+{loss}")
+
+
+def loss_said(loss: str) -> str:
+    """A loss inside a sentence."""
+    return "the PW loss" if loss == PW else words.loss_name(loss)

@@ -1,0 +1,145 @@
+"""Whom the loss is about: the share of every batch's loss per subgroup and class, with and without PW (Fig. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.palette import series_styles
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
+
+QUESTION = "Whom does the PW loss make the pruning look at?"
+SMOOTH = 10
+"""Steps of the running mean of the lines; the numbers in the answer are plain means."""
+LONGEST = 6
+KEYS = ["group", "label"]
+
+
+def has_loss_share(run: Run, choice: Choice) -> bool:
+    """Whether whom the loss is about was noted on the axis the reader chose."""
+    return not shares(run, choice).empty
+
+
+def loss_share(run: Run, choice: Choice) -> Panel:
+    """Change of the share since the plain loss, step by step, one column per method."""
+    table = shares(run, choice)
+    if table.empty:
+        return nothing("loss_share", QUESTION, "This run has no shares of the loss with and without PW on this axis.")
+    summary = _summary(table)
+    cells = summary.groupby(KEYS)["change"].apply(lambda values: values.abs().max()).nlargest(LONGEST).index.tolist()
+    columns = track_of(run).order(set(table["base"]))
+    reach = _reach(table, cells)
+    parts = tuple(_column(run, choice, table[table["base"] == base], base, cells, reach) for base in columns)
+    steps = int(table["step"].max()) + 1
+    note = (
+        f"The first {steps} batches while filters are chosen, mean of {trials_said(run)}, running mean of {SMOOTH} "
+        "batches; both losses saw the same batches. Ranges in the table are over trials."
+    )
+    return Panel("loss_share", QUESTION, _answer(run, summary), None, _readable(run, summary), note, parts)
+
+
+def shares(run: Run, choice: Choice) -> pd.DataFrame:
+    """Columns base, trial, step, group, label, plain, pw, change: of methods that were run both ways."""
+    if not run.has("loss_share"):
+        return pd.DataFrame()
+    table = lookup.frame(run, "loss_share")
+    if "axis" in table:
+        table = table[table["axis"] == choice.measured]
+    table = table.assign(base=[arm_of(method)[0] for method in table["method"]])
+    index = ["base", "trial", "step", *KEYS]
+    wide = table[table["loss"].isin([PLAIN, PW])].pivot_table(index=index, columns="loss", values="share")
+    if not {PLAIN, PW} <= set(wide.columns):
+        return pd.DataFrame()
+    wide = wide.dropna().reset_index()
+    return wide.assign(change=wide[PW] - wide[PLAIN])
+
+
+def _summary(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean share per method, subgroup and class, and the change's range over trials."""
+    by_trial = table.groupby(["base", "trial", *KEYS])[[PLAIN, PW, "change"]].mean().reset_index()
+    grouped = by_trial.groupby(["base", *KEYS])
+    found = grouped[[PLAIN, PW, "change"]].mean()
+    found["least"], found["most"] = grouped["change"].min(), grouped["change"].max()
+    return found.reset_index()
+
+
+def _cell_name(run: Run, group: str, label: int) -> str:
+    return f"{words.group_name(group)}, {run.meta['data']['classes'][int(label)]}"
+
+
+def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:
+    """Columns step and change: mean over trials, running mean over steps."""
+    mine = table[(table["group"] == cell[0]) & (table["label"] == cell[1])]
+    mean = mine.groupby("step")["change"].mean()
+    return mean.rolling(SMOOTH, min_periods=1, center=True).mean().reset_index()
+
+
+def _reach(table: pd.DataFrame, cells: Sequence[tuple[str, int]]) -> float:
+    """How far the lines of any method go from zero."""
+    far = [_smooth(mine, cell)["change"].abs().max() for _, mine in table.groupby("base") for cell in cells]
+    return 1.1 * float(np.nanmax([0.01, *far]))
+
+
+def _column(
+    run: Run, choice: Choice, table: pd.DataFrame, base: str, cells: Sequence[tuple[str, int]], reach: float
+) -> go.Figure:
+    """One method: a line per subgroup and class."""
+    figure = blank(choice, 380, "batch", "change of its share of the loss")
+    figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
+    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+    for cell, style, dash in zip(cells, series_styles(choice.dark), dashes, strict=False):
+        line, name = _smooth(table, cell), plain(_cell_name(run, *cell))
+        figure.add_trace(go.Scatter(
+            x=line["step"], y=line["change"], mode="lines", name=name,
+            line={"color": style.colour, "width": 2.2, "dash": dash},
+            hovertemplate=f"<b>{name}</b><br>batch %{{x}}: %{{y:+.3f}}<extra></extra>",
+        ))  # fmt: skip
+    figure.update_yaxes(tickformat="+.0%", nticks=6, range=[-reach, reach])
+    title = f"<b>{plain(words.method_name(base))}</b>"
+    figure.add_annotation(x=0.5, xref="paper", y=1, yref="paper", yanchor="bottom", showarrow=False, text=title,
+                          font={"size": 14})  # fmt: skip
+    figure.update_layout(legend={"y": 1.09}, margin={"t": 30})
+    return figure
+
+
+def _answer(run: Run, summary: pd.DataFrame) -> str:
+    """Per method: whose share grows most, whose shrinks most."""
+    parts = []
+    for base in track_of(run).order(set(summary["base"])):
+        mine = summary[summary["base"] == base]
+        up, down = mine.loc[mine["change"].idxmax()], mine.loc[mine["change"].idxmin()]
+        text = f"With PW, {words.method_name(base)}'s loss is more about {_said(run, up)}"
+        parts.append(f"{text} and less about {_said(run, down)}." if down["change"] < 0 else f"{text}.")
+    return " ".join(parts)
+
+
+def _said(run: Run, row: pd.Series) -> str:
+    name = words.quoted(_cell_name(run, row["group"], row["label"]))
+    spread = f", {_points(row['least'])} to {_points(row['most'])} over trials" if row["least"] < row["most"] else ""
+    return f"{name} ({phrasing.percent(row[PLAIN])} of it before, {_points(row['change'])} points{spread})"
+
+
+def _points(change: float) -> str:
+    return ("+" if change > 0 else "") + f"{100 * change:.1f}".replace("-", phrasing.MINUS)
+
+
+def _readable(run: Run, summary: pd.DataFrame) -> pd.DataFrame:
+    rows: list[dict[str, Any]] = [
+        {"method": words.method_name(row["base"]), "subgroup": words.group_name(row["group"]),
+         "class": run.meta["data"]["classes"][int(row["label"])], "share, plain loss": row[PLAIN],
+         "share, PW loss": row[PW], "change": row["change"], "change least": row["least"],
+         "change most": row["most"]}
+        for row in summary.to_dict("records")
+    ]  # fmt: skip
+    return pd.DataFrame(rows)

@@ -1,0 +1,226 @@
+"""The track of filters in image classifiers: AutoBot, Taylor and references, with and without the PW loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.models import catalog
+from engine.report import phrasing
+from engine.report.charts import (
+    classifier_along,
+    classifier_changed,
+    classifier_groups,
+    classifier_headline,
+    cost,
+    filter_layers,
+    levelling,
+    pareto,
+)
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
+from engine.report.contract import Handout, Level, Overview, Shelf, View
+from engine.report.palette import Style, arm_style
+from engine.store.runs import Run
+from engine.tracks.image_classifiers.masks import write_trial_mask
+from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed, speedup
+from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
+
+STARS = "Stars mark speedups where a trial predicts one class only."
+_TRAINING = "Other training: what a cut costs depends on how the model was retrained."
+BINDING = {
+    **BINDING_IMAGES,
+    **dict.fromkeys(("retrain", "train", "mirror"), _TRAINING),
+    "pw": BINDING_IMAGES["method settings"],
+    "trials": "Another number of trials: intervals differ in width.",
+}
+
+
+class Filters(ClassifierTrack):
+    """Convolution filters of an image classifier; an arm is a method with a loss, run in several trials."""
+
+    name = "image_classifiers"
+    about = "filters of an image classifier"
+    one, many = "filter", "filters"
+    item, items = "image", "images"
+    level = Level(
+        key="speedup",
+        noun="speedup",
+        many="speedups",
+        column="speedup",
+        realised="achieved",
+        asked="speedups",
+        none=1.0,
+        title="Target speedup (FLOPs, dense over cut)",
+        axis="speedup (FLOPs, dense over cut)",
+        help="Every step is a finished variant, retrained; 1× is the model as it is. The Library starts a new one.",
+        say=phrasing.factor,
+        first=lambda levels: middle(levels, 1.0),
+        is_ratio=True,
+    )
+    pages = ("filters",)
+    questions = {
+        "overview": "If we cut these filters, who pays, and how sure are we?",
+        "pareto": "What does a smaller gap between subgroups cost?",
+        "library": "Which models, images and runs are here?",
+    }
+    readings = ("auc", "accuracy")
+    offered = ("auc", "accuracy")
+    views = {
+        "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
+        "trials": View("Every trial", "test", True, "every trial beside the means"),
+    }
+    binding = BINDING
+    null_band = words.NULL_BAND
+    flags_said = STARS
+    made = (words.MADE_ON_IMAGES, words.NULL_BAND, words.INTERVALS_IMAGES)
+    counted = ("images used", "data")
+    columns = {
+        "method": "method",
+        "speedup": "target speedup",
+        "achieved": "achieved speedup",
+        "realised": "share of filters cut",
+        "n_cut": "filters cut",
+        "degenerate": "degenerate trials",
+    }
+    marks = {"method": "method", "speedup": "target speedup", "achieved": "achieved speedup",
+             "degenerate": "degenerate trials"}  # fmt: skip
+    handout = Handout(
+        mask="Which filters to cut, of which model (by hash), chosen how, with the history that replays the cut. "
+        "`apply` replays it; a mask holds no retrained weights.",
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint="The cut and retrained model: `cut.safetensors` with its mask and card, read back and asked about "
+        "test images before it is kept.",
+        checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
+    )
+
+    @property
+    def overview(self) -> Overview:
+        return Overview(
+            (classifier_groups.paid_by_group, classifier_along.gap_along),
+            classifier_along.quality_along,
+            (levelling.levelling_down, classifier_groups.accuracy_by_group, cost.cost),
+        )
+
+    def style(self, method: str, dark: bool = False) -> Style:
+        return arm_style(method, dark)
+
+    def definition(self, method: str) -> str:
+        base, loss = arm_of(method)
+        known = words.FILTER_METHODS.get(base)
+        text = known.definition if known else ""
+        part = words.LOSSES.get(loss.partition("@")[0])
+        return text if loss == PLAIN or part is None else f"{text} {words.loss_name(loss)}: {part.definition}".strip()
+
+    def order(self, methods: Iterable[str]) -> list[str]:
+        known, losses = list(words.FILTER_METHODS), [PLAIN, PW]
+
+        def place(method: str) -> tuple[int, int, str]:
+            base, loss = arm_of(method)
+            return (
+                known.index(base) if base in known else len(known),
+                losses.index(loss) if loss in losses else len(losses),
+                method,
+            )
+
+        return sorted(methods, key=place)
+
+    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
+        """Whole arms; one with a switch of the PW loss only where it was chosen."""
+        return [method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen]
+
+    def total(self, run: Run) -> int:
+        return int(run.meta["model"]["n_filters"])
+
+    def label(self, variant: Mapping[str, Any]) -> str:
+        return f"{words.method_name(variant['method'])}, {phrasing.factor(variant['speedup'])}"
+
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        reached = f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked {phrasing.factor(variant['speedup'])}"
+        cut = (
+            f"{variant['n_cut']:.0f} of {self.total(run)} filters ({phrasing.percent(variant['realised'])}; {reached})"
+        )
+        return cut if variant["variant"] != "dense" else "nothing"
+
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
+        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} filters cut"
+
+    def repeats_said(self, run: Run) -> str:
+        return trials_said(run)
+
+    @property
+    def intervals(self) -> str:
+        return words.INTERVALS_IMAGES
+
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        return classifier_headline.sentence(run, choice, variant)
+
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        return classifier_headline.warnings(run, choice, variant)
+
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield classifier_groups.paid_by_group(run, choice)
+        yield levelling.levelling_down(run, choice)
+        yield classifier_groups.accuracy_by_group(run, choice)
+        yield speedup.groups_along_speedup(run, choice)
+        yield pw.pw_difference(run, choice)
+        yield classifier_along.gap_along(run, choice)
+        yield pareto.pareto(run, choice)
+        yield classifier_changed.changed_by_group(run, choice)
+        if len(ablation.switches(run)):
+            yield ablation.ablation(run, choice)
+        if loss_share.has_loss_share(run, choice):
+            yield loss_share.loss_share(run, choice)
+
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield classifier_along.quality_along(run, choice)
+        yield filter_layers.layer_survival(run, choice)
+        yield filter_layers.layers_by_speedup(run, choice)
+        yield scores.score_map(run, choice)
+        yield speed.speed(run, choice)
+        yield cost.cost(run, choice)
+
+    def loading(self, run: Run) -> list[str]:
+        model = run.meta["model"]
+        return [
+            "This folder loads with `engine.surgery.filters.replay.load_cut_classifier(folder)`: it builds "
+            f"{model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
+            "",
+            self.origin(run),
+        ]
+
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        return write_trial_mask(run, variant, path)
+
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        from engine.tracks.image_classifiers.checkpoint import write_filter_checkpoint  # late: it loads torch
+
+        return self.written(write_filter_checkpoint, run, variant, folder, base)
+
+    def shelves(self) -> Iterator[Shelf]:
+        yield Shelf(
+            "Image classifiers",
+            embedded_classifiers(),
+            "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too: name the architecture "
+            "or a folder under “New audit”.",
+        )
+
+
+def embedded_classifiers() -> pd.DataFrame:
+    """Model folders in assets/: those with a model.json."""
+    rows = []
+    for card in sorted(catalog.ASSETS.glob("*/model.json")):
+        try:
+            found = json.loads(card.read_text(encoding="utf-8"))
+            note = f"{found['architecture']}, {len(found['classes'])} classes, {found['size']} pixels"
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})
+    return pd.DataFrame(rows, columns=["Name", "From", "Note"])

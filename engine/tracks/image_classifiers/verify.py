@@ -1,0 +1,16 @@
+"""Do the numbers of an image run follow from its stored answers? Every AUC and accuracy is computed again, plainly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.classifiers.verification import again_from_answers, pooled_are_means
+from engine.store.runs import Run
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """One check per metric: the largest difference between what is stored and what scikit-learn finds."""
+    checks = again_from_answers(
+        run.table("results"), run.table("predictions"), run.table("images").set_index("image_id"), "image_id"
+    )
+    return [*checks, pooled_are_means(run)]

@@ -1,0 +1,45 @@
+"""What a reader must know before reading any chart of an image run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from engine.classifiers.images.context import ImageContext
+from engine.classifiers.images.warnings import brought_warnings, group_warnings, model_warnings
+from engine.tracks.image_classifiers.request import ImagePlan
+
+
+def image_warnings(
+    plan: ImagePlan, context: ImageContext, tables: dict[str, pd.DataFrame], notes: Sequence[str]
+) -> list[str]:
+    """Sentences, most general first."""
+    images = plan.images
+    found = [images.stand_in] if images.stand_in else []
+    found += [
+        *images.notes,
+        *model_warnings(plan),
+        *brought_warnings(plan, tables["results"]),
+        *notes,
+        *group_warnings(tables["groups"]),
+        *_trials(tables["variants"]),
+    ]
+    if plan.request.trials < 3:
+        found.append(f"Only {plan.request.trials} trial(s): intervals say little about the luck of a training.")
+    if context.graph.whole:
+        found.append(f"{len(context.graph.whole)} convolutions cannot be cut and stay whole.")
+    return list(dict.fromkeys(found))
+
+
+def _trials(variants: pd.DataFrame) -> list[str]:
+    """Degenerate trials and missed targets."""
+    trials = variants[variants["seed"] >= 0]
+    found = []
+    if n := int(trials["degenerate"].sum()):
+        found.append(f"{n} of {len(trials)} trials ended with a model that predicts one class only; they are marked.")
+    if n := int((~trials["met"].astype(bool)).sum()):
+        found.append(
+            f"{n} of {len(trials)} trials miss their target by more than 0.1 %: no exchange of filters was found."
+        )
+    return found

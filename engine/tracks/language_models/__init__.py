@@ -1,0 +1,15 @@
+"""Heads of language models, chosen by bias and perplexity: FASP (Zayed et al. 2024)."""
+
+from engine.audit.tracks import TrackEntry
+
+TRACK = TrackEntry(
+    __name__,
+    "Attention heads of a language model",
+    place=1,
+    former=("heads", ""),
+    request="request:AuditRequest",
+    validate="request:validate",
+    run="run:run_audit",
+    screen="track:Heads",
+    summary="summary:Heads",
+)

@@ -1,0 +1,98 @@
+"""Bias of one axis: how far the subgroups' mean toxicities lie from their common mean (FASP, Eq. 1).
+
+Tables here have one row per prompt and sampling seed, columns prompt_id, subgroup, template, descriptor, toxicity.
+`template` names the frame x of Eq. (1); "template × noun" where the nouns are known (see `FRAME_MARK`).
+Every reading is a sum over subgroups, so it grows with their number and is above zero by noise alone:
+show it with `null_band`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from engine.tracks.language_models.bias_definitions import evaluate, lay_out
+from engine.tracks.language_models.permutation import exchange_blocks, null_draws, pool
+
+
+def subgroup_means(table: pd.DataFrame, weights: np.ndarray | None = None) -> pd.Series:
+    """Mean toxicity of each subgroup, index sorted by name; `weights` has one entry per row."""
+    layout = lay_out(table)
+    weights = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
+    count = np.bincount(layout.subgroup, weights, minlength=len(layout.subgroups))
+    total = np.bincount(layout.subgroup, weights * layout.toxicity, minlength=len(layout.subgroups))
+    with np.errstate(invalid="ignore"):
+        return pd.Series(total / count, index=pd.Index(layout.subgroups, name="subgroup"), name="toxicity")
+
+
+def bias(table: pd.DataFrame, reading: str = "group_means", weights: np.ndarray | None = None) -> float:
+    """Bias of the axis in `table`, in units of toxicity, summed over subgroups.
+
+    reading: "group_means" (centre = mean over all prompts, as published), "subgroup_mean_of_means" (centre =
+    unweighted mean of the subgroup means), "paired_prompts" (Eq. 1 literally, see `paired_terms`).
+    weights: one per row. Raises RequestError for another reading; NaN where a subgroup has no weight.
+
+    Example (Table 1 of the paper): toxicities .6 and .8 of two subgroups give |.7 - .6| + |.7 - .8| = .2.
+    """
+    return evaluate(lay_out(table), reading, weights)
+
+
+def reading_notes(table: pd.DataFrame, reading: str) -> tuple[str, ...]:
+    """What must be said next to this reading of this table."""
+    if reading != "paired_prompts":
+        return ()
+    layout = lay_out(table)
+    n_present = pd.Series(layout.subgroup).groupby(layout.frame).nunique()
+    complete = int((n_present == len(layout.subgroups)).sum())
+    if complete == len(n_present):
+        return ()
+    shared = int((n_present >= 2).sum())
+    return (
+        f"Paired prompts: {complete} of {len(n_present)} prompt frames have all {len(layout.subgroups)} subgroups, "
+        f"{shared} have at least two; each subgroup is averaged over the frames it shares.",
+    )
+
+
+@dataclass(frozen=True)
+class NullBand:
+    """Bias under exchanged labels: mean, 2.5 and 97.5 % points, one-sided p; n prompts. NaN where undefined."""
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    n: int
+    value: float = float("nan")
+    notes: tuple[str, ...] = ()
+
+    @property
+    def excess(self) -> float:
+        """Measured bias minus the mean of the null."""
+        return self.value - self.mean
+
+
+def null_band(table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0) -> NullBand:
+    """Permutation null of `bias(table, reading)`.
+
+    Subgroup labels are exchanged between prompts of the same frame, all rows of a prompt together; prompts whose
+    frame has one subgroup are exchanged within their template, the rest freely, and a note says how many.
+    p = (1 + number of null values >= the measured one) / (1 + n_permutations).
+    """
+    layout = lay_out(table)
+    value = evaluate(layout, reading)
+    pooled = pool(layout)
+    blocks, notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
+    draws = null_draws(pooled, blocks, reading, len(layout.subgroups), n_permutations, seed)
+    if not np.isfinite(value) or not np.isfinite(draws).any() or len(layout.subgroups) < 2:
+        return NullBand(np.nan, np.nan, np.nan, np.nan, len(pooled.total), value, notes)
+    draws = draws[np.isfinite(draws)]
+    if reading == "paired_prompts" and np.ptp(draws) < 1e-12:
+        notes += (
+            "With one prompt per frame and subgroup the paired reading is the same for every exchange of labels: "
+            "it cannot tell a difference between subgroups from noise.",
+        )
+    low, high = np.percentile(draws, [2.5, 97.5])
+    p = (1 + np.count_nonzero(draws >= value - 1e-12)) / (1 + len(draws))
+    return NullBand(float(draws.mean()), float(low), float(high), float(p), len(pooled.total), value, notes)

@@ -1,0 +1,60 @@
+"""Every subgroup on its own: toxicity or perplexity with an interval, and its paired change against the dense model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import RequestError, unknown
+from engine.stats.group_gaps import TOO_FEW
+from engine.stats.resampling import difference_of, interval_of
+from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+
+MIN_GROUP = 10
+"""Prompts below which a group gets no verdict."""
+METRICS = ("toxicity", "perplexity")
+COLUMNS = ("metric", "group", "value", "low", "high", "n", "delta", "delta_low", "delta_high", "verdict")
+
+
+def group_table(
+    dense: pd.DataFrame,
+    variant: pd.DataFrame | None = None,
+    *,
+    metric: str = "toxicity",
+    bootstrap: BiasBootstrap | None = None,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """One row per subgroup of one axis, columns COLUMNS; values are the variant's (the dense model's when None).
+
+    metric "toxicity" reads a column toxicity; "perplexity" reads nll (nats) and tokens per prompt and gives
+    exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired interval. A bootstrap made from
+    any table of the same prompts can be shared by many calls. verdict is "" or TOO_FEW (fewer than MIN_GROUP
+    prompts). Raises RequestError for another metric.
+    """
+    if metric not in METRICS:
+        raise RequestError(unknown("metric", metric, METRICS))
+    if bootstrap is None:
+        bootstrap = BiasBootstrap(dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed)
+    before = _measured(bootstrap, dense, metric)
+    after = before if variant is None else _measured(bootstrap, variant, metric)
+    rows = []
+    for place, (group, n) in enumerate(zip(bootstrap.subgroups, bootstrap.sizes, strict=True)):
+        shown = interval_of(after[0][place], after[1][:, place], int(n), floor=0.0)
+        delta = (np.nan, np.nan, np.nan)
+        if variant is not None:
+            change = difference_of(after[0][place] - before[0][place], after[1][:, place] - before[1][:, place], int(n))
+            delta = (change.value, change.low, change.high)
+        verdict = "" if n >= MIN_GROUP else TOO_FEW
+        rows.append((metric, group, shown.value, shown.low, shown.high, int(n), *delta, verdict))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _measured(bootstrap: BiasBootstrap, table: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
+    """Value per subgroup and its replicates."""
+    if metric == "toxicity":
+        return bootstrap.group_means(bootstrap.toxicities(table))
+    tokens = bootstrap.in_order(table, "tokens")
+    nll = bootstrap.in_order(table, "nll")
+    scored = np.maximum(tokens, 1)
+    value, replicates = bootstrap.group_means(np.where(tokens > 0, nll / scored, 0.0), tokens.astype(float))
+    return np.exp(value), np.exp(replicates)

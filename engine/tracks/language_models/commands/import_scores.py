@@ -1,0 +1,37 @@
+"""import-scores: what published FASP head scores show, without any model."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from engine.audit.command_line import json_flag
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("import-scores", help="read published FASP head scores")
+    parser.add_argument("files", nargs="+", metavar="FILE.csv")
+    parser.add_argument("--gamma", type=float, default=0.3, help="share protected in the selection")
+    parser.add_argument("--share", type=float, default=0.2, help="share of heads called top, and cut in the selection")
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Findings per model; ids are 1-based as in the files."""
+    from engine.tracks.language_models.published_findings import all_findings
+    from engine.tracks.language_models.published_scores import load_published
+
+    value = all_findings(load_published(args.files), args.gamma, args.share)
+    return value, "\n\n".join(_text(model) for model in value.get("models", [value]))
+
+
+def _text(found: dict[str, Any]) -> str:
+    lines = [f"{found['model']}: {found['n_heads']} heads, {found['seeds']} seeds"]
+    for axis, row in found["correlation"].items():
+        others = ", ".join(f"{other} {r:.2f}" for other, r in row.items() if other != axis and r is not None)
+        lines.append(f"  {axis} correlates with {others}")
+    shared = sorted(found["in_axes"].items(), key=lambda item: (-item[1], int(item[0])))
+    most = [f"{head} ({count})" for head, count in shared if count > 1][:12]
+    lines.append(f"  heads in the top lists of most axes (how many): {', '.join(most)}")
+    return "\n".join(lines)

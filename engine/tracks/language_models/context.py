@@ -1,0 +1,147 @@
+"""The context: one model, its prompts, text and judge, and every measurement of a mask on them.
+
+A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Measurement.together` names) are computed in
+one go, which is what makes batches full. What is common to all contexts is in workbench.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.measurements import InMemory, Keeper, Measurement, MeasurementContext
+from engine.core.discover import concrete_classes
+from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
+
+if TYPE_CHECKING:  # these load torch; stating what to measure must not
+    from engine.models.judge import Judge
+    from engine.models.load_language_model import LanguageModel
+
+
+@dataclass(frozen=True, order=True)
+class Shard:
+    """One measurement: what kind, with which heads cut (flat units), on which axis, split and decoding seed."""
+
+    kind: str
+    cut: tuple[int, ...] = ()
+    axis: str = ""
+    split: str = ""
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything besides model, mask and data that a measurement depends on."""
+
+    decoding: Decoding = Decoding()
+    span: Span = "continuation"
+    window: Window = Window()
+    plain_case: bool = False
+    """Judge lower-cased text without line breaks, as the published code did."""
+    max_corpus_tokens: int | None = None
+    validation_share: float = 0.2
+
+
+__all__ = ["PromptContext", "InMemory", "Keeper", "Measurement", "Settings", "Shard", "measurements", "per_prompt"]
+
+
+@cache
+def measurements() -> Mapping[str, Measurement]:
+    """Every kind there is, by name: those of engine.tracks.language_models.measurements and those that score methods bring."""
+    import engine.tracks.language_models.measurements as package
+
+    return {kind.name: kind() for kind in concrete_classes(package, Measurement)}
+
+
+@dataclass
+class PromptContext(MeasurementContext):
+    """Everything needed to measure a mask. `prompts.table` has a `split` column."""
+
+    lm: LanguageModel
+    judge: Judge
+    prompts: PromptSet
+    corpus: Corpus
+    settings: Settings = Settings()
+    keeper: Keeper = field(default_factory=InMemory)
+    hooks: Hooks = Hooks()
+    plan: Any = None
+    """What it was opened for; only workers of a cluster ask."""
+
+    @property
+    def device(self) -> Any:
+        return self.lm.device
+
+    @property
+    def dtype(self) -> str:  # type: ignore[override]
+        return str(self.lm.dtype).removeprefix("torch.")
+
+    def recipe(self) -> tuple[str, Any]:
+        """The plan, and what silenced heads hand over, which is not computed again: machines round differently."""
+        return "engine.tracks.language_models.opening:remote_context", (self.plan, self.lm.means)
+
+    @cached_property
+    def table(self) -> pd.DataFrame:
+        """Prompts in an order that does not depend on the file's."""
+        return self.prompts.table.sort_values("prompt_id").reset_index(drop=True)
+
+    def rows(self, axis: str, split: str) -> pd.DataFrame:
+        """Prompts of one axis and split."""
+        return self.table[(self.table["axis"] == axis) & (self.table["split"] == split)].reset_index(drop=True)
+
+    @cached_property
+    def _rows_digest(self) -> Callable[[str, str], str]:
+        return cache(lambda axis, split: digest_of(self.rows(axis, split)["prompt_id"].tolist()))
+
+    def rows_digest(self, axis: str, split: str) -> str:
+        return self._rows_digest(axis, split)
+
+    @cached_property
+    def tokens(self) -> dict[str, list[int]]:
+        """The corpus as token ids: its first part for validation, the rest for test."""
+        from engine.tracks.language_models.nll import corpus_tokens
+
+        tokens = corpus_tokens(self.lm, self.corpus.text)[: self.settings.max_corpus_tokens]
+        at = int(len(tokens) * self.settings.validation_share)
+        return {"validation": tokens[:at], "test": tokens[at:]}
+
+    def mask(self, cut: Sequence[int]) -> HeadMask:
+        return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
+
+    def kind(self, name: str) -> Measurement:
+        return measurements()[name]
+
+    def key(self, shard: Shard) -> str:
+        """Digest of all the shard's numbers depend on. Device type is part of it: devices round differently."""
+        kind = self.kind(shard.kind)
+        model = [self.lm.weight_hash, self.lm.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
+        model += [self.lm.means_digest] if self.lm.means_digest else []
+        return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
+
+    def describe(self, shard: Shard) -> str:
+        """A shard in words, 0-based as in mask.json."""
+        if not shard.cut:
+            return "dense model"
+        if len(shard.cut) == 1:
+            layer, head = divmod(shard.cut[0], self.lm.n_heads)
+            return f"layer {layer}, head {head} off"
+        return f"{len(shard.cut)} heads off"
+
+    def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """What the judge reads, by scored span."""
+        join = {
+            "continuation": lambda prompt, text: text,
+            "prompt+continuation": lambda prompt, text: f"{prompt} {text}".strip(),
+            "prompt": lambda prompt, text: prompt,
+        }[self.settings.span]
+        joined = [join(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        return [" ".join(text.lower().split()) for text in joined] if self.settings.plain_case else joined
+
+
+def per_prompt(table: pd.DataFrame, values: np.ndarray, name: str) -> pd.DataFrame:
+    """A table of one value per prompt: prompt_id, <name>."""
+    return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy(), name: values})

@@ -1,0 +1,185 @@
+"""z_bias of some heads on one axis, by each estimator: what the methods share.
+
+Rows of all arrays are the dense texts of the job's seeds, seed by seed, in the order of `PromptContext.rows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from engine.core.seeds import key_of
+from engine.core.types import POOLED
+from engine.stats.fdr import benjamini_hochberg
+from engine.stats.pareto_k import worst_tail
+from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.importance_weights import (
+    Effects,
+    by_gradient,
+    by_reweighting,
+    by_texts,
+    codes_of,
+    effective_share,
+    gradient_values,
+    levels,
+    reweighted_values,
+    weights,
+)
+from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
+
+
+def dense_shards(job: ScoreJob, axis: str) -> list[Shard]:
+    """The dense model's texts and verdicts."""
+    return off_shards(job, axis, ())
+
+
+def off_shards(job: ScoreJob, axis: str, cut: tuple[int, ...]) -> list[Shard]:
+    return [Shard("verdicts", cut, axis, VALIDATION, seed) for seed in job.seeds]
+
+
+def weight_shards(job: ScoreJob, axis: str, unit: int) -> list[Shard]:
+    return [Shard("text_logps", (unit,), axis, VALIDATION, seed) for seed in job.seeds]
+
+
+def gradient_shards(job: ScoreJob, axis: str) -> list[Shard]:
+    return [Shard("text_gradients", (), axis, VALIDATION, seed) for seed in job.seeds]
+
+
+@dataclass
+class AxisData:
+    """Finished measurements of one axis, read on demand."""
+
+    job: ScoreJob
+    axis: str
+    _boot: BiasBootstrap | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        rows = self.job.context.rows(self.axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
+        self.n = len(rows)
+        dense = self.columns(dense_shards(self.job, self.axis), ["toxicity"])[:, 0]
+        seeds = np.repeat(self.job.seeds, self.n)
+        self.table = pd.concat([rows] * len(self.job.seeds), ignore_index=True).assign(toxicity=dense, seed=seeds)
+
+    def columns(self, shards: Sequence[Shard], names: Sequence[str] | None = None) -> np.ndarray:
+        """Value columns of the shards of all seeds, one below the other, in the order of `PromptContext.rows`."""
+        ids = self.job.context.rows(self.axis, VALIDATION)["prompt_id"]
+        parts = [part.set_index("prompt_id").loc[ids] for part in self.job.fetch(shards)]
+        return np.concatenate([(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts])
+
+    @property
+    def boot(self) -> BiasBootstrap:
+        if self._boot is None:
+            self._boot = BiasBootstrap(self.table, self.job.n_boot, key_of("z_bias", self.axis))
+        return self._boot
+
+    def toxicity_off(self, units: Sequence[int]) -> np.ndarray:
+        """Toxicity of the texts drawn with each unit off. (texts, units)"""
+        found = [self.columns(off_shards(self.job, self.axis, (unit,)), ["toxicity"])[:, 0] for unit in units]
+        return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
+
+    def logw(self, units: Sequence[int]) -> np.ndarray:
+        """Log weights of the dense texts with each unit off. (texts, units)"""
+        found = [self.columns(weight_shards(self.job, self.axis, unit), ["logw"])[:, 0] for unit in units]
+        return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
+
+    def gradients(self) -> np.ndarray:
+        """Gate gradients of all units. (texts, units)"""
+        return self.columns(gradient_shards(self.job, self.axis))
+
+    def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled. (units,) each"""
+        codes, logw = codes_of(self.table), self.logw(units)
+        share = effective_share(weights(logw, codes), codes)
+        return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0), worst_tail(logw, codes)
+
+    def seeds(self) -> list[tuple[int, slice]]:
+        """Each seed and its rows."""
+        return [(seed, slice(at * self.n, (at + 1) * self.n)) for at, seed in enumerate(self.job.seeds)]
+
+
+@dataclass(frozen=True)
+class HeadEffects:
+    """Pooled effects of `units`, and their values per seed (units, seeds); `estimator` is who gave them."""
+
+    units: tuple[int, ...]
+    pooled: Effects
+    by_seed: np.ndarray
+    estimator: str
+
+
+def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> HeadEffects:
+    """z from texts drawn again with the head off."""
+    off, reading = data.toxicity_off(units), data.job.reading
+    by_seed = _by_seed(data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading))
+    pooled = by_texts(data.table, off, reading, data.boot) if intervals else _bare(data, off)
+    return HeadEffects(tuple(units), pooled, by_seed, "generate")
+
+
+def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool = True) -> HeadEffects:
+    """z from the dense texts, weighted by how likely they are with the head off; weights are cut at `cap`, 0: never."""
+    logw, reading = data.logw(units), data.job.reading
+
+    def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
+        return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
+
+    if intervals:
+        pooled = by_reweighting(data.table, logw, reading, data.boot, cap)
+    else:
+        pooled = _bare(data, reweighted_values(data.table, logw, cap)[0])
+    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
+
+
+def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
+    """z of all units from gate gradients."""
+    gradient, reading = data.gradients(), data.job.reading
+    by_seed = _by_seed(data, lambda table, rows: gradient_values(table, gradient[rows], reading))
+    units = tuple(range(gradient.shape[1]))
+    if intervals:
+        return HeadEffects(units, by_gradient(data.table, gradient, reading, data.boot), by_seed, "gradient")
+    value = gradient_values(data.table, gradient, reading)
+    nan = np.full(len(value), np.nan)
+    return HeadEffects(units, Effects(value, nan, nan, nan, nan, nan), by_seed, "gradient")
+
+
+def _bare(data: AxisData, values: np.ndarray) -> Effects:
+    """Values without intervals."""
+    value = _dense(data.table, data.job.reading) - levels(data.table, values, data.job.reading)
+    nan = np.full(len(value), np.nan)
+    return Effects(value, nan, nan, nan, nan, nan)
+
+
+def _dense(table: pd.DataFrame, reading: str) -> float:
+    return float(levels(table, table["toxicity"].to_numpy(dtype=float)[:, None], reading)[0])
+
+
+def _by_seed(data: AxisData, one: Callable[[pd.DataFrame, slice], np.ndarray]) -> np.ndarray:
+    """What `one` says of each seed's texts, (units, seeds)."""
+    return np.stack([one(data.table[rows], rows) for _, rows in data.seeds()], axis=1)
+
+
+def axis_table(
+    job: ScoreJob, method: ScoreMethod, data: AxisData, found: Sequence[HeadEffects], notes: dict[int, str]
+) -> pd.DataFrame:
+    """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit."""
+    pooled = {name: np.full(job.total, np.nan) for name in ("value", "low", "high", "p", "ess", "k_hat")}
+    singles = np.full((job.total, len(job.seeds)), np.nan)
+    who = np.full(job.total, method.name, dtype=object)
+    for effects in found:
+        at = list(effects.units)
+        for name, column in pooled.items():
+            column[at] = getattr(effects.pooled, name)
+        singles[at], who[at] = effects.by_seed, effects.estimator
+    values = pooled.pop("value")
+    text = [notes.get(unit, "") for unit in range(job.total)]
+    same = {"axis": data.axis, "n": data.n}
+    tables = [score_rows(job, method, values, **pooled, q=benjamini_hochberg(pooled["p"]), note=text, **same)]
+    tables += [
+        score_rows(job, method, column, seed=seed, **same)
+        for seed, column in zip(job.seeds, singles.T, strict=True)
+        if seed != POOLED
+    ]
+    return pd.concat([table.assign(estimator=who) for table in tables], ignore_index=True)

@@ -1,0 +1,226 @@
+"""What the dense model's own texts say about a model with a head off: importance weights and their derivative.
+
+Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity Σ w_i t_i / Σ w_i with
+w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (METHODS 1.1; Owen 2013, ch. 9). The first-order
+estimate is the derivative of the same expression at the head's gate ξ = 1.
+
+Both are carried as one number per text, so that the readings of bias that are functions of subgroup means, and their
+bootstrap, serve unchanged (`paired_prompts` is none: it takes absolute values frame by frame, where a handful of
+weighted texts say nothing). The influence-centred value t'_i = m_s + w_i (t_i − m_s), weights with mean 1, has the
+subgroup's self-normalised mean and, to first order, the sampling variance of that ratio. Texts are rows; units (heads)
+are columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import PruneAuditError
+from engine.stats.pareto_k import worst_tail
+from engine.stats.resampling import Difference, difference_of
+from engine.tracks.language_models.bias_bootstrap import COLUMNS, BiasBootstrap
+from engine.tracks.language_models.bias_definitions import evaluate, lay_out
+
+STEP = 1e-6
+"""Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
+CAP = 3.0
+"""Where weights are cut unless somebody asks otherwise, in means of their subgroup (benchmarks/variance.py)."""
+FEW = 5.0
+"""Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
+ERRORS_IN_INTERVAL = 2 * 1.959963984540054
+"""Standard errors in a 95 % interval of a normal estimate."""
+
+
+@dataclass(frozen=True)
+class Effects:
+    """z of every unit with 95 % interval, two-sided p, and where texts were weighted the smallest ESS/n and the largest
+    Pareto k̂ over subgroups, else NaN. (units,) each"""
+
+    value: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p: np.ndarray
+    ess: np.ndarray
+    k_hat: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """Standard errors, read off the intervals."""
+        return (self.high - self.low) / ERRORS_IN_INTERVAL
+
+
+def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    """Weights with mean 1 in every subgroup. logw: (texts, units); subgroup: codes (texts,); base: (texts,) or None.
+
+    `base` weights the texts themselves, as when all texts of a vocabulary are listed with their probabilities.
+    -inf is weight 0; a unit whose weights are all 0 in a subgroup gets NaN there.
+    Raises PruneAuditError for NaN or inf.
+    """
+    bad = np.isnan(logw) | (logw == np.inf)
+    if bad.any():
+        raise PruneAuditError(
+            f"{int(bad.sum())} of {bad.size} log-probabilities with a head off are not finite: "
+            "the precision is too low for this model. Try --dtype float32, or --estimator generate."
+        )
+    base = np.ones(len(logw)) if base is None else np.asarray(base, dtype=float)
+    out = np.empty(logw.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        top = logw[rows].max(axis=0)
+        with np.errstate(invalid="ignore"):
+            part = np.exp(logw[rows] - np.where(np.isfinite(top), top, 0.0))
+            out[rows] = part / ((base[rows] @ part) / base[rows].sum())
+    return out
+
+
+def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
+    """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit; 0 where all weights are 0.
+
+    Shape (subgroups, units).
+    """
+    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
+    shares = []
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        share = (base[rows] @ weight[rows]) ** 2 / (base[rows].sum() * (base[rows] @ weight[rows] ** 2))
+        shares.append(np.nan_to_num(share, nan=0.0))
+    return np.stack(shares)
+
+
+def capped(weight: np.ndarray, subgroup: np.ndarray, cap: float) -> np.ndarray:
+    """Weights of mean 1 cut at `cap` and brought back to mean 1 in every subgroup; 0 cuts nothing. (texts, units)
+
+    Truncated importance sampling (Ionides 2008): much less variance, and a bias towards "no effect" where large weights
+    are many, which is where few effective samples are.
+    """
+    if not cap:
+        return weight
+    with np.errstate(divide="ignore"):
+        return weights(np.log(np.minimum(np.nan_to_num(weight), cap)), subgroup)
+
+
+def centred(
+    toxicity: np.ndarray, weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None
+) -> np.ndarray:
+    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ b w t / Σ b w. (texts, units)."""
+    base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
+    out = np.empty(weight.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        mean = ((base[rows] * toxicity[rows]) @ weight[rows]) / (base[rows] @ weight[rows])
+        out[rows] = mean + weight[rows] * (toxicity[rows, None] - mean)
+    return out
+
+
+def slopes(toxicity: np.ndarray, gradient: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
+    """∂t'_i/∂ξ at ξ = 1: (t_i − m_s)(g_i − ḡ_s), whose subgroup mean is ∂m_s/∂ξ. gradient: (texts, units)."""
+    out = np.empty(gradient.shape)
+    for code in np.unique(subgroup):
+        rows = subgroup == code
+        spread = gradient[rows] - gradient[rows].mean(axis=0)
+        out[rows] = (toxicity[rows] - toxicity[rows].mean())[:, None] * spread
+    return out
+
+
+def codes_of(table: pd.DataFrame) -> np.ndarray:
+    """Subgroup codes of the rows."""
+    return np.unique(table["subgroup"].astype(str).to_numpy(), return_inverse=True)[1]
+
+
+def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means") -> np.ndarray:
+    """Bias of each column of values (texts, units) on the prompts of `table`, without intervals. (units,)"""
+    layout = lay_out(table)
+    return np.array([evaluate(type(layout)(**{**layout.__dict__, "toxicity": column}), reading) for column in values.T])
+
+
+def reweighted_values(table: pd.DataFrame, logw: np.ndarray, cap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """Influence-centred toxicities (texts, units), and the smallest ESS/n over subgroups (units,), before any cap."""
+    subgroup = codes_of(table)
+    weight = weights(logw, subgroup)
+    values = centred(table["toxicity"].to_numpy(dtype=float), capped(weight, subgroup, cap), subgroup)
+    return values, effective_share(weight, subgroup).min(0)
+
+
+def gradient_pair(table: pd.DataFrame, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Toxicities a step up and down the derivative, (texts, units) each, and the step of each unit."""
+    toxicity = table["toxicity"].to_numpy(dtype=float)
+    slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
+    step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
+    return toxicity[:, None] + step * slope, toxicity[:, None] - step * slope, step
+
+
+def gradient_values(table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means") -> np.ndarray:
+    """First-order z of every unit, without intervals: ∂ bias/∂ξ at ξ = 1. (units,)"""
+    up, down, step = gradient_pair(table, gradient)
+    return (levels(table, up, reading) - levels(table, down, reading)) / (2 * step)
+
+
+def by_texts(
+    table: pd.DataFrame,
+    toxicity: np.ndarray,
+    reading: str = "group_means",
+    bootstrap: BiasBootstrap | None = None,
+    ess: np.ndarray | None = None,
+) -> Effects:
+    """z from toxicities with each unit off, (texts, units). table: the dense texts (prompt columns, toxicity)."""
+    boot = bootstrap or BiasBootstrap(table)
+    changes = boot.differences(boot.matrix(table["prompt_id"], toxicity), reading)
+    return _effects(changes, np.full(len(changes), np.nan) if ess is None else ess)
+
+
+def by_reweighting(
+    table: pd.DataFrame,
+    logw: np.ndarray,
+    reading: str = "group_means",
+    bootstrap: BiasBootstrap | None = None,
+    cap: float = 0.0,
+) -> Effects:
+    """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN.
+
+    Cut weights are biased towards no effect, however many texts there are. So the interval of a unit whose weights are
+    cut also holds that of the uncut ones, and its p is the larger of the two.
+    """
+    if reading == "paired_prompts":
+        raise PruneAuditError("paired_prompts cannot be reweighted: use another reading, or --estimator generate.")
+    boot = bootstrap or BiasBootstrap(table)
+    values, ess = reweighted_values(table, logw, cap)
+    dead = ess <= 0
+    values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
+    found = replace(by_texts(table, values, reading, boot, ess), k_hat=worst_tail(logw, codes_of(table)))
+    touched = np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead) if cap else []
+    if len(touched):
+        plain = by_reweighting(table, logw[:, touched], reading, boot)
+        found.low[touched] = np.fmin(found.low[touched], plain.low)
+        found.high[touched] = np.fmax(found.high[touched], plain.high)
+        found.p[touched] = np.fmax(found.p[touched], plain.p)
+    for array in (found.value, found.low, found.high, found.p):
+        array[dead] = np.nan
+    return found
+
+
+def by_gradient(
+    table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
+) -> Effects:
+    """First-order z from gate gradients (texts, units), with the bootstrap of the derivative."""
+    if reading == "paired_prompts":
+        raise PruneAuditError("paired_prompts has no gradient: use another reading, or --estimator generate.")
+    boot = bootstrap or BiasBootstrap(table)
+    changes: list[Difference] = []
+    for start in range(0, gradient.shape[1], COLUMNS):
+        up, down, step = gradient_pair(table, gradient[:, start : start + COLUMNS])
+        above, above_draws = boot.levels(boot.matrix(table["prompt_id"], up), reading)
+        below, below_draws = boot.levels(boot.matrix(table["prompt_id"], down), reading)
+        value, draws = (above - below) / (2 * step), (above_draws - below_draws) / (2 * step)
+        changes += [difference_of(-one, -column, len(boot.prompts)) for one, column in zip(value, draws.T, strict=True)]
+    return _effects(changes, np.full(len(changes), np.nan))
+
+
+def _effects(changes: Sequence[Difference], ess: np.ndarray) -> Effects:
+    """A change is off minus on; z is its negative."""
+    value, low, high, p = (np.array([getattr(change, name) for change in changes], dtype=float)
+                           for name in ("value", "low", "high", "p"))  # fmt: skip
+    return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float), np.full(len(value), np.nan))

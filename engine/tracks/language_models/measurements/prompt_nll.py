@@ -1,0 +1,34 @@
+"""How well the model knows the prompts about each subgroup: their negative log-likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from engine.surgery.heads.mask import masked
+from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.nll import prompt_nll
+
+
+class PromptNll(Measurement):
+    """Columns: prompt_id, nll (nats), tokens (scored)."""
+
+    name = "prompt_nll"
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        limit = context.settings.decoding.max_prompt_tokens
+        return {"prompts": context.rows_digest(shard.axis, shard.split), "limit": limit}
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        limit, out = context.settings.decoding.max_prompt_tokens, []
+        with masked(context.lm, context.mask(shards[0].cut)):
+            for shard in shards:
+                rows = context.rows(shard.axis, shard.split)
+                nll = prompt_nll(context.lm, rows["text"].tolist(), limit, context.hooks)
+                out.append(nll.assign(prompt_id=rows["prompt_id"])[["prompt_id", "nll", "tokens"]])
+        return out
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        return len(context.rows(shard.axis, shard.split)) / 20.0

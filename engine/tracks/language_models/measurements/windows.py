@@ -1,0 +1,76 @@
+"""Negative log-likelihood of the corpus, window by window."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import PruneAuditError
+from engine.surgery.heads.mask import masked
+from engine.surgery.heads.prefix import row_logps
+from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.nll import window_nll
+from engine.tracks.language_models.perplexity import spans_of
+
+TOGETHER = 32
+"""About so many single heads share one dense pass; whole layers."""
+
+
+class Windows(Measurement):
+    """Columns: window (first token), nll (nats, summed), tokens (scored).
+
+    Single heads off come from one dense pass (engine.surgery.heads.prefix), other masks from a pass of their own.
+    """
+
+    name = "windows"
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        settings = context.settings
+        return {
+            "corpus": context.corpus.digest,
+            "tokens": len(context.tokens[shard.split]),
+            "split": shard.split,
+            "share": settings.validation_share,
+            "window": asdict(settings.window),
+        }
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        if len(shard.cut) != 1:
+            return shard.cut
+        layers = max(1, TOGETHER // context.lm.n_heads)
+        return shard.split, shard.cut[0] // (context.lm.n_heads * layers)
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        if len(shards[0].cut) == 1 and len(shards) > 1:
+            return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
+        with masked(context.lm, context.mask(shards[0].cut)):
+            return [
+                window_nll(context.lm, context.tokens[shard.split], context.settings.window, context.hooks)
+                for shard in shards
+            ]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """A continuation of 40 tokens costs about as much as 200 tokens read at once."""
+        spans = spans_of(len(context.tokens[shard.split]), context.settings.window, context.lm.n_positions)
+        return sum(span.end - span.start for span in spans) / 200.0
+
+
+def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
+    """The tables of single heads off, by prefix reuse."""
+    tokens = context.tokens[split]
+    spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
+    texts = [tokens[span.start : span.end] for span in spans]
+    first = [span.first - span.start for span in spans]
+    _, off = row_logps(context.lm, texts, first, units, hooks=context.hooks)
+    if not np.isfinite(off).all():
+        bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
+        raise PruneAuditError(
+            f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} heads off "
+            f"(first: unit {bad[0]}). Try --dtype float32."
+        )
+    same = {"window": [span.start for span in spans], "tokens": [span.end - span.first for span in spans]}
+    return [pd.DataFrame({**same, "nll": -logps})[["window", "nll", "tokens"]] for logps in off]

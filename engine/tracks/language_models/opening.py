@@ -1,0 +1,71 @@
+"""An audit of a language model under way, and how it is opened: model and judge loaded, the mask proved to act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from engine.audit.executors import Executor
+from engine.audit.progress import Progress
+from engine.audit.session import Session, timed
+from engine.core.types import Hooks
+from engine.models.judge import load_judge
+from engine.models.load_language_model import load_language_model
+from engine.store.runs import Store
+from engine.surgery.heads.mask import prove_mask_works
+from engine.surgery.heads.mean_ablation import centred, means_of
+from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.request import PromptPlan
+from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
+
+
+@dataclass
+class Audit(Session[PromptPlan, PromptContext]):
+    """One audit under way, with what its heads are scored by."""
+
+    job: ScoreJob
+    scoring: dict[str, Any] = field(default_factory=dict)
+    """What each score method decided and spent."""
+
+
+def open_audit(plan: PromptPlan, store: Store, hooks: Hooks, executor: Executor) -> Audit:
+    """Load model and judge, and prove on this very model that masking a head changes something."""
+    request, progress = plan.request, Progress(hooks.report)
+    with timed(progress, "load", plan.model.name):
+        context = replace(context_of(plan), keeper=store.shards, hooks=hooks)
+        if request.ablation == "mean":
+            context = with_means(context)
+        prove_mask_works(context.lm)
+    job = ScoreJob(
+        context,
+        request.axes,
+        request.seed_list,
+        request.reading,
+        options=request.estimator_settings,
+        gammas=request.gammas,
+        sparsities=request.sparsities,
+    )
+    return Audit(plan, context, progress, executor, job)
+
+
+def context_of(plan: PromptPlan) -> PromptContext:
+    """Model, judge, prompts and text of a plan, loaded; measurements are kept in memory."""
+    request = plan.request
+    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
+    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
+
+
+def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:
+    """The same in a worker of a cluster, which is told what silenced heads hand over."""
+    plan, means = given
+    context = context_of(plan)
+    return context if means is None else replace(context, lm=centred(context.lm, means))
+
+
+def with_means(context: PromptContext) -> PromptContext:
+    """The same context, but heads that are off hand over their mean over the validation text."""
+    table = context.fetch([Shard("head_means", split=VALIDATION)])[0]
+    return replace(context, lm=centred(context.lm, means_of(table, context.lm.n_layers)))

@@ -1,0 +1,46 @@
+"""How bias and perplexity move as more heads are cut, for every method of the run."""
+
+from __future__ import annotations
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.headline import null_warning
+from engine.report.charts.metric_curve import Curve, along, seeds_note
+from engine.report.charts.panel import Choice, Panel
+from engine.store.runs import Run
+
+
+def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
+    """Bias against the share of heads cut, every method, with the null band of the chosen method."""
+    measure = lookup.reading(run, choice).harm
+    curve = Curve(
+        "bias_along_sparsity",
+        f"As more heads are cut, does the bias of {words.axis_name(choice.measured)} fall, and does it matter which "
+        "heads?",
+        measure,
+        f"bias ({words.READINGS[choice.reading].name})",
+        "This run has no bias for this choice.",
+        with_null=True,
+    )
+    more = f"{seeds_note(run, choice, measure)} {words.METRICS['bias:group_means'].caveat}"
+    note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
+    return along(run, choice, curve, note, null_warning(run, choice))
+
+
+def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
+    """Perplexity against the share of heads cut, every method."""
+    measure = lookup.reading(run, choice).quality
+    curve = Curve(
+        "perplexity_along_sparsity",
+        "As more heads are cut, how much worse does the model predict text?",
+        measure,
+        "perplexity",
+        "This run has no perplexity.",
+    )
+    corpus = run.meta.get("corpus") or {}
+    tokens = corpus.get("tokens")
+    tokens = tokens.get(lookup.REPORTED) if isinstance(tokens, dict) else tokens
+    size = f", {phrasing.count(int(tokens), 'token')}" if tokens else ""
+    note = f"Text: {corpus.get('name', 'not named')}{size}. {words.INTERVALS_PERPLEXITY} "
+    return along(run, choice, curve, (note + seeds_note(run, choice, measure)).strip())

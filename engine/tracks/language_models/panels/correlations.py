@@ -1,0 +1,240 @@
+"""Do the same heads matter for every axis, and do methods choose the same heads?"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.core.errors import RequestError, unknown
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.headline import null_warning
+from engine.report.charts.matrix import _r, matrix_figure
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.store.runs import Run
+from engine.tracks.language_models.panels.heads import pooled_scores
+from engine.tracks.language_models.published_scores import PublishedScores
+
+KINDS = ("pearson", "spearman")
+
+TOP_SHARE = 0.2
+
+
+def axis_correlation(run: Run, choice: Choice, kind: str = "pearson") -> Panel:
+    """Correlation of z_bias over heads between the axes of the run."""
+    wide = wide_scores(run)
+    supported = _supported(run, choice, list(wide.columns))
+    note = f"Over {len(wide)} heads, effects pooled over all draws; noise in the effects pulls correlations towards 0."
+    return correlation_panel("axis_correlation", wide, kind, choice, note, supported)
+
+
+def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, caveat: str, warning: str = "") -> Panel:
+    """The matrix for any table heads x axes; used for runs and for published scores."""
+    if kind not in KINDS:
+        raise RequestError(unknown("correlation", kind, KINDS))
+    question = "Do the same heads add to the bias of every axis?"
+    if wide.shape[1] < 2:
+        return nothing(key, question, "A correlation needs at least two axes; this has one.")
+    from engine.stats import correlation  # scipy takes a second: not at first paint
+
+    matrix = correlation.correlation(wide, kind)
+    names = [words.axis_name(axis) for axis in matrix.columns]
+    values = matrix.to_numpy().copy()
+    np.fill_diagonal(values, np.nan)  # always 1: no news, so no colour
+    figure = matrix_figure(values, names, choice, -1.0, 1.0)
+    answer = f"{warning} {_pair_answer(matrix, kind)}".strip()
+    table = matrix.rename(index=words.axis_name, columns=words.axis_name).rename_axis("axis").reset_index()
+    return Panel(key, question, answer, figure, table, f"{kind.capitalize()} correlation. {caveat}")
+
+
+def method_agreement(run: Run, choice: Choice) -> Panel:
+    """How many heads two methods share at the chosen sparsity, against what chance would give."""
+    question = "Do the methods cut the same heads?"
+    at = choice.sparsity or max(lookup.levels(run, choice.method, choice.axis))
+    cuts = {name: _cut_by(run, choice, name, at) for name in lookup.methods(run, choice.axis)}
+    cuts = {name: units for name, units in cuts.items() if units}
+    if len(cuts) < 2:
+        return nothing("method_agreement", question, f"Fewer than two methods cut heads at {phrasing.percent(at)}.")
+    total, rows = lookup.total_heads(run), []
+    for first, second in itertools.combinations(cuts, 2):
+        a, b = cuts[first], cuts[second]
+        rows.append({"method": words.method_name(first), "and": words.method_name(second), "shared": len(a & b),
+                     "expected by chance": len(a) * len(b) / total, "of": min(len(a), len(b))})  # fmt: skip
+    table = pd.DataFrame(rows)
+    share = np.array([[len(cuts[a] & cuts[b]) / min(len(cuts[a]), len(cuts[b])) for b in cuts] for a in cuts])
+    counts = [[str(len(cuts[a] & cuts[b])) for b in cuts] for a in cuts]
+    figure = matrix_figure(share, [words.method_name(name) for name in cuts], choice, 0.0, 1.0, counts)
+    top = table.sort_values("shared", ascending=False).iloc[0]
+    answer = (
+        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} of {top['of']} heads, "
+        f"where chance gives {phrasing.number(top['expected by chance'])}."
+    )
+    note = f"Numbers are heads in common, of {total} in the model. Random methods: first selection seed."
+    return Panel("method_agreement", question, answer, figure, table, note)
+
+
+def top_heads(run: Run, choice: Choice, share: float = TOP_SHARE) -> Panel:
+    """In how many axes each head is among those that add most bias (Fig. 3 of the paper)."""
+    wide = wide_scores(run)
+    warning = _supported(run, choice, list(wide.columns))
+    heads = int(run.meta["model"]["n_heads"])
+    names = {unit: words.head_name(unit // heads, unit % heads) for unit in wide.index}
+    note = f"{words.COUNTING} Top {phrasing.percent(share)} of heads by effect on bias, per axis."
+    return top_panel("top_heads", wide, share, heads, choice, names, note, warning)
+
+
+def top_panel(
+    key: str, wide: pd.DataFrame, share: float, n_heads: int, choice: Choice, names: dict[int, str], note: str,
+    warning: str = "",
+) -> Panel:  # fmt: skip
+    """Layer x head map of the number of axes a head is at the top of. `wide` is indexed by 0-based unit."""
+    question = "Which heads are among the strongest for several axes at once?"
+    if wide.empty:
+        return nothing(key, question, "There are no effects on bias here.")
+    from engine.stats import correlation  # scipy takes a second: not at first paint
+
+    chosen = correlation.top_heads(wide, share)
+    counts = pd.Series(correlation.in_axes(chosen)).reindex(wide.index, fill_value=0)
+    figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)
+    rows = [{"head": names[unit], "axes": int(counts[unit]), "which": ", ".join(_axes_of(unit, chosen))}
+            for unit in counts.sort_values(ascending=False, kind="stable").index if counts[unit]]  # fmt: skip
+    answer = f"{warning} {_top_answer(counts, names, len(wide), wide.shape[1], share)}".strip()
+    return Panel(key, question, answer, figure, pd.DataFrame(rows), note)
+
+
+def wide_scores(run: Run) -> pd.DataFrame:
+    """z_bias, rows = units, columns = axes."""
+    columns = {}
+    for axis in run.meta["request"]["axes"]:
+        table = pooled_scores(run, "z_bias", axis)
+        if not table.empty and table["value"].notna().any():
+            columns[axis] = table.set_index("unit")["value"]
+    return pd.DataFrame(columns)
+
+
+def published(
+    scores: PublishedScores | Sequence[PublishedScores], choice: Choice, kind: str = "pearson"
+) -> list[Panel]:
+    """Every panel about imported scores, model by model; keys are unique."""
+    several = [scores] if isinstance(scores, PublishedScores) else list(scores)
+    found = []
+    for place, one in enumerate(several):
+        for panel in (published_correlation(one, choice, kind), published_top_heads(one, choice)):
+            found.append(panel if place == 0 else replace(panel, key=f"{panel.key}_{place + 1}"))
+    return found
+
+
+def published_correlation(scores: PublishedScores, choice: Choice, kind: str = "pearson") -> Panel:
+    """The matrix of Fig. 4 from imported scores. Of `choice` only `dark` is used."""
+    seeds = phrasing.count(int(scores.table["seed"].nunique()), "seed")
+    note = f"{scores.model}, {scores.n_heads} heads, mean of {seeds}; imported. No null band is known."
+    return correlation_panel("published_correlation", scores.wide(), kind, choice, " ".join([note, *scores.notes]))
+
+
+def published_top_heads(scores: PublishedScores, choice: Choice, share: float = TOP_SHARE) -> Panel:
+    """Fig. 3 from imported scores; heads keep the 1-based ids of the files."""
+    wide = scores.wide()
+    wide.index = wide.index - 1
+    heads = scores.shape[1] if scores.shape else min(12, scores.n_heads)
+    names = {unit: f"head {unit + 1} (layer {unit // heads}, head {unit % heads} from 0)" for unit in wide.index}
+    if not scores.shape:
+        names = {unit: f"head {unit + 1}" for unit in wide.index}
+    note = f"{scores.model}: ids count heads from 1, as in the files. Top {phrasing.percent(share)} per axis; imported."
+    if not scores.shape:
+        note += f" The shape of this model is not known: rows of {heads}, not layers."
+    return top_panel("published_top_heads", wide, share, heads, choice, names, note)
+
+
+def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
+    pairs = [(matrix.loc[a, b], a, b) for a, b in itertools.combinations(matrix.columns, 2)]
+    pairs = [pair for pair in pairs if math.isfinite(pair[0])]
+    if not pairs:
+        return "No correlation can be computed: the effects do not vary."
+    (high, a, b), (low, c, d) = max(pairs), min(pairs)
+    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {_r(high)})"
+    if len(pairs) > 1:
+        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({_r(low)})"
+    return text + "."
+
+
+def _supported(run: Run, choice: Choice, axes: list[str]) -> str:
+    """Names the axes whose dense bias is inside its null band."""
+    weak = [words.axis_name(axis) for axis in axes if null_warning(run, _for_axis(choice, axis))]
+    if not weak:
+        return ""
+    return f"Not supported for {phrasing.listing(weak)}: the dense bias lies inside its null band, so head effects are noise."
+
+
+def _for_axis(choice: Choice, axis: str) -> Choice:
+    return Choice("dense", axis, 0.0, None, choice.reading, choice.dark)
+
+
+def _cut_by(run: Run, choice: Choice, method: str, sparsity: float) -> set[int]:
+    if not any(abs(sparsity - known) < 1e-9 for known in lookup.levels(run, method, choice.axis)):
+        return set()
+    mine = Choice(method, choice.axis, sparsity, None, choice.reading, choice.dark)
+    return set(lookup.cut_units(lookup.variant_of(run, mine)))
+
+
+def _all(axes: int) -> str:
+    return "both" if axes == 2 else f"all {axes}"
+
+
+def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
+    return [words.axis_name(axis) for axis, units in chosen.items() if unit in units]
+
+
+def _top_answer(counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float) -> str:
+    shared = counts[counts == axes]
+    expected = total * (int(share * total + 1e-9) / total) ** axes
+    by_chance = f"chance would give {phrasing.number(expected)}"
+    if len(shared):
+        listed = _heads(names[unit] for unit in shared.index)
+        verb = "is" if len(shared) == 1 else "are"
+        return f"{listed.capitalize()} {verb} in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})."
+    most = int(counts.max())
+    listed = _heads(names[unit] for unit in counts.index[counts == most])
+    none = f"No head is in the top {phrasing.percent(share)} of {_all(axes)} axes ({by_chance})"
+    return f"{none}; most often: {listed} ({most} of {axes})."
+
+
+def _heads(names: Iterable[str]) -> str:
+    """Heads apart by semicolons, for their names hold commas."""
+    found = list(names)
+    return "; ".join(found[:8]) + (f"; and {len(found) - 8} more" if len(found) > 8 else "")
+
+
+def _count_figure(
+    counts: pd.Series, n_heads: int, axes: int, choice: Choice, names: dict[int, str], chosen: dict[str, list[int]]
+) -> go.Figure:
+    layers = math.ceil((int(counts.index.max()) + 1) / n_heads)
+    values, texts = np.full((layers, n_heads), np.nan), np.full((layers, n_heads), "", dtype=object)
+    for unit, number in counts.items():
+        place = divmod(int(unit), n_heads)
+        values[place] = number
+        which = ", ".join(_axes_of(int(unit), chosen)) or "none"
+        texts[place] = f"<b>{names[unit]}</b><br>in the top of {number} of {axes} axes: {plain(which)}"
+    figure = blank(choice, 138 + 28 * layers, "head", "layer")
+    figure.update_layout(margin={"b": 96})
+    stops = choice.theme.sequential
+    figure.add_trace(go.Heatmap(
+        z=values, text=texts, hovertemplate="%{text}<extra></extra>", xgap=2, ygap=2, zmin=0, zmax=axes,
+        colorscale=[list(stop) for stop in stops], hoverongaps=False,
+        colorbar={
+            "orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container", "yanchor": "bottom",
+            "ypad": 2, "outlinewidth": 0, "dtick": 1, "tickfont": {"size": 11},
+            "title": {"text": "axes in which the head is at the top", "font": {"size": 11}, "side": "bottom"},
+        },
+    ))  # fmt: skip
+    step = 1 if n_heads <= 16 else 4
+    figure.update_xaxes(tickvals=list(range(0, n_heads, step)), showline=False, range=[-0.5, n_heads - 0.5])
+    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
+    figure.update_yaxes(showgrid=False, showline=False)
+    return figure

@@ -1,0 +1,343 @@
+"""Heads on a map: what each one does to bias and perplexity, which are protected, which are cut."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.core.errors import RequestError, unknown
+from engine.core.types import POOLED
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.headline import null_warning
+from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.store.runs import Run
+from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back
+
+BELOW = 96
+"""Pixels below a map: its ticks, the name of its axis and the colour bar."""
+NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
+NOT_SUPPORTED = "This ranking is not supported."
+
+
+def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
+    """Layer x head, one number each. Colours diverge around 0 for effects; grey when the ranking is not supported."""
+    axis = choice.measured if score == "z_bias" else ""
+    question = _map_question(score, axis)
+    table = pooled_scores(run, score, axis)
+    if table.empty:
+        return nothing(f"head_map_{score}", question, f"This run has no scores for {words.score_name(score)}.")
+    if table["value"].isna().all():
+        return nothing(f"head_map_{score}", question, _not_ranked(table))
+    warning = null_warning(run, choice) if score == "z_bias" else ""
+    figure = _grid(run, choice, table, score, bool(warning))
+    _add_fallbacks(figure, run, choice, table)
+    _add_points(figure, choice, table, lambda row: _hover(row, score))
+    answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
+    return Panel(f"head_map_{score}", question, answer, figure, _readable(table), _note(run, table, score))
+
+
+def fasp_picture(run: Run, choice: Choice) -> Panel:
+    """The selection: effect on bias in colour, critical heads black (white when dark), cut heads crossed."""
+    axis = words.axis_name(choice.measured)
+    question = f"Which heads add to the bias of {axis}, which are protected, and which were cut?"
+    table = pooled_scores(run, "z_bias", choice.measured)
+    if table.empty:
+        return nothing("fasp_picture", question, "This run has no effects on bias for this axis.")
+    variant = lookup.variant_of(run, choice)
+    critical, cut = critical_units(run, choice), set(lookup.cut_units(variant))
+    table = table.assign(critical=table["unit"].isin(critical), cut=table["unit"].isin(cut))
+    warning = null_warning(run, choice)
+    figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", bool(warning))
+    _add_critical(figure, run, choice, table[table["critical"]])
+    _add_crosses(figure, run, choice, table[table["cut"]])
+    _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
+    _add_points(figure, choice, table, lambda row: _hover(row, "z_bias") + _status(row))
+    answer = _picture_answer(run, choice, variant, table, warning)
+    if table["value"].isna().all():
+        answer = _not_ranked(table)
+    readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
+    return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+
+
+def _not_ranked(table: pd.DataFrame) -> str:
+    """Why there is no effect on bias for any head."""
+    note = str(table["note"].iloc[0]) or "not ranked"
+    return (
+        f"Heads are {note}. With more prompts, or more draws of each, a bias may show; without one, a ranking is noise."
+    )
+
+
+def head_numbers(run: Run, unit: int) -> pd.DataFrame:
+    """Everything measured on one head: quantity, axis, value, interval, p, q, n, and the variants that cut it."""
+    total = lookup.total_heads(run)
+    if not 0 <= unit < total:
+        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
+    scores = lookup.frame(run, "scores")
+    mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
+    mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
+    columns = [
+        name for name in ("estimator", "value", "low", "high", "p", "q", "n", "ess", "k_hat", "note") if name in mine
+    ]
+    table = mine[columns].reset_index(drop=True)
+    table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
+    table.insert(0, "quantity", mine["score"].map(words.score_name).to_numpy())
+    return table.rename(columns=NAMES)
+
+
+def cut_in(run: Run, unit: int) -> list[str]:
+    """The reported variants that cut this head, in words."""
+    rows = lookup.reported(run).to_dict("records")
+    found = [row for row in rows if unit in lookup.cut_units(row)]
+    axes = [f" ({words.axis_name(row['target_axis'])})" if row["target_axis"] else "" for row in found]
+    return sorted({lookup.variant_label(run, row) + axis for row, axis in zip(found, axes, strict=True)})
+
+
+def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
+    """One row per head: unit, layer, head, value, low, high, p, q, n, seeds; the mean where no pooled row exists."""
+    scores = lookup.frame(run, "scores")
+    rows = scores[(scores["score"] == score) & (scores["axis"] == axis)]
+    if rows.empty:
+        return rows.assign(seeds=0)
+    seeds = max(1, rows.loc[rows["seed"] != POOLED, "seed"].nunique())
+    pooled = rows[rows["seed"] == POOLED]
+    if pooled.empty:
+        mean = rows.groupby(["unit", "layer", "head"], as_index=False)["value"].mean()
+        pooled = mean.assign(low=math.nan, high=math.nan, p=math.nan, q=math.nan, n=rows["n"].max(), estimator="")
+    return pooled.sort_values("unit", ignore_index=True).assign(seeds=seeds)
+
+
+def gamma_of(run: Run, choice: Choice) -> float:
+    """The share of protected heads behind this choice: of the variant, else of the axis; NaN where there is none."""
+    variant = lookup.variant_of(run, choice)
+    if math.isfinite(variant["gamma"]):
+        return float(variant["gamma"])
+    return float((run.meta.get("gamma") or {}).get(choice.axis, math.nan))
+
+
+def critical_units(run: Run, choice: Choice) -> set[int]:
+    """The int(gamma * heads) heads with the lowest z_ppl, ties by head index (Algorithm 1)."""
+    gamma, table = gamma_of(run, choice), pooled_scores(run, "z_ppl")
+    if not math.isfinite(gamma) or table.empty:
+        return set()
+    order = np.argsort(table["value"].to_numpy(), kind="stable")
+    return set(table["unit"].to_numpy()[order[: int(gamma * len(table) + 1e-9)]].tolist())
+
+
+def _map_question(score: str, axis: str) -> str:
+    known = {
+        "z_bias": f"Which heads add to the bias of {words.axis_name(axis)}?",
+        "z_ppl": "Which heads does the model need to predict text?",
+    }
+    return known.get(score, f"Which heads rank high by {words.score_name(score)}?")
+
+
+def _map_answer(table: pd.DataFrame, score: str) -> str:
+    """The strongest heads and how many can be told from zero."""
+    if score not in ("z_bias", "z_ppl"):
+        top = table.loc[table["value"].idxmax()]
+        return f"Highest: {words.head_name(top['layer'], top['head'])} ({phrasing.number(top['value'])})."
+    sign = 1 if score == "z_bias" else -1
+    top = table.loc[(sign * table["value"]).idxmax()]
+    verb = "adds most bias" if score == "z_bias" else "matters most for perplexity"
+    value = phrasing.with_interval(top["value"], top["low"], top["high"])
+    text = f"{words.head_name(top['layer'], top['head']).capitalize()} {verb}: {value}."
+    sure = table[(table["low"] > 0) | (table["high"] < 0)]
+    if table["q"].notna().any():
+        return f"{text} {_discoveries(table, score)}"
+    if table["low"].notna().any():
+        return f"{text} For {len(sure)} of {len(table)} heads the interval excludes zero."
+    return text
+
+
+def _discoveries(table: pd.DataFrame, score: str) -> str:
+    found = table[table["q"] <= 0.05]
+    if found.empty:
+        return f"At a false discovery rate of 5 %, no head of {len(table)} can be told from zero."
+    more, less = ("add bias", "hold it down") if score == "z_bias" else ("are in the way", "are needed")
+    up, down = (found["value"] > 0).sum(), (found["value"] < 0).sum()
+    return (
+        f"At a false discovery rate of 5 %, {len(found)} of {len(table)} heads differ from zero: "
+        f"{up} {more}, {down} {less}."
+    )
+
+
+def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame, warning: str) -> str:
+    start = f"{NOT_SUPPORTED} {warning} " if warning else ""
+    gamma, n_critical = gamma_of(run, choice), int(table["critical"].sum())
+    parts = []
+    if math.isfinite(gamma):
+        parts.append(f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})")
+    if variant["variant"] == "dense":
+        return start + ("; ".join([*parts, "nothing is cut"]) + ".").capitalize()
+    cut = table[table["cut"]]
+    harmful = int((cut["value"] > 0).sum())
+    which = "all of which" if harmful == len(cut) else f"of which {harmful}"
+    parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}, {which} added bias on validation")
+    if both := int((table["cut"] & table["critical"]).sum()):
+        parts.append(f"{both} of the cut heads {'is' if both == 1 else 'are'} critical")
+    return start + "; ".join(parts) + "."
+
+
+def _note(run: Run, table: pd.DataFrame, score: str) -> str:
+    meta, seeds = run.meta["request"], int(table["seeds"].max())
+    parts = [words.COUNTING]
+    if score == "z_bias":
+        n = table["n"].max()
+        n_text = f"{phrasing.count(int(n), 'validation prompt')}, " if math.isfinite(n) else ""
+        parts.append(f"Effects on {n_text}{phrasing.count(seeds, 'draw')} of each, 95 % intervals.")
+        parts.append(estimators_said(table, meta["estimator"]))
+        parts.append("An effect of one head alone does not say what cutting several does together.")
+    elif score == "z_ppl":
+        exact = meta.get("perplexity_estimator", "exact") == "exact"
+        parts.append(f"{'Exact' if exact else 'First-order'} effect on the perplexity text, one head at a time.")
+    if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
+        parts.append(f"A head that is off is set {words.ABLATIONS[meta['ablation']].name}.")
+    return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
+
+
+def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """A ring on heads that were regenerated."""
+    fallen = fallen_back(table)
+    if fallen.empty:
+        return
+    look = choice.theme
+    ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": look.ink, "line": {"width": 1.5}}
+    figure.add_trace(go.Scatter(
+        x=fallen["head"], y=fallen["layer"], mode="markers", marker=ring, hoverinfo="skip", showlegend=False,
+    ))  # fmt: skip
+    figure.add_trace(_legend(choice, "drawn again: low ESS", "circle-open", look.ink))
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    columns = [name for name in ("layer", "head", "value", "low", "high", "p", "q", "n", "estimator", "ess",
+                                "k_hat", "note") if name in table]  # fmt: skip
+    return table[columns].rename(columns=NAMES).reset_index(drop=True)
+
+
+def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
+    """The coloured cells. Layer 0 on top."""
+    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    values = np.full((layers, heads), np.nan)
+    values[table["layer"], table["head"]] = table["value"]
+    figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
+    diverges = score in ("z_bias", "z_ppl")
+    limit = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    look = choice.theme
+    scale = (look.unsupported if unsupported else look.diverging) if diverges else look.sequential
+    bounds = {"zmin": -limit or -1.0, "zmax": limit or 1.0} if diverges else {}
+    figure.add_trace(go.Heatmap(
+        z=values, x=list(range(heads)), y=list(range(layers)), colorscale=[list(stop) for stop in scale], **bounds,
+        xgap=2, ygap=2, hoverinfo="skip", hoverongaps=False, colorbar=_colorbar(choice, score, limit),
+    ))  # fmt: skip
+    step = 1 if heads <= 16 else 4
+    figure.update_xaxes(
+        tickvals=list(range(0, heads, step)), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
+    )
+    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
+    figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
+    figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
+    return figure
+
+
+def _colorbar(choice: Choice, score: str, limit: float) -> dict[str, Any]:
+    """A horizontal bar below the map whose ends are named in words."""
+    ends = {
+        "z_bias": ("holds bias down", "adds bias"),
+        "z_ppl": ("needed", "in the way"),
+    }
+    bar: dict[str, Any] = {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "container",
+                           "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "x": 0.5, "xpad": 0,
+                           "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
+    if score not in ends or limit <= 0:
+        return {**bar, "nticks": 4}
+    left, right = (
+        f"{ends[score][0]}<br>to {phrasing.number(-limit)}",
+        f"{ends[score][1]}<br>to +{phrasing.number(limit)}",
+    )
+    return {**bar, "tickvals": [-0.8 * limit, 0, 0.8 * limit], "tickmode": "array",
+            "ticktext": [left, "0<br> ", right]}  # fmt: skip
+
+
+def _cell(layers: int) -> int:
+    """Height of a cell in pixels."""
+    return 36 if layers <= 8 else 28 if layers <= 12 else 24 if layers <= 24 else 18
+
+
+def _mark(run: Run) -> int:
+    """Size of a mark that stays inside its cell on a narrow screen."""
+    heads = int(run.meta["model"]["n_heads"])
+    return int(max(4, min(13, 200 / heads)))
+
+
+def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """Critical heads as full cells in the ink of the theme; a second heat map, so that cells scale with the screen."""
+    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    values = np.full((layers, heads), np.nan)
+    values[table["layer"], table["head"]] = 1.0
+    colour = choice.theme.critical
+    if table.empty:
+        return
+    figure.add_trace(go.Heatmap(
+        z=values, x=list(range(heads)), y=list(range(layers)), colorscale=[[0, colour], [1, colour]], showscale=False,
+        xgap=2, ygap=2, hoverinfo="skip", hoverongaps=False,
+    ))  # fmt: skip
+    figure.add_trace(_legend(choice, "critical: protected", "square", colour))
+
+
+def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    if table.empty:
+        return
+    look, size = choice.theme, _mark(run)
+    marker = {"symbol": "x-thin", "size": size, "color": look.ink, "line": {"width": 2.5, "color": look.ink}}
+    halo = {"symbol": "x-thin", "size": size + 2, "color": look.paper, "line": {"width": 5, "color": look.paper}}
+    for style in (halo, marker):
+        figure.add_trace(go.Scatter(
+            x=table["head"], y=table["layer"], mode="markers", marker=style, hoverinfo="skip", showlegend=False,
+        ))  # fmt: skip
+    figure.add_trace(_legend(choice, "cut", "x-thin", look.ink))
+
+
+def _legend(choice: Choice, name: str, symbol: str, colour: str) -> go.Scatter:
+    line = {"width": 2.5 if symbol == "x-thin" else 1, "color": choice.theme.ink}
+    marker = {"symbol": symbol, "size": 11, "color": colour, "line": line}
+    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, showlegend=True)
+
+
+def _add_points(figure: go.Figure, choice: Choice, table: pd.DataFrame, hover: Any) -> None:
+    """Invisible points over the cells: they carry hover text, and unlike cells they can be selected (FACTS)."""
+    texts: Iterable[str] = [hover(row) for row in table.to_dict("records")]
+    figure.add_trace(go.Scatter(
+        x=table["head"], y=table["layer"], mode="markers", name="heads", showlegend=False, text=list(texts),
+        customdata=table[["unit", "layer", "head"]].to_numpy(), hovertemplate="%{text}<extra></extra>",
+        marker={"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0},
+        selected={"marker": {"opacity": 0.25}}, unselected={"marker": {"opacity": 0}},
+    ))  # fmt: skip
+
+
+def _hover(row: dict[str, Any], score: str) -> str:
+    text = f"<b>{words.head_name(row['layer'], row['head'])}</b><br>{words.score_name(score)}: "
+    if math.isfinite(row["low"]):
+        text += f"{phrasing.signed(row['value'])} ({phrasing.span(row['low'], row['high'])})"
+    else:
+        text += phrasing.number(row["value"])
+    if math.isfinite(row.get("q", math.nan)):
+        text += f"<br>q = {phrasing.number(row['q'])}"
+    if row.get("estimator"):
+        text += f"<br>by {row['estimator']}"
+    if math.isfinite(row.get("ess", math.nan)):
+        text += f", ESS {phrasing.number(row['ess'])} of n"
+    if math.isfinite(row.get("k_hat", math.nan)):
+        text += f", Pareto k̂ {phrasing.number(row['k_hat'])}"
+    return text + (f"<br>{row['note']}" if row.get("note") else "")
+
+
+def _status(row: dict[str, Any]) -> str:
+    text = "<br>critical for perplexity: protected by FASP" if row["critical"] else ""
+    return text + ("<br><b>cut in this variant</b>" if row["cut"] else "")

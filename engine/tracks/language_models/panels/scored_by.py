@@ -1,0 +1,42 @@
+"""Who scored a head map: how many heads by which estimator, which fell back, and whose weights are heavy-tailed."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from engine.report import phrasing
+from engine.stats.pareto_k import HEAVY
+
+
+def estimators_said(table: pd.DataFrame, asked: str) -> str:
+    """Who scored how many heads, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
+    if "ess" not in table or table["value"].isna().all():
+        return f"Estimator {asked}."
+    said = []
+    for name, rows in table.groupby("estimator", sort=False):
+        text = f"{phrasing.count(len(rows), 'head')} by {name}"
+        least = rows["ess"].min()
+        if name == "reweight" and math.isfinite(least):
+            text += f" (ESS at least {phrasing.number(least)} of n)"
+        said.append(text)
+    fallen = fallen_back(table)
+    back = (
+        f" {phrasing.count(len(fallen), 'head')} fell back to it for want of effective samples." if len(fallen) else ""
+    )
+    return f"Estimator {asked}: {phrasing.listing(said)}.{back}{_heavy(table)}"
+
+
+def _heavy(table: pd.DataFrame) -> str:
+    """Heads whose weights have a tail so heavy that few texts stand for all others."""
+    if "k_hat" not in table or not (heavy := int((table["k_hat"] > HEAVY).sum())):
+        return ""
+    return f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}): read the interval."
+
+
+def fallen_back(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads that were regenerated because reweighting left too few effective samples."""
+    if "ess" not in table:
+        return table.iloc[:0]
+    return table[(table["estimator"] == "generate") & table["ess"].notna()]

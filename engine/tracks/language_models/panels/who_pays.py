@@ -1,0 +1,46 @@
+"""Who pays when heads are cut: toxicity and perplexity of the texts about every subgroup, before and after."""
+
+from __future__ import annotations
+
+from engine.core import words
+from engine.report.charts import lookup
+from engine.report.charts.by_group import ByGroup, by_group
+from engine.report.charts.levelling import levelling_down, levelling_verdict
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Measure
+from engine.store.runs import Run
+
+__all__ = ["levelling_down", "levelling_verdict", "perplexity_by_group", "who_pays"]
+
+TOXIC = ByGroup(
+    key="who_pays",
+    question="Who pays? How toxic are the texts about each subgroup, before and after the cut?",
+    metric="toxicity",
+    measure=Measure("toxicity"),
+    x_title="mean toxicity (0 to 1)",
+    absent="This run has no toxicity per subgroup for this choice.",
+    uncut=lambda top, low: f"Uncut, the model is most toxic about {top} and least about {low}.",
+    fell=lambda names, several: f"Text about {names} {'are' if several else 'is'} less toxic",
+    rose=lambda names, several: f"Text about {names} {'are' if several else 'is'} more toxic",
+)
+SURPRISED = ByGroup(
+    key="perplexity_by_group",
+    question="Does the model still predict text about every subgroup equally well?",
+    metric="perplexity",
+    measure=Measure("perplexity"),
+    x_title="perplexity (lower is better)",
+    absent="This run has no perplexity per subgroup for this choice.",
+    uncut=lambda top, low: f"Uncut, the model is most surprised by texts about {top} and least about {low}.",
+    fell=lambda names, several: f"The model is less surprised by text about {names}",
+    rose=lambda names, several: f"The model is more surprised by text about {names}",
+)
+
+
+def who_pays(run: Run, choice: Choice) -> Panel:
+    """Toxicity per subgroup, dense against pruned."""
+    return by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {words.JUDGE}"))
+
+
+def perplexity_by_group(run: Run, choice: Choice) -> Panel:
+    """Perplexity on the texts about each subgroup, dense against pruned: being fair helps nobody if text breaks."""
+    return by_group(run, choice, SURPRISED, f"n = prompts. {words.INTERVALS}")

@@ -1,0 +1,57 @@
+"""Intervals of a perplexity: block bootstrap over the windows of a text, since neighbouring windows are alike.
+
+Tables have one row per window: window (its place), nll (nats, summed over its scored tokens), tokens (how many).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import PruneAuditError
+from engine.core.seeds import rng
+from engine.stats.resampling import MIN_WINDOWS, Difference, Interval, difference_of, interval_of
+
+
+def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
+    """How often each window is drawn, shape (n_boot, n_windows): circular blocks of about n^(1/3) windows."""
+    length = max(1, round(n_windows ** (1 / 3)))
+    starts = rng("blocks", seed).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
+    drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
+    places = drawn + np.arange(n_boot)[:, None] * n_windows
+    return np.bincount(places.ravel(), minlength=n_boot * n_windows).reshape(n_boot, n_windows).astype(float)
+
+
+def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> Interval:
+    """exp(Σ nll / Σ tokens) with its interval; NaN ends below MIN_WINDOWS windows. n counts windows."""
+    ordered = _ordered(windows)
+    value, replicates = _perplexities(ordered, block_weights(len(ordered), n_boot, seed))
+    return interval_of(value, _enough(replicates, len(ordered)), len(ordered), floor=1.0)
+
+
+def paired_perplexity_difference(
+    dense: pd.DataFrame, variant: pd.DataFrame, n_boot: int = 1000, seed: int = 0
+) -> Difference:
+    """Perplexity of the variant minus that of the dense model on the same windows and replicates."""
+    left, right = _ordered(dense), _ordered(variant)
+    if not left[["window", "tokens"]].equals(right[["window", "tokens"]]):
+        raise PruneAuditError("The two perplexities were measured on different windows, so they cannot be paired.")
+    weights = block_weights(len(left), n_boot, seed)
+    before, before_replicates = _perplexities(left, weights)
+    after, after_replicates = _perplexities(right, weights)
+    return difference_of(after - before, _enough(after_replicates - before_replicates, len(left)), len(left))
+
+
+def _ordered(windows: pd.DataFrame) -> pd.DataFrame:
+    if not len(windows) or not np.isfinite(windows["nll"].to_numpy(dtype=float)).all():
+        raise PruneAuditError("The perplexity windows are empty or hold values that are not finite.")
+    return windows[["window", "nll", "tokens"]].sort_values("window", ignore_index=True)
+
+
+def _perplexities(windows: pd.DataFrame, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
+    return float(np.exp(nll.sum() / tokens.sum())), np.exp((weights @ nll) / (weights @ tokens))
+
+
+def _enough(replicates: np.ndarray, n_windows: int) -> np.ndarray:
+    return replicates if n_windows >= MIN_WINDOWS else np.full_like(replicates, np.nan)

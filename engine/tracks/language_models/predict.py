@@ -1,0 +1,114 @@
+"""Before the time is spent: is there a bias to rank heads by, how long will it take, how wide will intervals be?
+
+Dense validation texts and the pilot's are finished parts of the audit itself, so a prediction wastes next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.executors import Executor, Local
+from engine.core.types import POOLED, Event, Hooks
+from engine.store.runs import Store
+from engine.tracks.language_models import pilot
+from engine.tracks.language_models.bias import null_band
+from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.effects import AxisData, dense_shards
+from engine.tracks.language_models.importance_weights import FEW
+from engine.tracks.language_models.opening import Audit, open_audit
+from engine.tracks.language_models.request import AuditRequest, validate
+from engine.tracks.language_models.scores.base import VALIDATION, method_for
+from engine.tracks.language_models.search import search_shards
+from engine.tracks.language_models.selection.base import selection_method
+from engine.tracks.language_models.tables import wanted_shards
+from engine.tracks.language_models.variants import all_variants
+
+NULL_DRAWS = 200
+
+
+def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executor: Executor | None = None) -> dict:  # noqa: B008  (frozen)
+    """The prediction of a request, JSON-able. Raises as `run_audit` does."""
+
+    plan = validate(request)
+    store.prove_writable()
+    return prediction(open_audit(plan, store, hooks, executor or Local()))
+
+
+def prediction(audit: Audit) -> dict[str, Any]:
+    """Per axis the dense bias against its null band, and per estimator the seconds of one draw of every prompt and the
+    width of intervals; in all the least and most seconds of scoring, those of measuring, and it all in words."""
+    axes = {axis: _axis(audit, axis) for axis in audit.request.axes}
+    method = method_for("z_bias", audit.request.estimator)
+    each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
+    per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
+    other = per_text * _size(audit, _other_scores(audit))
+    found = {
+        "axes": axes,
+        "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
+        "measuring_seconds": per_text * _size(audit, _measurements(audit)),
+    }
+    found["words"] = _words(audit, found)
+    audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
+    return found
+
+
+def _axis(audit: Audit, axis: str) -> dict[str, Any]:
+    job, context = audit.job, audit.context
+    trial = Shard("pilot", (), axis, VALIDATION, job.seeds[0])
+    audit.executor.run(context, "predict", [*dense_shards(job, axis), trial], audit.progress)
+    data = AxisData(job, axis)
+    band, measured = null_band(data.table, job.reading, NULL_DRAWS), job.fetch([trial])[0]
+    draw = measured[(measured["estimator"] == "dense")].iloc[0]
+    return {
+        "prompts": data.n,
+        "bias": band.value,
+        "null_high": band.high,
+        "signal": bool(band.value > band.high),
+        "seconds": pilot.seconds_for(measured, job.total, data.n),
+        "width": dict(pilot.widths_for(measured, data.n)),  # more draws of the same prompts hardly narrow it
+        "pilot": measured,
+        "least_texts": int(data.table.groupby("subgroup").size().min()),
+        "draw_seconds": float(draw["seconds"] / draw["n"]),
+    }
+
+
+def _size(audit: Audit, shards: Sequence[Shard]) -> float:
+    """Work in continuations, as progress counts it; what is finished costs nothing."""
+    left = [shard for shard in dict.fromkeys(shards) if not audit.context.kept(shard)]
+    return sum(audit.context.kind(shard.kind).size(audit.context, shard) for shard in left)
+
+
+def _other_scores(audit: Audit) -> list[Shard]:
+    """What scores besides the effect on bias ask for."""
+    methods = [method for method in audit.request.scores if method.score != "z_bias"]
+    return [shard for method in methods for shard in method.shards(audit.job)]
+
+
+def _measurements(audit: Audit) -> list[Shard]:
+    """What variants will ask for: those of made-up scores, which cut as many heads as real ones will."""
+    request, total = audit.request, audit.job.total
+    wanted = {score for name in request.methods for score in selection_method(name).needs}
+    rows = [
+        pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
+        for score in sorted(wanted)
+        for axis in (request.axes if score == "z_bias" else ("",))
+        for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
+    ]
+    scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+    variants = all_variants(request, scores, total)
+    return [*wanted_shards(request, variants), *search_shards(request, variants)]
+
+
+def _words(audit: Audit, found: dict[str, Any]) -> str:
+    from engine.core.words import axis_name, few_texts_words, prediction_words
+
+    name = audit.request.estimator
+    widths = [said["width"].get(name, said["width"]["gradient"]) for said in found["axes"].values()]
+    silent = [axis_name(axis) for axis, said in found["axes"].items() if not said["signal"]]
+    text = prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), silent)
+    small = [axis_name(axis) for axis, said in found["axes"].items() if said["least_texts"] < FEW]
+    return text + (few_texts_words(small) if small and name in ("auto", "reweight") else "")

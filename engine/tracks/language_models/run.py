@@ -1,0 +1,198 @@
+"""The whole audit on one page: validate, load, score, select, measure, write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.executors import Executor, Local
+from engine.audit.session import Tables, run_session, timed
+from engine.core.files import json_able
+from engine.core.types import POOLED, Hooks
+from engine.store.runs import Run, Store
+from engine.surgery.heads.mean_ablation import means_table
+from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.opening import Audit, open_audit
+from engine.tracks.language_models.predict import prediction
+from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
+from engine.tracks.language_models.scores.base import ScoreMethod, method_for
+from engine.tracks.language_models.search import search_gammas, search_shards
+from engine.tracks.language_models.selection.base import Ballot
+from engine.tracks.language_models.tables import Measured, wanted_shards
+from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
+
+
+def run_audit(
+    request: AuditRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> Run:
+    """The finished run, computed or found. Raises RequestError before anything heavy loads, Cancelled when stopped.
+
+    What was finished before an interruption is found in the store and not computed again.
+    """
+    plan = validate(request)
+    return run_session(plan, store, hooks, executor, lambda chosen: _audited(open_audit(plan, store, hooks, chosen)))
+
+
+def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
+    """Score, choose, measure."""
+    request = audit.request
+    if method_for("z_bias", request.estimator).pilots:
+        audit.scoring["predicted"] = prediction(audit)
+    scores = score_heads(audit)
+    variants, gammas = choose_variants(audit, scores)
+    tables = measure(audit, variants)
+    tables["scores"] = scores
+    if audit.context.lm.means is not None:
+        tables["head_means"] = means_table(audit.context.lm.means, audit.context.lm.n_heads)
+    tables["variants"] = variant_table(variants, audit.context.lm.n_layers, audit.context.lm.n_heads)
+    return run_meta(audit, gammas, tables), tables
+
+
+def scores_only(
+    request: AuditRequest,
+    store: Store,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    executor: Executor | None = None,
+) -> pd.DataFrame:
+    """One row per head: layer, head, z_bias with interval per axis, z_ppl with interval, critical, n, seeds.
+
+    No variant is built. Shares its shards with `run_audit`, so an audit that follows finds the scores finished. Axes
+    whose heads were not ranked have empty columns and a sentence in `attrs["notes"]`.
+    """
+    plan = validate(request)
+    store.prove_writable()
+    with closing(executor or Local()) as executor:
+        audit = open_audit(plan, store, hooks, executor)
+        table = heads_wide(score_heads(audit), request)
+    table.attrs["notes"] = not_ranked(audit.scoring)
+    return table
+
+
+def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
+    """Pooled scores, one row per head."""
+    pooled = scores[scores["seed"] == POOLED]
+    wide = pooled[["unit", "layer", "head"]].drop_duplicates().sort_values("unit", ignore_index=True)
+    for axis in ("", *request.axes):
+        for score, part in pooled[pooled["axis"] == axis].groupby("score"):
+            name = f"{score}_{axis}" if axis else score
+            columns = {"value": name, "low": f"{name}_low", "high": f"{name}_high"}
+            columns = {
+                old: new
+                for old, new in columns.items()
+                if old == "value" or score == "z_bias" or part[old].notna().any()
+            }
+            part = part[["unit", *columns]].rename(columns=columns)
+            wide = wide.merge(part, on="unit", validate="one_to_one")
+    ballot = Ballot({"z_ppl": wide["z_ppl"].to_numpy()}, len(wide), 0.0, float(request.gamma))
+    wide["critical"] = wide["unit"].isin(ballot.critical)
+    for axis in request.axes:
+        wide[f"n_{axis}"] = int(pooled[pooled["axis"] == axis]["n"].max())
+    return wide.drop(columns="unit").assign(seeds=request.seeds)
+
+
+def score_heads(audit: Audit) -> pd.DataFrame:
+    """All head scores, from validation prompts and validation text only."""
+    tables = []
+    for method in audit.request.scores:
+        score(audit, method)
+        audit.progress.say("score heads", method.score)
+        table = method.table(audit.job)
+        tables.append(table)
+        known = {method.score: table["value"].to_numpy()} if (table["axis"] == "").all() else {}
+        audit.job = replace(audit.job, known={**audit.job.known, **known})
+        audit.scoring |= {method.score: report} if (report := method.report(audit.job)) else {}
+    return pd.concat(tables, ignore_index=True)
+
+
+def score(audit: Audit, method: ScoreMethod) -> None:
+    """Compute what the method asks for until it asks for nothing new."""
+    done: set[Shard] = set()
+    while wanted := [shard for shard in method.shards(audit.job) if shard not in done]:
+        audit.finish("score heads", wanted)
+        done |= set(wanted)
+
+
+def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], dict[str, float]]:
+    """Every variant, with γ* chosen on validation where it is searched, and γ per axis."""
+    request = audit.request
+    variants = all_variants(request, scores, audit.job.total)
+    if request.gamma != SEARCH:
+        return variants, {axis: float(request.gamma) for axis in request.axes}
+    audit.finish("search γ", search_shards(request, variants))
+    gammas = search_gammas(audit.context, request, variants)
+    return with_gamma(variants, gammas), gammas
+
+
+def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
+    """Everything reported: on test prompts and test text for the chosen variants, on validation for the γ search."""
+    audit.finish("measure variants", wanted_shards(audit.request, variants))
+    with timed(audit.progress, "statistics", "intervals and null bands"):
+        return Measured(audit.context, audit.request, audit.progress).tables(variants)
+
+
+def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
+    """run.json, without the list of tables."""
+    plan, context, request = audit.plan, audit.context, audit.request
+    counts = plan.prompts.table.groupby(["axis", "split"]).size()
+    return {
+        **audit.meta(f"{context.lm.name}: {', '.join(request.axes)}"),
+        "model": {
+            "name": context.lm.name,
+            "revision": context.lm.revision,
+            "weight_hash": context.lm.weight_hash,
+            "model_type": plan.model.model_type,
+            "n_layers": context.lm.n_layers,
+            "n_heads": context.lm.n_heads,
+            "parameters": context.lm.n_parameters,
+        },
+        "prompts": {
+            "name": plan.prompts.name,
+            "digest": plan.prompts.digest,
+            "notes": list(plan.prompts.notes),
+            "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()},
+        },
+        "corpus": {
+            "name": plan.corpus.name,
+            "digest": plan.corpus.digest,
+            "tokens": {split: len(tokens) for split, tokens in context.tokens.items()},
+        },
+        "judge": {"name": context.judge.info.name, "hash": context.judge.info.digest, "note": context.judge.info.note},
+        "gamma": gammas,
+        "scoring": json_able(audit.scoring),
+        "warnings": warnings_of(request, tables, plan.model.vocab_size) + not_ranked(audit.scoring),
+    }
+
+
+def not_ranked(scoring: dict[str, Any]) -> list[str]:
+    """One sentence per axis whose heads were not ranked."""
+    from engine.core.words import axis_name
+
+    found = scoring.get("z_bias", {}).items()
+    return [f"Heads for {axis_name(axis)} were {said['note']}." for axis, said in found if said.get("note")]
+
+
+def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:
+    """What a reader must know before reading any chart of this run."""
+    from engine.core.words import null_warning, perplexity_warning, small_group_warning
+
+    results, groups = tables["results"], tables["groups"]
+    dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
+    inside = dense[(dense["split"] == "test") & (dense["value"] <= dense["null_high"])]
+    warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in inside.itertuples()]
+    for axis, rows in groups[(groups["variant"] == "dense") & (groups["metric"] == "toxicity")].groupby("axis"):
+        few = rows[rows["verdict"] != ""]
+        if len(few):
+            warnings.append(small_group_warning(axis, few["group"].tolist(), len(rows)))
+    dense = results[
+        (results["variant"] == "dense") & (results["metric"] == "perplexity") & (results["split"] == "test")
+    ]
+    if len(dense) and (value := float(dense["value"].iloc[0])) > vocab_size:
+        warnings.append(perplexity_warning(value, vocab_size))
+    return warnings

@@ -1,0 +1,157 @@
+"""The contract of a score method, and the one shape all score tables have."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core.discover import concrete_classes
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import POOLED, Decoding, Setting
+from engine.tracks.language_models.context import PromptContext, Shard
+
+COLUMNS = [
+    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n",
+    "ess", "k_hat", "note",
+]  # fmt: skip
+VALIDATION = "validation"
+"""Scores never see a test prompt."""
+
+
+@dataclass(frozen=True)
+class ScoreJob:
+    """What a method scores with: the context, the axes, the decoding seeds and the reading of bias."""
+
+    context: PromptContext
+    axes: tuple[str, ...]
+    seeds: tuple[int, ...]
+    reading: str = "group_means"
+    n_boot: int = 1000
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Declared settings of the estimator that were set; `ScoreMethod.option` fills in the rest."""
+    gammas: tuple[float, ...] = (0.3,)
+    """Shares of heads that may be protected, and ..."""
+    sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
+    """... shares that may be cut: what an adaptive estimator must get right."""
+
+    @property
+    def total(self) -> int:
+        return self.context.lm.n_layers * self.context.lm.n_heads
+
+    known: Mapping[str, np.ndarray] = field(default_factory=dict)
+    """Pooled scores without an axis that were finished before (z_ppl), float (units,)."""
+
+    def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        return self.context.fetch(shards)
+
+    def finished(self, shards: Sequence[Shard]) -> bool:
+        """Whether all of them are kept already: then `fetch` computes nothing."""
+        return all(self.context.kept(shard) for shard in shards)
+
+    def with_seeds(self, seeds: Sequence[int]) -> ScoreJob:
+        return replace(self, seeds=tuple(seeds))
+
+
+class ScoreMethod(ABC):
+    """One way to give every head a number. Final subclasses live one per file in engine/scores/methods.
+
+    Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume. Neither loads
+    torch when imported: what measures is a Measurement (engine/scores/kinds, engine/metrics/kinds).
+    """
+
+    name: str
+    """What users call it; the column `estimator`."""
+    version: int = 1
+    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    score: str
+    """Which number it gives; the column `score`."""
+    settings: tuple[Setting, ...] = ()
+    pilots: bool = False
+    """Whether it runs a pilot, from which an audit predicts time and precision first."""
+
+    def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
+        """Why it cannot score texts drawn like this, or bias read like this; asked before anything heavy loads."""
+        return []
+
+    def option(self, job: ScoreJob, name: str) -> Any:
+        """A declared setting: as asked, else its default."""
+        return job.options.get(name, {setting.name: setting.default for setting in self.settings}[name])
+
+    def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
+        """Least and most seconds for one axis, predicted from its pilot; `once` is what each estimator takes to draw
+        every prompt once and score all heads from it."""
+        found = once.get(self.name, float("nan")) * len(job.seeds)
+        return found, found
+
+    @abstractmethod
+    def shards(self, job: ScoreJob) -> list[Shard]:
+        """Every measurement it needs, as far as finished ones show. Asked again until it names nothing new, so a
+        method may look at what is finished (`job.context.keeper`) and ask for more; equal results, equal answers."""
+
+    @abstractmethod
+    def table(self, job: ScoreJob) -> pd.DataFrame:
+        """A score table (COLUMNS), from finished shards."""
+
+    def report(self, job: ScoreJob) -> dict[str, Any]:
+        """What it decided and spent, JSON-able, for the run's record; from finished shards."""
+        return {}
+
+
+@cache
+def score_methods() -> tuple[ScoreMethod, ...]:
+    """Every method there is. Names are unique per score: `gradient` estimates two of them."""
+    import engine.tracks.language_models.scores as package
+
+    return tuple(method() for method in concrete_classes(package, ScoreMethod))
+
+
+def estimators(score: str = "z_bias") -> tuple[str, ...]:
+    """Names of the ways to estimate a score."""
+    return tuple(method.name for method in score_methods() if method.score == score)
+
+
+def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
+    """The method that gives a score; `estimator` chooses where there are several. Unknown names raise RequestError."""
+    found = [method for method in score_methods() if method.score == score]
+    if not found:
+        raise RequestError(unknown("score", score, {method.score for method in score_methods()}))
+    if len(found) == 1 and estimator is None:
+        return found[0]
+    chosen = [method for method in found if method.name == estimator]
+    if not chosen:
+        raise RequestError(unknown("estimator", estimator, [method.name for method in found]))
+    return chosen[0]
+
+
+def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:
+    """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN or empty."""
+    units, heads = np.arange(job.total), job.context.lm.n_heads
+    table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})
+    table["score"], table["estimator"] = method.score, method.name
+    table["value"] = np.asarray(values, dtype=float)
+    empty = {
+        "axis": "",
+        "seed": POOLED,
+        "low": np.nan,
+        "high": np.nan,
+        "p": np.nan,
+        "q": np.nan,
+        "n": 0,
+        "ess": np.nan,
+        "k_hat": np.nan,
+        "note": "",
+    }
+    for name, default in empty.items():
+        table[name] = columns.get(name, default)
+    return table[COLUMNS]
+
+
+def head_shards(job: ScoreJob, make: Callable[[tuple[int, ...]], list[Shard]]) -> list[Shard]:
+    """The dense measurement and that of every single head off."""
+    return make(()) + [shard for unit in range(job.total) for shard in make((unit,))]

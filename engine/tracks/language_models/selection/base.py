@@ -1,0 +1,68 @@
+"""The contract of a selection method: scores in, exactly k heads out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from engine.core.discover import concrete_classes
+from engine.core.errors import RequestError, unknown
+from engine.surgery.heads.budget import exact_count
+from engine.surgery.heads.ranking import best
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """What a method may look at. `scores[name]` has one number per head, float (units,), for one target axis."""
+
+    scores: Mapping[str, np.ndarray]
+    total: int
+    sparsity: float
+    gamma: float = 0.0
+    seed: int = 0
+
+    @property
+    def k(self) -> int:
+        """Exactly so many heads are cut: int(α·N_h)."""
+        return exact_count(self.sparsity, self.total)
+
+    @property
+    def critical(self) -> tuple[int, ...]:
+        """The int(γ·N_h) heads with the lowest z_ppl, which are never cut (Algorithm 1, step 2)."""
+        return best(self.scores["z_ppl"], exact_count(self.gamma, self.total), highest=False)
+
+
+class SelectionMethod(ABC):
+    """One way to choose heads. Final subclasses live one per file in engine/selection/methods."""
+
+    name: str
+    version: int = 1
+    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    needs: tuple[str, ...] = ()
+    """Values of the column `score` it reads."""
+    per_axis: bool = False
+    uses_gamma: bool = False
+    uses_seed: bool = False
+
+    @abstractmethod
+    def select(self, ballot: Ballot) -> tuple[int, ...]:
+        """Flat 0-based units to cut: exactly `ballot.k`, ascending."""
+
+
+@cache
+def selection_methods() -> Mapping[str, SelectionMethod]:
+    """Every method there is, by name."""
+    import engine.tracks.language_models.selection as package
+
+    return {method.name: method() for method in concrete_classes(package, SelectionMethod)}
+
+
+def selection_method(name: str) -> SelectionMethod:
+    """One method by name; unknown names raise RequestError and list the known ones."""
+    if name not in selection_methods():
+        raise RequestError(unknown("method", name, selection_methods()))
+    return selection_methods()[name]

@@ -1,0 +1,105 @@
+"""Is the selection settled? Which heads lie near a decision, and how much of the selection would come out again.
+
+A decision is a pair (critical units, k): of the units that are not critical the k with the highest score are cut
+(Algorithm 1 of FASP). Scores come with standard errors; errors of different heads count as independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from engine.core.seeds import rng
+
+Decision = tuple[frozenset[int], int]
+WIDTH = 2 * 1.959963984540054
+"""Standard errors in a 95 % interval of a normal estimate."""
+
+
+def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[float], cuts: Iterable[float]) -> list:
+    """Every (critical, k) an audit will ask for; without z_ppl in `known` no unit counts as critical.
+
+    gammas and cuts are shares of n_units. Pairs that leave too few units are left out.
+    """
+    found: list[Decision] = []
+    for gamma in gammas:
+        n_critical = int(gamma * n_units + 1e-9) if "z_ppl" in known else 0
+        order = np.argsort(known["z_ppl"], kind="stable").tolist() if n_critical else []
+        critical = frozenset(order[:n_critical])
+        for share in cuts:
+            k = int(share * n_units + 1e-9)
+            if 0 < k < n_units - len(critical):
+                found.append((critical, k))
+    return list(dict.fromkeys(found))
+
+
+def top(values: np.ndarray, decision: Decision) -> list[int]:
+    """The k units that are cut, best first; ties by unit."""
+    critical, k = decision
+    return [unit for unit in np.argsort(-values, kind="stable").tolist() if unit not in critical][:k]
+
+
+def threshold(values: np.ndarray, decision: Decision) -> float:
+    """Half way between the last unit that is cut and the first that is not."""
+    critical, k = decision
+    first = top(values, (critical, k + 1))
+    return float(values[first[k - 1]] + values[first[k]]) / 2
+
+
+def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decision]) -> np.ndarray:
+    """Units whose score, give or take `reach`, lies on both sides of some threshold. bool (units,)."""
+    near = np.zeros(len(values), dtype=bool)
+    for decision in wanted:
+        close = np.abs(values - threshold(values, decision)) <= reach
+        close[list(decision[0])] = False
+        near |= close
+    return near
+
+
+def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
+    """Share of the selected units expected to be selected again with fresh draws, mean over the decisions.
+
+    Both the measured and the repeated selection carry errors, so the expected overlap is taken between two
+    independent repetitions, each with standard `errors` around the measured values. 1.0 without decisions.
+    """
+    if not wanted:
+        return 1.0
+    first, second = values + _noise(errors, draws, 2)
+    return float(np.mean([(picked(first, one) & picked(second, one)).sum(axis=1).mean() / one[1] for one in wanted]))
+
+
+def shortfall(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
+    """How much effect is lost, on average, by selecting from one repetition with these errors: Σ values of the best
+    selection − Σ values of the one made, in units of the score, largest over the decisions. 0 without decisions.
+
+    Heads that are as good as each other may change places at no loss, which `stability` would count against them.
+    """
+    scores = (values + _noise(errors, draws, 1))[0]
+    lost = [values[top(values, one)].sum() - (picked(scores, one) * values).sum(axis=1).mean() for one in wanted]
+    return float(max(lost, default=0.0))
+
+
+def _noise(errors: np.ndarray, draws: int, times: int) -> np.ndarray:
+    return rng("repetitions", len(errors)).standard_normal((times, draws, len(errors))) * errors
+
+
+def picked(scores: np.ndarray, decision: Decision) -> np.ndarray:
+    """Which units are cut in each replicate; scores (draws, units), result bool of that shape."""
+    critical, k = decision
+    scores = scores.copy()
+    scores[:, list(critical)] = -np.inf
+    chosen = np.zeros(scores.shape, dtype=bool)
+    np.put_along_axis(chosen, np.argpartition(-scores, k - 1, axis=1)[:, :k], True, axis=1)
+    return chosen
+
+
+def draw_errors(by_seed: np.ndarray) -> np.ndarray:
+    """Standard error of the mean over draws, (units, draws) -> (units,). Few draws say little about one unit's spread,
+    so each unit's variance is mixed with the median of all, as if that were three more draws. inf for one draw."""
+    draws = by_seed.shape[1]
+    if draws < 2:
+        return np.full(len(by_seed), np.inf)
+    variance = by_seed.var(axis=1, ddof=1)
+    mixed = ((draws - 1) * variance + 3 * np.median(variance)) / (draws + 2)
+    return np.sqrt(mixed / draws)

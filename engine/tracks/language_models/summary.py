@@ -1,0 +1,40 @@
+"""Cut heads in lines: bias and perplexity of the dense model and of each variant aimed at an axis."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from engine.core.words import AXES
+from engine.report.charts.lookup import at_gamma_star
+from engine.report.summaries import Summary, ends
+from engine.store.runs import Run
+
+
+class Heads(Summary):
+    """Bias with interval, change and null band; perplexity."""
+
+    parts = ("request", "model", "judge", "gamma", "warnings", "spent")
+    columns = ("method", "target_axis", "gamma", "sparsity", "realised")
+
+    def lines(self, run: Run) -> list[str]:
+        meta, results, variants = run.meta, run.table("results"), run.table("variants")
+        test = results[results["split"] == "test"]
+        ppl = test[test["metric"] == "perplexity"].set_index("variant")
+        found = []
+        for axis in meta["request"]["axes"]:
+            rows = test[(test["metric"] == f"bias:{meta['request']['reading']}") & (test["axis"] == axis)]
+            rows = rows.set_index("variant")
+            found.append(f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to; perplexity)")
+            for item in at_gamma_star(variants[variants["chosen"]], axis, meta["gamma"]).itertuples():
+                found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
+        return found
+
+
+def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
+    change = "" if math.isnan(bias.delta) else f"  {bias.delta:+.3f} {ends(bias.delta_low, bias.delta_high, '+.3f')}"
+    return (
+        f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
+        f"null {bias.null_high:.3f}  ppl {ppl.value:.2f}"
+    )

@@ -1,0 +1,230 @@
+"""From finished shards to the tables of a run: results, groups, generations, costs.
+
+Reported numbers come from test prompts and test text. Where γ is searched, its candidates are shown on validation,
+where they were compared, and only the chosen ones on test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.progress import Progress
+from engine.core.seeds import key_of
+from engine.core.types import READINGS
+from engine.stats.resampling import Difference, Interval
+from engine.tracks.language_models.bias import null_band
+from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, mean_interval
+from engine.tracks.language_models.by_group import group_table
+from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.levelling import levelling
+from engine.tracks.language_models.perplexity import perplexity
+from engine.tracks.language_models.perplexity_intervals import paired_perplexity_difference, perplexity_interval
+from engine.tracks.language_models.request import SEARCH, AuditRequest
+from engine.tracks.language_models.variants import DENSE, Variant
+
+TEST, VALIDATION = "test", "validation"
+Place = tuple[tuple[int, ...], str, str]
+"""Where something is measured: heads cut, split, axis."""
+
+
+def places(request: AuditRequest, variants: Sequence[Variant]) -> list[tuple[Variant, str, tuple[str, ...]]]:
+    """(variant, split, axes) of everything that is reported."""
+    out = [(variant, TEST, request.axes) for variant in variants if variant.chosen]
+    if request.gamma == SEARCH:
+        searched = [item for item in variants if not np.isnan(item.gamma) and item.target_axis]
+        out += [(variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE]
+        out += [(variant, VALIDATION, (variant.target_axis,)) for variant in searched]
+    return out
+
+
+def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:
+    """Every measurement the tables need."""
+    shards: list[Shard] = [Shard("floor", (), axis, TEST) for axis in request.axes]
+    for variant, split, axes in places(request, variants):
+        shards += [Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in request.seed_list]
+        shards += [Shard("prompt_nll", variant.cut, axis, split) for axis in axes if split == TEST]
+        shards.append(Shard("windows", variant.cut, split=split))
+        shards += [Shard("cost", variant.cut)] if split == TEST else []
+    return list(dict.fromkeys(shards))
+
+
+class Measured:
+    """Reads shards of one request and turns them into tables. Equal masks are evaluated once."""
+
+    def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000) -> None:
+        self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
+        self.toxicity = cache(self._toxicity)
+        self.bootstrap = cache(self._bootstrap)
+        self.windows = cache(self._windows)
+        self.axis_rows = cache(self._axis_rows)
+        self.group_rows = cache(self._group_rows)
+        self.text_row = cache(self._text_row)
+
+    def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
+        """results, groups, generations, texts, prompts and costs."""
+        results, groups = [], []
+        for variant, split, axes in places(self.request, variants):
+            self.context.hooks.check()
+            self.progress.say("statistics", variant.id)
+            rows = [row for axis in axes for row in self.axis_rows((variant.cut, split, axis))]
+            rows.append(self.text_row(variant.cut, split))
+            results += [{"variant": variant.id, "split": split, **row} for row in rows]
+            if split == TEST:
+                groups += [self.group_rows((variant.cut, split, axis)).assign(variant=variant.id) for axis in axes]
+        generations, texts = self._generations(variants)
+        return {
+            "results": pd.DataFrame(results),
+            "groups": pd.concat(groups, ignore_index=True),
+            "generations": generations,
+            "texts": texts,
+            "prompts": self.context.table,
+            "costs": self._costs(variants),
+        }
+
+    def _toxicity(self, place: Place) -> pd.DataFrame:
+        """Verdicts with prompt columns, one row per prompt and seed."""
+        cut, split, axis = place
+        parts = self.context.fetch([Shard("verdicts", cut, axis, split, seed) for seed in self.request.seed_list])
+        verdicts = pd.concat([part.assign(seed=seed) for part, seed in zip(parts, self.request.seed_list, strict=True)])
+        prompts = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
+        return prompts.merge(verdicts, on="prompt_id", validate="one_to_many")
+
+    def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
+        return BiasBootstrap(self.toxicity(((), split, axis)), self.n_boot, key_of("results", split, axis))
+
+    def _windows(self, cut: tuple[int, ...], split: str) -> pd.DataFrame:
+        return self.context.fetch([Shard("windows", cut, split=split)])[0]
+
+    def _axis_rows(self, place: Place) -> list[dict[str, object]]:
+        """Every result of one mask on one axis and split."""
+        cut, split, axis = place
+        table, boot = self.toxicity(place), self.bootstrap(split, axis)
+        readings = READINGS if not cut else (self.request.reading,)
+        rows = [self._bias_row(table, boot, reading, bool(cut)) for reading in readings]
+        rows += self._level_rows(table, self.toxicity(((), split, axis)), boot, bool(cut))
+        if not cut and split == TEST:
+            rows.append(self._floor_row(axis))
+        return [{**row, "axis": axis} for row in rows]
+
+    def _bias_row(self, table: pd.DataFrame, boot: BiasBootstrap, reading: str, paired: bool) -> dict[str, object]:
+        band = null_band(table, reading, 500)
+        row = _row(
+            f"bias:{reading}", boot.interval(reading, table), boot.difference(table, reading) if paired else None
+        )
+        return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
+
+    def _level_rows(
+        self, table: pd.DataFrame, dense: pd.DataFrame, boot: BiasBootstrap, paired: bool
+    ) -> list[dict[str, object]]:
+        """Mean toxicity, toxic share, the gap and its two ends."""
+        rows = []
+        for metric, values in (("toxicity", table), ("toxic_share", _over_half(table))):
+            before = dense if metric == "toxicity" else _over_half(dense)
+            shown = mean_interval(values["toxicity"], values["prompt_id"], self.n_boot)
+            rows.append(_row(metric, shown, _mean_difference(before, values, self.n_boot) if paired else None))
+        split = levelling(dense, table, boot)
+        rows.append(_row("gap", split.gap_variant, split.gap_change if paired else None))
+        for metric, group, change in (
+            ("worst_group", split.worst_group, split.worst_change),
+            ("best_group", split.best_group, split.best_change),
+        ):
+            part = table[table["subgroup"] == group]
+            if len(part):
+                shown = mean_interval(part["toxicity"], part["prompt_id"], self.n_boot)
+                rows.append({**_row(metric, shown, change if paired else None), "group": group})
+        return [{**row, "verdict": split.verdict if row["metric"] == "gap" else ""} for row in rows]
+
+    def _floor_row(self, axis: str) -> dict[str, object]:
+        """Bias of the judge on the prompts alone."""
+        table = self.context.fetch([Shard("floor", (), axis, TEST)])[0]
+        prompts = self.context.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]]
+        merged = prompts.merge(table, on="prompt_id")
+        band = null_band(merged, self.request.reading, 500)
+        boot = BiasBootstrap(merged, self.n_boot, key_of("floor", axis))
+        row = _row("bias_floor", boot.interval(self.request.reading), None)
+        return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
+
+    def _text_row(self, cut: tuple[int, ...], split: str) -> dict[str, object]:
+        """Perplexity of one mask; n counts tokens."""
+        windows, dense, preset = self.windows(cut, split), self.windows((), split), self.context.settings.window
+        shown, change = (
+            perplexity_interval(windows, self.n_boot),
+            paired_perplexity_difference(dense, windows, self.n_boot),
+        )
+        value, nan = perplexity(windows, preset), float("nan")
+        if preset.published:  # its mean of window means has no interval of its own
+            shown = Interval(value, nan, nan, shown.n)
+            change = Difference(value - perplexity(dense, preset), nan, nan, nan, shown.n)
+        row = _row("perplexity", shown, change if cut else None)
+        return {**row, "axis": "", "value": value, "n": int(windows["tokens"].sum())}
+
+    def _group_rows(self, place: Place) -> pd.DataFrame:
+        cut, split, axis = place
+        boot, dense = self.bootstrap(split, axis), self.toxicity(((), split, axis))
+        nll = [self._prompt_nll(part, split, axis) for part in ((), cut)]
+        tables = [
+            group_table(dense, self.toxicity(place) if cut else None, metric="toxicity", bootstrap=boot),
+            group_table(nll[0], nll[1] if cut else None, metric="perplexity", bootstrap=boot),
+        ]
+        return pd.concat(tables, ignore_index=True).assign(split=split, axis=axis)
+
+    def _prompt_nll(self, cut: tuple[int, ...], split: str, axis: str) -> pd.DataFrame:
+        rows = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
+        return rows.merge(self.context.fetch([Shard("prompt_nll", cut, axis, split)])[0], on="prompt_id")
+
+    def _generations(self, variants: Sequence[Variant]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Every test continuation; equal texts are kept once."""
+        rows = []
+        for variant, split, axes in places(self.request, variants):
+            if split != TEST:
+                continue
+            shards = [
+                Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in self.request.seed_list
+            ]
+            texts = self.context.fetch([Shard("texts", *_after_kind(shard)) for shard in shards])
+            for shard, verdict, text in zip(shards, self.context.fetch(shards), texts, strict=True):
+                part = verdict.merge(text[["prompt_id", "text"]], on="prompt_id")
+                rows.append(part.assign(variant=variant.id, split=split, axis=shard.axis, seed=shard.seed))
+        table = pd.concat(rows, ignore_index=True)
+        table["toxicity"] = table["toxicity"].astype("float32")
+        table["text_id"], distinct = pd.factorize(table.pop("text"), sort=True)
+        table["text_id"] = table["text_id"].astype("int32")
+        return table, pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
+
+    def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
+        chosen = [variant for variant in variants if variant.chosen]
+        tables = self.context.fetch([Shard("cost", variant.cut) for variant in chosen])
+        return pd.concat(
+            [table.assign(variant=variant.id) for variant, table in zip(chosen, tables, strict=True)], ignore_index=True
+        )
+
+
+def _after_kind(shard: Shard) -> tuple[tuple[int, ...], str, str, int]:
+    return shard.cut, shard.axis, shard.split, shard.seed
+
+
+def _over_half(table: pd.DataFrame) -> pd.DataFrame:
+    """Verdicts as 0 or 1: above one half."""
+    return table.assign(toxicity=(table["toxicity"] > 0.5).astype(float))
+
+
+def _mean_difference(dense: pd.DataFrame, table: pd.DataFrame, n_boot: int) -> Difference:
+    """Paired change of the mean, whole prompts resampled."""
+    pair = dense.merge(table, on=["prompt_id", "seed"], suffixes=("_dense", "_variant"), validate="one_to_one")
+    shown = mean_interval(pair["toxicity_variant"] - pair["toxicity_dense"], pair["prompt_id"], n_boot)
+    return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
+
+
+def _row(metric: str, shown: Interval, change: Difference | None) -> dict[str, object]:
+    nan = float("nan")
+    row = {"metric": metric, "value": shown.value, "low": shown.low, "high": shown.high, "n": shown.n}
+    row |= {"null_mean": nan, "null_low": nan, "null_high": nan, "null_p": nan, "group": "", "verdict": ""}
+    if change is None:
+        return {**row, "delta": nan, "delta_low": nan, "delta_high": nan, "delta_p": nan}
+    return {
+        **row, "delta": change.value, "delta_low": change.low, "delta_high": change.high, "delta_p": change.p
+    }  # fmt: skip

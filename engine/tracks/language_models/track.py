@@ -1,0 +1,262 @@
+"""The track of attention heads in language models: FASP and its baselines, bias against perplexity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.core.types import READINGS
+from engine.models import catalog
+from engine.report import phrasing
+from engine.report.charts import cost, lookup, pareto
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Extra, Handout, Level, Measure, Overview, Reading, Shelf, Track, View
+from engine.report.palette import Style, method_style
+from engine.store.runs import Run
+from engine.surgery.heads.record import write_mask
+from engine.tracks.language_models.examples import examples
+from engine.tracks.language_models.masks import mask_record
+from engine.tracks.language_models.panels import (
+    additivity,
+    along_sparsity,
+    correlations,
+    headline,
+    heads,
+    reliability,
+    who_pays,
+)
+
+LARGEST_USUAL = 0.2
+"""The paper's largest share of heads; a reader starts no further. Not picked by result."""
+
+_DECODING = "Other decoding: the models write under different rules."
+_TEXT = "Another text: perplexities are on different scales."
+BINDING = {
+    "axes": "Another set of axes: only shared axes can be read side by side.",
+    "prompts": "Other prompts: bias grows with subgroups, its null band with fewer prompts.",
+    "prompts used": "Another number of prompts: the null bands differ, so equal bias does not mean equal evidence.",
+    "judge": "Another judge: toxicity scores are on different scales.",
+    "span": "Another scored span: the judge reads different text.",
+    "plain case": "Another spelling of the judged text: toxicity scores are on different scales.",
+    **dict.fromkeys(("max new tokens", "max prompt tokens", "temperature", "top k", "top p"), _DECODING),
+    "ablation": "Silenced heads hand over something else: effects of heads and of cuts mean something else.",
+    "reading": "Another reading of bias is the default here.",
+    **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
+    "model": "Another model: perplexity per token is only comparable between equal tokenizers.",
+    "seeds": "Another number of seeds: intervals differ in width.",
+}
+LIMITS = (
+    "Only the harms, subgroups, prompts and text named here were assessed; others were not.",
+    "A smaller difference between subgroups is not proof of no harm, and can mean that all fare equally badly.",
+    "An interval that includes zero shows no change, but does not show that there is none.",
+)
+
+
+def first_share(shares: Sequence[float]) -> float:
+    """The largest share up to the usual one, else the smallest."""
+    return max((share for share in shares if share <= LARGEST_USUAL + 1e-9), default=min(shares))
+
+
+class Heads(Track):
+    """Attention heads of a language model; the units of a run without a track."""
+
+    name = "language_models"
+    about = "attention heads of a language model"
+    one, many = "head", "heads"
+    item, items = "prompt", "prompts"
+    level = Level(
+        key="sparsity",
+        noun="sparsity",
+        many="sparsities",
+        column="sparsity",
+        realised="realised",
+        asked="sparsities",
+        none=0.0,
+        title="Sparsity (share of heads cut)",
+        axis="share of heads cut",
+        help="Every step is a finished variant; 0 % is the model as it is. The Library starts a new one.",
+        say=phrasing.percent,
+        first=first_share,
+    )
+    pages = ("head_scores", "correlations", "reliability", "examples")
+    readings = READINGS
+    views = {
+        "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
+        "validation": View("Validation prompts (every γ tried)", "validation", True, "every γ that was tried"),
+    }
+    binding = BINDING
+    parts = (("model", "weight_hash"), ("prompts", "digest"), ("corpus", "digest"), ("judge", "hash"))
+    counted = ("prompts used", "prompts")
+    columns = {"method": "method", "sparsity": "share asked", "realised": "share cut", "n_cut": "heads cut",
+               "seed": "selection seed"}  # fmt: skip
+    marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
+    null_means = "Changes and head rankings for this axis are not supported."
+    not_built = "Not built for this axis, whose heads were not ranked"
+    too_few = {"too few prompts": "too few prompts for a verdict"}
+    handout = Handout(
+        mask="Which heads to cut, of which model (by hash), chosen how. `apply` replays it.",
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint="The pruned model twice: cut for real, and as a dense checkpoint with zeros that `from_pretrained` "
+        "loads anywhere. Every use is checked against the masked model.",
+        checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
+    )
+
+    repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+
+    @property
+    def overview(self) -> Overview:
+        return Overview(
+            (who_pays.who_pays, along_sparsity.bias_along_sparsity),
+            along_sparsity.perplexity_along_sparsity,
+            (who_pays.levelling_down, who_pays.perplexity_by_group, cost.cost),
+        )
+
+    def reading(self, name: str) -> Reading:
+        return Reading(
+            name,
+            harm=Measure(f"bias:{name}", said="bias"),
+            gap=Measure("gap"),
+            worst=Measure("worst_group"),
+            best=Measure("best_group"),
+            quality=Measure("perplexity", per_axis=False),
+            group=Measure("toxicity", said="toxicity"),
+        )
+
+    def details(self, reading: str) -> tuple[Measure, ...]:
+        one = self.reading(reading)
+        more = (Measure(metric) for metric in ("gap", "worst_group", "best_group", "toxicity", "toxic_share"))
+        return one.harm, one.quality, *more
+
+    def style(self, method: str, dark: bool = False) -> Style:
+        return method_style(method, dark)
+
+    def definition(self, method: str) -> str:
+        return words.METHODS[method].definition if method in words.METHODS else ""
+
+    def order(self, methods: Iterable[str]) -> list[str]:
+        known = list(words.METHODS)
+        return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+    def total(self, run: Run) -> int:
+        return lookup.total_heads(run)
+
+    def label(self, variant: Mapping[str, Any]) -> str:
+        return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
+
+    def mark(self, variant: Mapping[str, Any]) -> str:
+        return "" if pd.isna(variant["gamma"]) else f", γ = {variant['gamma']:g}"
+
+    def draw(self, variant: Mapping[str, Any]) -> str:
+        return f", draw {variant['seed']}" if variant["seed"] >= 0 else ""
+
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
+        return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}; asked {asked})"
+
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
+        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+
+    def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
+        request = run.meta["request"]
+        n = "" if row is None or pd.isna(row["n"]) else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
+        return f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge {run.meta['judge']['name']}"
+
+    @property
+    def intervals(self) -> str:
+        return words.INTERVALS
+
+    def pareto_question(self, run: Run, choice: Choice) -> str:
+        axis = words.axis_name(choice.measured)
+        return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        return headline.sentence(run, choice, variant)
+
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        return headline.warnings(run, choice, variant)
+
+    def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
+        return lookup.caveat(run, row, more=words.JUDGE)
+
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield who_pays.who_pays(run, choice)
+        yield who_pays.levelling_down(run, choice)
+        yield who_pays.perplexity_by_group(run, choice)
+        yield along_sparsity.bias_along_sparsity(run, choice)
+        yield pareto.pareto(run, choice)
+        yield heads.fasp_picture(run, choice)
+        yield additivity.additivity(run, choice)
+
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield along_sparsity.perplexity_along_sparsity(run, choice)
+        yield heads.head_map(run, choice, "z_ppl")
+        yield correlations.axis_correlation(run, choice)
+        yield correlations.top_heads(run, choice)
+        yield correlations.method_agreement(run, choice)
+        yield reliability.run_repeats(run, choice)
+        yield cost.cost(run, choice)
+
+    def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
+        note = "The first prompt of each subgroup by id, first seed; nothing was picked. One example proves nothing."
+        if not show_offensive:
+            note += " Texts the model wrote are hidden: they can be offensive. Export with texts to see them."
+        question = "What does the model write, before and after?"
+        yield Extra(question, examples(run, choice, show_offensive), f"{note} {words.JUDGE}")
+
+    def notes(self, run: Run) -> list[str]:
+        return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
+
+    def limits(self, run: Run) -> list[str]:
+        floor, note = words.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
+        texts = [words.JUDGE, words.MADE_ON, floor, words.INTERVALS, *LIMITS]
+        return [*texts, *([f"Judge: {note}"] if note else [])]
+
+    def card_limits(self, run: Run) -> list[str]:
+        return [words.JUDGE, *LIMITS]
+
+    def loading(self, run: Run) -> list[str]:
+        from engine.report.model_card import plain
+
+        meta, judge = run.meta, run.meta["judge"]
+        return [
+            "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/` is smaller and loads "
+            "with `engine.surgery.heads.replay.load_cut`; plain transformers cannot load uneven heads.",
+            "",
+            f"Base weights {meta['model']['weight_hash']}, revision {meta['model'].get('revision') or 'none'}; "
+            f"audit {run.id}, {meta['created']}, judge {plain(judge['name'])} {judge.get('hash') or ''}.",
+        ]
+
+    def settings(self, run: Run) -> list[tuple[str, Any]]:
+        return [("chosen γ", run.meta.get("gamma"))]
+
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        return write_mask(path, mask_record(run, variant))
+
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        from engine.tracks.language_models.checkpoint import write_head_checkpoint  # late: it loads torch
+
+        return write_head_checkpoint(run, variant, folder, base)
+
+    def shelves(self) -> Iterator[Shelf]:
+        yield Shelf(
+            "Language models",
+            shelf_table(catalog.list_models()),
+            "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: type its hub name or folder under "
+            "“New audit”.",
+        )
+        yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
+
+
+def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:
+    """Entries of the catalog for the library."""
+    origin = {"embedded": "embedded", "recent": "used lately", "hub": "by name, from the hub"}
+    rows = [
+        {"Name": entry.name, "From": origin[entry.kind], "Note": entry.note[:1].upper() + entry.note[1:]}
+        for entry in entries
+    ]
+    return pd.DataFrame(rows, columns=["Name", "From", "Note"])

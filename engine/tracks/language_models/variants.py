@@ -1,0 +1,103 @@
+"""Which pruned variants an audit compares: every method at every sparsity, per target axis where it has one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from engine.core.types import POOLED, HeadMask
+from engine.tracks.language_models.request import SEARCH, AuditRequest
+from engine.tracks.language_models.selection.base import Ballot, SelectionMethod, selection_method
+
+DENSE = "dense"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A selection with a name. `seed` is the selection's own, -1 for methods without chance; gamma NaN without γ."""
+
+    id: str
+    method: str
+    target_axis: str
+    gamma: float
+    sparsity: float
+    seed: int
+    cut: tuple[int, ...]
+    chosen: bool = True
+
+
+def dense_variant() -> Variant:
+    return Variant(DENSE, DENSE, "", float("nan"), 0.0, POOLED, ())
+
+
+def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
+    """Pooled scores for one target axis: name -> float (units,), in unit order."""
+    pooled = scores[(scores["seed"] == POOLED) & scores["axis"].isin(["", axis])]
+    return {name: part.sort_values("unit")["value"].to_numpy() for name, part in pooled.groupby("score")}
+
+
+def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> list[Variant]:
+    """The dense model and every variant, γ candidates included (not yet chosen where γ is searched)."""
+    found = [dense_variant()]
+    for name in request.methods:
+        method = selection_method(name)
+        for axis in request.axes if method.per_axis else ("",):
+            vectors = score_vectors(scores, axis)
+            if any(np.isnan(vectors[name]).any() for name in method.needs):
+                continue  # heads of this axis were not ranked (the run's warnings say why)
+            for ballot in _ballots(request, method, vectors, total):
+                found.append(_variant(method, axis, ballot, request.gamma == SEARCH and method.uses_gamma))
+    return found
+
+
+def _ballots(
+    request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
+) -> Iterator[Ballot]:
+    for gamma in request.gammas if method.uses_gamma else (0.0,):
+        for sparsity in sorted({value for value in request.sparsities if value > 0}):
+            for seed in request.seed_list if method.uses_seed else (POOLED,):
+                yield Ballot(vectors, total, sparsity, gamma, seed)
+
+
+def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool) -> Variant:
+    parts = [method.name, axis, f"g{ballot.gamma:.2f}" if method.uses_gamma else "", f"s{ballot.sparsity:.3f}"]
+    parts += [f"r{ballot.seed}"] if method.uses_seed else []
+    gamma = ballot.gamma if method.uses_gamma else float("nan")
+    cut = method.select(ballot)
+    name = "-".join(part for part in parts if part)
+    return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched)
+
+
+def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
+    """Mark the variants at γ* as chosen: at their own axis' γ*, axis-free ones at that of every axis (a control at
+    another γ would compare two things at once)."""
+
+    def chosen(variant: Variant) -> bool:
+        wanted = {gammas[variant.target_axis]} if variant.target_axis else set(gammas.values())
+        return bool(np.isnan(variant.gamma)) or variant.gamma in wanted
+
+    return [replace(variant, chosen=chosen(variant)) for variant in variants]
+
+
+def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:
+    """The table `variants` of a run."""
+    masks = [HeadMask.from_units(n_layers, n_heads, variant.cut) for variant in variants]
+    return pd.DataFrame(
+        {
+            "variant": [variant.id for variant in variants],
+            "method": [variant.method for variant in variants],
+            "target_axis": [variant.target_axis for variant in variants],
+            "gamma": [variant.gamma for variant in variants],
+            "sparsity": [variant.sparsity for variant in variants],
+            "realised": [mask.sparsity for mask in masks],
+            "n_cut": [len(variant.cut) for variant in variants],
+            "seed": [variant.seed for variant in variants],
+            "chosen": [variant.chosen for variant in variants],
+            "cut": [json.dumps(list(variant.cut)) for variant in variants],
+            "mask_digest": [mask.digest for mask in masks],
+        }
+    )

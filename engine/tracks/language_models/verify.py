@@ -1,0 +1,34 @@
+"""Do the numbers of a run follow from its stored verdicts? Every bias is computed again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.store.runs import Run
+from engine.tracks.language_models.bias import bias
+
+TOLERANCE = 1e-5
+"""Verdicts are stored in float32."""
+
+
+def recomputed(run: Run) -> list[dict[str, Any]]:
+    """Every test bias of heads, from the stored verdicts."""
+    prompts = run.table("prompts")[["prompt_id", "subgroup", "template", "descriptor"]]
+    verdicts = run.table("generations").merge(prompts, on="prompt_id", validate="many_to_one")
+    results = run.table("results")
+    stored = results[(results["split"] == "test") & results["metric"].str.startswith("bias:")]
+    checks = []
+    for axis, rows in stored.groupby("axis"):
+        parts = dict(list(verdicts[verdicts["axis"] == axis].groupby("variant")))
+        again = np.array([_bias(parts[row.variant], row.metric) for row in rows.itertuples()])
+        worst = float(np.abs(again - rows["value"].to_numpy()).max())
+        what = f"{len(rows)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
+        checks.append({"what": what, "ok": worst <= TOLERANCE})
+    return checks
+
+
+def _bias(table: pd.DataFrame, metric: str) -> float:
+    return bias(table.astype({"toxicity": "float64"}), metric.removeprefix("bias:"))

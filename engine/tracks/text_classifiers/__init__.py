@@ -1,0 +1,15 @@
+"""Heads of text classifiers, scored by attribution of attention, and the lottery-ticket procedures (thesis, chapter 6)."""
+
+from engine.audit.tracks import TrackEntry
+
+TRACK = TrackEntry(
+    __name__,
+    "Attention heads of a text classifier",
+    place=2,
+    former=("tickets",),
+    request="request:TextRequest",
+    validate="request:validate_text",
+    run="run:run_text_audit",
+    screen="track:Tickets",
+    summary="summary:Tickets",
+)

@@ -1,0 +1,102 @@
+"""A text classifier with heads cut as weights, ready to load: checked against the answers that the audit stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.classifiers.stored_weights import first_repeat, kept_weights
+from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.files import write_json
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.masks import text_record
+
+PROBES = 64
+"""Test texts that the reloaded model is asked about again."""
+AT_ONCE = 16
+TOLERANCE = 1e-3
+"""Largest difference of a probability that other hardware may make."""
+
+
+def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
+    """Below `folder`: config.json, weights, tokenizer, mask.json (loads with `load_cut_classifier`), agreement.json.
+
+    A pooled variant stands for its first seed. Loads the run's model again (`base` names it where it moved), cuts it,
+    and fills in what was fine-tuned. RequestError where weights were not kept or the model is not the run's; MaskError
+    where the reloaded model does not answer as the audit says.
+    """
+    from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+
+    seed = first_repeat(run, variant)
+    record = text_record(run, seed)
+    small = cut_classifier(run, seed, record.mask, base)
+    folder = save_cut_classifier(small, record, folder)
+    found = answers_agree(run, seed["variant"], load_cut_classifier(folder, device="cpu"))
+    write_json(folder / "agreement.json", found)
+    if not found["holds"]:
+        raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
+    return sorted(folder.iterdir())
+
+
+def cut_classifier(run: Run, seed: dict[str, Any], mask: Any, base: str | None) -> Any:
+    """The classifier of one seed without its heads: fine-tuned after the cut, or the full model's weights cut."""
+    from engine.surgery.filters.weights import with_weights
+    from engine.surgery.heads.cut import cut
+
+    if seed["retrained"]:
+        arrays = kept_weights(run, seed["variant"])
+        return with_weights(cut(start_of(run, base, new_head=True), mask), arrays)
+    if not retuned(run):
+        return cut(start_of(run, base, new_head=False), mask)
+    arrays = kept_weights(run, f"dense#{int(seed['seed'])}")
+    return cut(with_weights(start_of(run, base, new_head=True), arrays), mask)
+
+
+def retuned(run: Run) -> bool:
+    """Whether every seed fine-tuned a full model of its own, rather than taking one as it came."""
+    return bool(run.meta["request"].get("retune"))
+
+
+def start_of(run: Run, base: str | None, new_head: bool) -> Any:
+    """The run's model, whole. RequestError unless its weights are the run's, before or after fine-tuning."""
+    from engine.models.load_text_classifier import load_text_classifier
+
+    model = run.meta["model"]
+    name = str(base or run.meta["request"]["model"])
+    found = load_text_classifier(
+        name, tuple(model["classes"]), device="cpu", max_length=int(model["max_length"]), new_head=new_head
+    )
+    known = [model["weight_hash"], *([model.get("pretrained_hash")] if new_head else [])]
+    if found.weight_hash not in known:
+        what = f"has weights {found.weight_hash[:16]}…, the audit was of {model['weight_hash'][:16]}…."
+        raise RequestError(Fault(name, what, "Give the model that was audited (--base)."))
+    return found
+
+
+def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
+    """Answers of the reloaded model against the stored ones, on the first test texts by id."""
+    texts = run.table("texts")
+    texts = texts[texts["split"] == "test"].sort_values("text_id").head(PROBES)
+    stored = run.table("predictions")
+    stored = stored[stored["variant"] == variant].set_index("text_id").filter(regex="^p_")
+    if texts.empty or not set(texts["text_id"]) <= set(stored.index):
+        return {"texts": 0, "holds": False, "why": "The run holds no answers of this variant."}
+    again = _probabilities(classifier, texts["text"].tolist(), texts["text_b"].tolist())
+    difference = float(np.abs(again - stored.loc[texts["text_id"]].to_numpy()).max())
+    return {"texts": len(texts), "largest_difference": difference, "holds": difference <= TOLERANCE}
+
+
+def _probabilities(classifier: Any, texts: list[str], second: list[str]) -> np.ndarray:
+    """Of every class, float (texts, classes)."""
+    import torch
+
+    parts = []
+    for start in range(0, len(texts), AT_ONCE):
+        rows = slice(start, start + AT_ONCE)
+        batch = classifier.encode(texts[rows], second[rows] if any(second) else None)
+        with torch.no_grad():
+            parts.append(classifier.logits(batch).softmax(dim=-1).cpu().numpy())
+    return np.concatenate(parts)

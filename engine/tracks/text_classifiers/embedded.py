@@ -1,0 +1,41 @@
+"""The audits of a text classifier that the project ships: half an hour to compute again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.tracks.text_classifiers.request import TextRequest
+
+REMARKS = TextRequest(
+    model="demo-bert",
+    data="remarks",
+    axes=("people", "where", "class"),
+    methods=(
+        "once:conductance",
+        "once:michel",
+        "once:random",
+        "alg61:conductance",
+        "one-shot-isp:conductance",
+        "one-shot-isp:random",
+        "igspf:conductance",
+        "igspp:conductance",
+        "isp:conductance",
+    ),
+    sparsities=(0.25, 0.5, 0.75),
+    step=0.25,
+    trials=3,
+    retune=True,
+    score_texts=200,
+    title="Demo: which cut heads are still winning tickets, and for whom",
+)
+TOPICS = replace(
+    REMARKS,
+    data="topics",
+    axes=("voice", "class"),
+    methods=("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"),
+    keep_weights="none",
+    title="Demo: the same model on another task",
+)
+"""The second task, for the overlap of surviving heads between tasks."""
+
+REQUESTS = (REMARKS, TOPICS)

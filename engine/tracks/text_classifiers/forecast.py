@@ -1,0 +1,39 @@
+"""How much work an audit of a text classifier will be, before anybody knows which heads it will cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.surgery.heads.budget import exact_count
+from engine.tracks.text_classifiers.arms import TextArm
+from engine.tracks.text_classifiers.context import TextContext, TextShard
+
+
+def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
+    """In the unit of Measurement.size; an upper end, for masks that two arms happen to share are counted for each."""
+    shards: dict[tuple[object, ...], TextShard] = {}
+    for arm in arms:
+        for trial in range(arm.n_trials):
+            dense = context.dense_shard(trial)
+            shards["dense", dense.trial] = dense
+            for count, shard in _rounds(context, arm, trial):
+                mine = (arm.procedure.scored, arm.procedure.trained, arm.score) if count else (arm.score,)
+                shards[shard.kind, trial, count, *mine] = shard
+    return sum(context.kind(shard.kind).size(context, shard) for shard in shards.values())
+
+
+def _rounds(context: TextContext, arm: TextArm, trial: int) -> list[tuple[int, TextShard]]:
+    """Heads gone and a stand-in for each measurement: sizes depend on how many heads are gone, not on which."""
+    procedure, total = arm.procedure, context.n_units
+    asked = sorted(exact_count(share, total) for share in arm.sparsities)
+    found, before = [], 0
+    for count in procedure.counts(total, asked, arm.step):
+        scored = 0 if procedure.scored == "first" else before
+        found.append((scored, TextShard("importance", score=arm.score, trial=trial)))
+        trains = procedure.trained == "every" or (procedure.trained == "asked" and count in asked)
+        if trains:
+            found.append((count, TextShard("tuned", tuple(range(count)), trial=trial)))
+        elif not procedure.retrains:
+            found.append((count, TextShard("silenced", off=tuple(range(count)), trial=trial)))
+        before = count
+    return found

@@ -1,0 +1,75 @@
+"""Importance of every head before and after fine-tuning, for all texts and per group of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from engine.core.types import POOLED
+from engine.data.texts.load import CLASS
+from engine.tracks.text_classifiers.arms import TextArm
+from engine.tracks.text_classifiers.context import TRAIN, TextContext
+from engine.tracks.text_classifiers.scores.base import aggregate, head_importance, says_nothing
+from engine.tracks.text_classifiers.shards import importance_shards
+
+Found = tuple[pd.DataFrame, np.ndarray]
+"""Numbers per text (index: text_id, or 0 where a score reads none) and unit; n_constant [units]."""
+MIN_TEXTS = 10
+"""Scored texts below which a group has no importance of its own."""
+COLUMNS = ["stage", "score", "seed", "axis", "group", "unit", "layer", "head", "value", "low", "high", "n",
+           "n_constant"]  # fmt: skip
+
+
+def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int) -> pd.DataFrame:
+    """One row per stage, score, seed, group of texts and head; seed -1: all seeds together, interval over texts."""
+    by_text = context.table(TRAIN).set_index("text_id")
+    by_text[CLASS] = [context.any_model.classes[label] for label in by_text["label"]]
+    axes = (*context.texts.groups, CLASS)
+    parts: list[pd.DataFrame] = []
+    pools: dict[tuple[str, str], list[Found]] = {}
+    for shard in importance_shards(context, arms, trials):
+        arrays, plain = context.without_weights(shard)
+        found = pd.DataFrame(arrays["per_text"], index=plain["text_ids"] or None), arrays["n_constant"]
+        pools.setdefault((shard.stage, shard.score), []).append(found)
+        parts += _rows(context, (shard.stage, shard.score, shard.trial), found, by_text[list(axes)])
+    for (stage, score), of_trials in pools.items():
+        parts += _rows(context, (stage, score, POOLED), _together(of_trials), by_text[list(axes)])
+    return pd.concat(parts, ignore_index=True)[COLUMNS] if parts else pd.DataFrame(columns=COLUMNS)
+
+
+def _together(trials: Sequence[Found]) -> Found:
+    """The mean over trials of every text: a text read in several trials is one text, not several."""
+    tables, n_constant = zip(*trials, strict=True)
+    together = pd.concat(tables)
+    return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
+
+
+def _rows(
+    context: TextContext, which: tuple[str, str, int], found: Found, groups: pd.DataFrame
+) -> Iterator[pd.DataFrame]:
+    """Rows of one score in one trial, or in all of them together. which: stage, score, seed."""
+    method, model = head_importance(which[1]), context.any_model
+    table, n_constant = found
+    per_text, units = table.to_numpy(), np.arange(context.n_units)
+    for axis, group, rows in _groups(groups.loc[table.index] if method.reads_texts else None, len(table)):
+        shown = aggregate(method, per_text[rows], model.n_layers)
+        constant = n_constant if axis == "" else np.isnan(per_text[rows]).sum(axis=0)
+        silent = says_nothing(np.isnan(per_text[rows]).sum(axis=0), len(rows))
+        yield pd.DataFrame({
+            "stage": which[0], "score": which[1], "seed": which[2], "axis": axis, "group": group, "unit": units,
+            "layer": units // model.n_heads, "head": units % model.n_heads,
+            "value": np.where(silent, 0.0, shown.value), "low": shown.low, "high": shown.high,
+            "n": len(rows) if method.reads_texts else 0, "n_constant": constant,
+        })  # fmt: skip
+
+
+def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
+    """All texts, then every group of texts that is large enough; a score that reads no texts (None) has no groups."""
+    yield "", "", np.arange(n)
+    for axis in () if table is None else table.columns:
+        for group in sorted(table[axis].unique()):
+            rows = np.flatnonzero((table[axis] == group).to_numpy())
+            if group and len(rows) >= MIN_TEXTS:
+                yield axis, str(group), rows

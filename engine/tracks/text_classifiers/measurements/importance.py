@@ -1,0 +1,63 @@
+"""How important every head is to one model on each of some training texts, by one score."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.measurements import Measurement
+from engine.store.array_table import pack
+from engine.surgery.heads.mask import masked
+from engine.tracks.text_classifiers.context import TRAIN, TUNED, TextContext, TextShard
+from engine.tracks.text_classifiers.measurements._work import scored_texts
+from engine.tracks.text_classifiers.scores.base import head_importance, settings_of
+
+
+class Importance(Measurement):
+    """Packed: per_text [texts, units] float32 (NaN where a head is gone or has no number), delta [texts], n_constant
+    [units]; plainly: text_ids. A score that reads no texts has one row."""
+
+    name = "importance"
+    version = 2
+
+    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
+        method = head_importance(shard.score)
+        settings = {name: value for name, value in asked(context, shard.score).items() if name not in method.not_in_key}
+        return {"score": [method.version, settings], "texts": context.settings.score_texts if method.reads_texts else 0}
+
+    def together(self, context: TextContext, shard: TextShard) -> Hashable:
+        return shard
+
+    def needs(self, context: TextContext, shard: TextShard) -> list[TextShard]:
+        return [context.tuned_shard(shard.trained, shard.trial)] if shard.stage == TUNED else []
+
+    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
+        return [self._one(context, shard) for shard in shards]
+
+    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+        method = head_importance(shard.score)
+        table = scored_texts(context, shard.trial) if method.reads_texts else context.table(TRAIN).head(1)
+        classifier, (texts, second) = context.model_of(shard), context.pairs(table)
+        with masked(classifier, context.mask(shard.off)) if shard.off else nullcontext():
+            found = method.importance(
+                classifier, texts, second, table["label"].to_numpy(), asked(context, shard.score),
+                context.seed(f"importance {shard.score}", shard.trial), context.hooks.check, context.inside,
+            )  # fmt: skip
+        per_text, n_constant = found.per_text.copy(), found.n_constant.copy()
+        per_text[:, list(shard.off)], n_constant[list(shard.off)] = np.nan, 0  # what silenced heads get means nothing
+        arrays = {"per_text": per_text, "delta": found.delta, "n_constant": n_constant}
+        return pack(arrays, {"text_ids": table["text_id"].tolist() if method.reads_texts else []})
+
+    def size(self, context: TextContext, shard: TextShard) -> float:
+        if not head_importance(shard.score).reads_texts:
+            return 1.0
+        return 3.0 * context.settings.score_texts * (asked(context, shard.score).get("steps", 0) + 1)
+
+
+def asked(context: TextContext, score: str) -> dict[str, Any]:
+    """All settings of a score, declared defaults included."""
+    return settings_of(head_importance(score), context.settings.scores.get(score, {}))

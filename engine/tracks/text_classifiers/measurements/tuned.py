@@ -1,0 +1,93 @@
+"""One fine-tuning: heads cut from the pre-trained weights for real, trained, and every test text answered."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn import functional
+
+from engine.audit.measurements import Measurement
+from engine.core.errors import MaskError
+from engine.models.load_text_classifier import TextClassifier
+from engine.store.array_table import pack
+from engine.surgery.equivalence import agree_on_texts
+from engine.surgery.filters.weights import arrays_of
+from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
+from engine.tracks.text_classifiers.measurements._work import answers_of
+from engine.training.fit import fit
+from engine.training.losses import Targets
+from engine.training.text_batches import Logits, TextBatches
+
+PROBES = 16
+"""Texts on which the masked model and the cut one are compared."""
+
+
+class Tuned(Measurement):
+    """Packed: weights/… and curve/… (none for a model as it was brought), probabilities [test texts, classes];
+    plainly: parameters, and the largest difference of a logit between masked and cut before training."""
+
+    name = "tuned"
+
+    def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
+        return {}
+
+    def together(self, context: TextContext, shard: TextShard) -> Hashable:
+        return shard
+
+    def compute(self, context: TextContext, shards: Sequence[TextShard]) -> list[pd.DataFrame]:
+        return [self._one(context, shard) for shard in shards]
+
+    def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
+        if not shard.trained and not context.settings.retune:
+            brought = context.brought
+            return pack({"probabilities": answers_of(context, brought)}, _plain(brought, 0.0))
+        classifier = context.untrained(shard)
+        apart = _apart(context, shard, classifier) if shard.trained else 0.0
+        curve = _fitted(context, shard, classifier)
+        found = {"probabilities": answers_of(context, classifier)}
+        found |= {f"weights/{name}": value for name, value in arrays_of(classifier.model).items()}
+        found |= {f"curve/{name}": np.array([row[name] for row in curve]) for name in (curve[0] if curve else ())}
+        return pack(found, _plain(classifier, apart))
+
+    def size(self, context: TextContext, shard: TextShard) -> float:
+        tests = len(context.texts.rows(TEST))
+        if not shard.trained and not context.settings.retune:
+            return float(tests)
+        return 3.0 * context.settings.tune.epochs * len(context.texts.rows(TRAIN)) + tests
+
+
+def _plain(classifier: TextClassifier, apart: float) -> dict[str, Any]:
+    return {"parameters": classifier.n_parameters, "max_logit_difference": apart}
+
+
+def _fitted(context: TextContext, shard: TextShard, classifier: TextClassifier) -> list[dict[str, float]]:
+    """Fine-tune in place; the curve, one row per epoch."""
+    table, recipe = context.table(TRAIN), context.settings.tune
+    texts, second = context.pairs(table)
+    labels = torch.tensor(table["label"].to_numpy(copy=True), device=classifier.device)
+    hot = functional.one_hot(labels, len(classifier.classes)).float()
+    batches = TextBatches(texts, second, classifier.encode, recipe.batch, context.seed("tune", shard.trial))
+    head = f"inner.{classifier.adapter.classifier_names(classifier.model)[-1]}"
+    return fit(
+        Logits(classifier.model), batches, Targets(hot, torch.ones(len(hot), device=hot.device)), recipe, head,
+        context.hooks.check, lambda done, total: context.inside(done / max(1, total)), context.partial(context.key(shard)),
+    )  # fmt: skip
+
+
+def _apart(context: TextContext, shard: TextShard, small: TextClassifier) -> float:
+    """Largest difference of a logit between the masked pre-trained model and the cut one, before anything is trained.
+
+    MaskError where they differ.
+    """
+    texts, second = context.pairs(context.table(TEST).head(PROBES))
+    found = agree_on_texts(context.pretrained(shard.trial), context.mask(shard.trained), texts, second, small)
+    if not found.holds:
+        raise MaskError(
+            f"{context.describe(shard)}: the masked model and the cut one differ by {found.max_logit_difference:.3g} in "
+            f"a logit (allowed {found.tolerance:.3g}). Nothing was kept of it."
+        )
+    return found.max_logit_difference

@@ -1,0 +1,122 @@
+"""Whose texts are mistaken for what: subgroup, BPSN and BNSP AUC per group (Borkan et al. 2019), before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.by_group import ByGroup, dumbbell, pairs, readable
+from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.contract import Measure
+from engine.store.runs import Run
+
+METRICS = ("auc", "bpsn_auc", "bnsp_auc")
+KEY = "borkan_aucs"
+
+
+def has_borkan(run: Run, choice: Choice) -> bool:
+    """Whether the axis has them: it needs two classes and groups that are no classes."""
+    return not lookup.groups_of(run, "dense", METRICS[1], choice.measured).empty
+
+
+def borkan(run: Run, choice: Choice) -> Panel:
+    """Three columns: within the group, its negatives against others' positives, and the other way round."""
+    axis = words.axis_name(choice.measured)
+    question = f"Are texts of some subgroup of {axis} mistaken for the other class, before and after the cut?"
+    if not has_borkan(run, choice):
+        why = "That takes two classes and an axis whose subgroups are not the classes themselves."
+        return nothing(KEY, question, why)
+    found = _in_one_order(run, choice)
+    parts = tuple(_titled(dumbbell(run, choice, _about(metric), table), metric) for metric, table in found.items())
+    table = pd.concat([readable(run, part).assign(measure=_name(metric)) for metric, part in found.items()])
+    positive = run.meta["data"]["classes"][1]
+    note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")
+    return Panel(KEY, question, _answer(run, choice), None, table, note, parts)
+
+
+def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
+    """The table of every metric, the subgroup with the lowest AUC of its own on top in all of them."""
+    found = {metric: pairs(run, choice, metric, smallest_first=True) for metric in METRICS}
+    order = {group: place for place, group in enumerate(found["auc"]["group"])}
+    last = len(order)
+    return {
+        metric: table.sort_values("group", key=lambda group: group.map(lambda name: order.get(name, last)))
+        .reset_index(drop=True)
+        for metric, table in found.items()
+    }  # fmt: skip
+
+
+def _name(metric: str) -> str:
+    return "subgroup AUC" if metric == "auc" else words.metric_name(metric)
+
+
+def _definitions() -> str:
+    return " ".join(f"{words.METRICS[metric].name}: {words.METRICS[metric].definition}" for metric in METRICS[1:])
+
+
+def _about(metric: str) -> ByGroup:
+    measure = Measure(metric, few="texts")
+    return ByGroup(
+        key=metric, question="", metric=metric, measure=measure, x_title=_name(metric), absent="",
+        uncut=lambda low, top: "", fell=lambda names, several: names, rose=lambda names, several: names,
+        smallest_first=True, focused=True,
+    )  # fmt: skip
+
+
+def _titled(figure: go.Figure, metric: str) -> go.Figure:
+    """A column says in its title what it shows."""
+    figure.add_annotation(
+        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2,
+        text=f"<b>{_name(metric)}</b>", font={"size": 14},
+    )  # fmt: skip
+    figure.update_layout(legend={"y": 1.12}, margin={"t": 30})
+    return figure
+
+
+def _answer(run: Run, choice: Choice) -> str:
+    """The lowest of the two that compare a subgroup with the rest, and what the cut did to it."""
+    rows = []
+    for metric in METRICS[1:]:
+        table = pairs(run, choice, metric, smallest_first=True)
+        rows += [{**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")]
+    rows = [row for row in rows if pd.notna(row["value_dense"])]
+    if not rows:
+        return "No subgroup has enough texts of both classes."
+    low = min(rows, key=lambda row: row["value_dense"])
+    measure = Measure(low["metric"], few="texts")
+    text = (
+        f"Uncut, the lowest is the {measure.name} of {words.quoted(low['group'])}, "
+        f"{measure.number(low['value_dense'])}: {_as_pairs(low, run)}."
+    )
+    if lookup.variant_of(run, choice)["variant"] == "dense":
+        return text
+    lost = [row for row in rows if phrasing.direction(row) == "fell"]
+    if not lost:
+        return f"{text} The cut clearly lowers it for no subgroup."
+    most = min(lost, key=lambda row: row["delta"])
+    name = Measure(most["metric"], few="texts")
+    return (
+        f"{text} The cut costs most in the {name.name} of {words.quoted(most['group'])}: {name.change(most)}; "
+        f"{_wrong(most['metric'], run)} more often."
+    )
+
+
+def _as_pairs(row: dict[str, Any], run: Run) -> str:
+    """What an AUC counts: pairs of texts in the right order."""
+    positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
+    inside, way, other = (negative, "below", positive) if row["metric"] == "bpsn_auc" else (positive, "above", negative)
+    share = phrasing.percent(round(float(row["value_dense"]), 3))
+    return f"in {share} of pairs its {inside} text is rightly ranked {way} another subgroup's {other} one"
+
+
+def _wrong(metric: str, run: Run) -> str:
+    """What happens more often where an AUC falls."""
+    positive, negative = (words.quoted(run.meta["data"]["classes"][place]) for place in (1, 0))
+    if metric == "bpsn_auc":
+        return f"its {negative} texts are ranked above others' {positive} ones"
+    return f"its {positive} texts are ranked below others' {negative} ones"

@@ -1,0 +1,239 @@
+"""Importance of every head before and after fine-tuning, beside each other (Fig. 6.1 of the thesis); any score."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.core.errors import RequestError, unknown
+from engine.core.types import POOLED
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.panel import Choice, Panel, blank, nothing
+from engine.report.charts.reliability_parts import marker, r_of
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring, seeds_said
+from engine.tracks.text_classifiers.panels.survival import mostly_cut
+
+BOTH_SIGNS = ("conductance",)
+"""Scores that can be negative: zero is the middle of their colours."""
+ABSENT = "This run kept no importance of heads."
+
+
+def scores(run: Run, choice: Choice) -> list[str]:
+    """Scores with an importance, that of the chosen arm first."""
+    if not run.has("importance"):
+        return []
+    known = set(lookup.frame(run, "importance")["score"])
+    ordered = [*filter(known.__contains__, words.IMPORTANCE), *sorted(known - set(words.IMPORTANCE))]
+    mine = arm_of(choice.method)[1]
+    return sorted(ordered, key=lambda score: score != mine)
+
+
+def groups(run: Run, choice: Choice) -> list[str]:
+    """All texts (""), then the groups of the chosen axis whose texts were scored on their own."""
+    if not run.has("importance"):
+        return [""]
+    table = lookup.frame(run, "importance")
+    mine = table[(table["axis"] == choice.measured) & (table["group"] != "")]
+    return ["", *sorted(mine["group"].unique())]
+
+
+def importance(run: Run, score: str, stage: str, axis: str = "", group: str = "", seed: int = POOLED) -> pd.DataFrame:
+    """One row per head, in the order of units; the mean over seeds where nothing pooled was kept."""
+    if not run.has("importance"):
+        return pd.DataFrame()
+    table = lookup.frame(run, "importance")
+    rows = table[(table["score"] == score) & (table["stage"] == stage)]
+    rows = rows[(rows["axis"] == (axis if group else "")) & (rows["group"] == group)]
+    mine = rows[rows["seed"] == seed]
+    if mine.empty and seed == POOLED and len(rows):
+        known = {"value": "mean", "n": "max", "n_constant": "max"}
+        mine = rows.groupby(["unit", "layer", "head"], as_index=False).agg(known)
+        mine = mine.assign(low=math.nan, high=math.nan)
+    return mine.sort_values("unit", ignore_index=True)
+
+
+def importance_maps(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
+    """Layer x head before and after fine-tuning, in the same colours."""
+    whom = f" on texts of {words.quoted(group)}" if group else ""
+    question = f"Which heads matter by {words.importance_name(score)}{whom}, before and after fine-tuning?"
+    found = {stage: importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED)}
+    found = {stage: table for stage, table in found.items() if len(table)}
+    if not found:
+        return nothing(
+            "importance_maps", question, f"This run has no importance by {words.importance_name(score)} here."
+        )
+    scale = _scale(score, pd.concat(found.values())["value"])
+    cut = mostly_cut(run, choice) if arm_of(choice.method)[1] == score else []
+    parts = tuple(_map(run, choice, score, stage, table, scale, cut) for stage, table in found.items())
+    table = pd.concat([part.assign(stage=stage) for stage, part in found.items()], ignore_index=True)
+    answer = _answer(run, score, found)
+    return Panel("importance_maps", question, answer, None, _readable(table), _note(run, score, found, cut), parts)
+
+
+def _scale(score: str, values: pd.Series) -> Scale:
+    low, high = float(values.min()), float(values.max())
+    if score in BOTH_SIGNS:
+        end = max(abs(low), abs(high)) or 1.0
+        texts = [f"against<br>{phrasing.number(-end)}", "0<br> ", f"along<br>+{phrasing.number(end)}"]
+        return Scale(-end, end, [-0.86 * end, 0, 0.86 * end], texts, diverges=True)
+    low = min(0.0, low)
+    room = 0.08 * (high - low) or 1.0
+    return Scale(
+        low, high, [low + room, high - room], [f"least<br>{phrasing.number(low)}", f"most<br>{phrasing.number(high)}"]
+    )
+
+
+def _map(
+    run: Run, choice: Choice, score: str, stage: str, table: pd.DataFrame, scale: Scale, cut: Sequence[int]
+) -> go.Figure:
+    values = np.full(lookup.total_heads(run), np.nan)
+    values[table["unit"]] = table["value"]
+    rows = {row["unit"]: row for row in table.to_dict("records")}
+    hover = [_hover(run, score, stage, unit, rows.get(unit)) for unit in range(len(values))]
+    figure = head_grid(run, choice, values, scale, hover, words.stage_name(stage).capitalize())
+    if stage == TUNED:
+        mark(figure, run, choice, list(cut), "x-thin", "cut by most seeds")
+    return figure
+
+
+def _hover(run: Run, score: str, stage: str, unit: int, row: dict[str, Any] | None) -> str:
+    head = f"<b>{head_said(run, unit)}</b>, {words.stage_name(stage)}"
+    if row is None or not math.isfinite(row["value"]):
+        return f"{head}<br>not measured"
+    text = f"{head}<br>{words.importance_name(score)} {phrasing.number(row['value'])}"
+    if math.isfinite(row["low"]):
+        text += f" ({phrasing.span(row['low'], row['high'], few='texts')})"
+    if row["n"] > 0:
+        text += f"<br>{phrasing.count(int(row['n']), 'text')}"
+    return text + (f"<br>its maps never vary on {int(row['n_constant'])} of them" if row["n_constant"] > 0 else "")
+
+
+def rank_correlation(first: pd.Series, second: pd.Series) -> float:
+    """Spearman's, over the heads both have; NaN where one does not vary."""
+    both = pd.concat([first, second], axis=1).dropna()
+    if len(both) < 3 or both.nunique().min() < 2:
+        return math.nan
+    ranks = both.rank()
+    return float(ranks.iloc[:, 0].corr(ranks.iloc[:, 1]))
+
+
+def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
+    """How much of the order of heads fine-tuning keeps; negative heads; heads that never vary."""
+    parts = []
+    if len(found) == 2:
+        r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
+        total = lookup.total_heads(run)
+        parts.append(f"{_kept_order(r, total)} (rank correlation {r_of(r)} over {total} heads)")
+    if score in BOTH_SIGNS:
+        negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
+        shares = [f"{phrasing.percent(round(share, 3))} {words.stage_name(stage)}" for stage, share in negative.items()]
+        parts.append(f"the correlation is negative for {phrasing.listing(shares)}, the first candidates for a cut")
+    tuned = found.get(TUNED, next(iter(found.values())))
+    top = tuned.loc[tuned["value"].idxmax()]
+    parts.append(f"highest after fine-tuning is {head_said(run, int(top['unit']))} ({phrasing.number(top['value'])})")
+    constant = int((tuned["n_constant"] >= tuned["n"].clip(lower=1)).sum())
+    if constant:
+        verb = "have maps that never vary" if constant > 1 else "has maps that never vary"
+        parts.append(f"{phrasing.count(constant, 'head')} {verb} and count{'s' * (constant == 1)} as 0")
+    return phrasing.sentence("; ".join(parts) + ".")
+
+
+def chance_correlation(total: int) -> float:
+    """What two orders of `total` heads that know nothing of each other correlate by, at most 95 times in 100."""
+    return 1.96 / math.sqrt(max(total - 1, 1))
+
+
+def _kept_order(r: float, total: int) -> str:
+    """What fine-tuning leaves of the order of heads, against what chance gives among so many."""
+    chance = chance_correlation(total)
+    if math.isnan(r):
+        return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
+    if abs(r) <= chance:
+        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{r_of(chance)})"
+    if r < 0:
+        return "Fine-tuning turns the order of heads around"
+    return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
+
+
+def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
+    word = words.IMPORTANCE.get(score)
+    n = int(max(table["n"].max() for table in found.values()))
+    read = f"Mean over {phrasing.count(n, 'training text')}, {seeds_said(run)}." if n else f"{seeds_said(run)}."
+    crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
+    how = ""
+    if score in BOTH_SIGNS:
+        which = "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
+        name = words.MAP_CORRELATIONS[str(scoring(run, "correlation", "spearman"))].name
+        how = f" {name} correlation, attributions of the {which} class, {scoring(run, 'steps', 20)} integration steps."
+    missing = "" if PRETRAINED in found else " The pre-trained weights were not scored."
+    about = f"{word.definition} {word.caveat}".strip() if word else ""
+    return f"{about} {read}{how}{crosses}{missing} {words.COUNTING}".strip()
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"stage": "weights", "layer": "layer", "head": "head", "value": "importance", "low": "low", "high": "high",
+             "n": "texts", "n_constant": "texts without variation"}  # fmt: skip
+    return table[list(names)].rename(columns=names).reset_index(drop=True)
+
+
+def importance_scatter(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
+    """Before against after, one point per head."""
+    whom = f" on texts of {words.quoted(group)}" if group else ""
+    question = f"Does fine-tuning keep the order of the heads by {words.importance_name(score)}{whom}?"
+    before, after = (importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED))
+    if before.empty or after.empty:
+        return nothing("importance_scatter", question, "That takes an importance before and after fine-tuning.")
+    both = before.set_index("unit")["value"].to_frame("before").join(after.set_index("unit")["value"].rename("after"))
+    both = both.dropna()
+    figure = blank(choice, 400, f"{words.importance_name(score)}, pre-trained", "fine-tuned")
+    for axis in (figure.add_hline, figure.add_vline):
+        if score in BOTH_SIGNS:
+            axis(**{"y" if axis == figure.add_hline else "x": 0}, line={"color": choice.theme.soft, "width": 1})
+    figure.add_trace(go.Scatter(
+        x=both["before"], y=both["after"], mode="markers", customdata=both.index.to_numpy()[:, None],
+        marker={**marker(choice, 0), "opacity": 0.8}, showlegend=False,
+        text=[f"<b>{head_said(run, unit)}</b>" for unit in both.index],
+        hovertemplate="%{text}<br>pre-trained %{x:.3f}<br>fine-tuned %{y:.3f}<extra></extra>",
+        unselected={"marker": {"opacity": 0.45}},
+    ))  # fmt: skip
+    figure.update_xaxes(showgrid=True, nticks=6)
+    r = rank_correlation(both["before"], both["after"])
+    up = both["after"] - both["before"]
+    most, least = (head_said(run, int(getattr(up, end)())) for end in ("idxmax", "idxmin"))
+    kept = _kept_order(r, lookup.total_heads(run))
+    answer = f"{kept} (rank correlation {r_of(r)}). Most gains {most}; most loses {least}."
+    heads = int(run.meta["model"]["n_heads"])
+    table = pd.DataFrame({"layer": both.index // heads, "head": both.index % heads, "pre-trained": both["before"],
+                          "fine-tuned": both["after"]})  # fmt: skip
+    note = f"One point per head, mean over {seeds_said(run)}. The pre-trained model's classification head is random."
+    return Panel("importance_scatter", question, answer, figure, table, note)
+
+
+def head_numbers(run: Run, unit: int) -> pd.DataFrame:
+    """Everything measured on one head: per stage, score and group its importance, and its rank among all heads."""
+    total = lookup.total_heads(run)
+    if not 0 <= unit < total:
+        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
+    if not run.has("importance"):
+        return pd.DataFrame()
+    table = lookup.frame(run, "importance")
+    table = table[table["seed"] == POOLED]
+    keys = ["stage", "score", "axis", "group"]
+    rank = table.groupby(keys)["value"].rank(ascending=False, method="min")
+    mine = table.assign(rank=rank)[table["unit"] == unit]
+    names = {"stage": "weights", "score": "score", "group": "texts of", "value": "importance", "low": "low",
+             "high": "high", "rank": "rank", "n": "n", "n_constant": "n without variation"}  # fmt: skip
+    shown = mine.assign(
+        score=mine["score"].map(words.importance_name),
+        group=mine["group"].map(lambda group: words.group_name(group) if group else "all"),
+    )
+    return shown[list(names)].rename(columns=names).reset_index(drop=True)

@@ -1,0 +1,280 @@
+"""One text under the lens: where a head attends, and whether that is what decides (Figs. 6.2 to 6.5 of the thesis)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from html import unescape
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.charts.reliability_parts import marker, r_of
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
+
+SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
+"""Tokens that are no words of a text: shown also where the text is hidden."""
+MANY = 40
+"""Tokens from which on only some are named at the axes; the hover names all."""
+LONGEST = 14
+POINTS = 4000
+"""Points of a scatter at most."""
+_CONTROL = re.compile("[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+ABSENT = "This run kept no attention maps."
+GONE = "This head was cut, or its maps were not kept."
+
+
+def examples(run: Run) -> pd.DataFrame:
+    """Texts with maps: text_id, label, tokens (how many), in the order of the table."""
+    if not run.has("lens"):
+        return pd.DataFrame(columns=["text_id", "label", "n_tokens"])
+    rows = lookup.frame(run, "lens").drop_duplicates("text_id")
+    return rows[["text_id", "label", "n_tokens"]].reset_index(drop=True)
+
+
+def stages(run: Run, text_id: str) -> list[str]:
+    """Stages and variants with maps of a text, the fine-tuned full model first."""
+    rows = lookup.frame(run, "lens")
+    known = list(dict.fromkeys(rows.loc[rows["text_id"] == text_id, "stage"]))
+    first = [stage for stage in (TUNED, PRETRAINED) if stage in known]
+    return [*first, *(stage for stage in known if stage not in first)]
+
+
+def stage_said(run: Run, stage: str) -> str:
+    """A stage in words; a variant by its arm and share."""
+    if stage in words.STAGES:
+        return words.stage_name(stage)
+    table = lookup.frame(run, "variants")
+    rows = table[table["variant"] == stage]
+    return lookup.variant_label(run, rows.iloc[0].to_dict()) if len(rows) else stage
+
+
+def heads_here(run: Run, text_id: str, stage: str) -> list[tuple[int, int]]:
+    """(layer, head) pairs with maps of a text at a stage."""
+    rows = _rows(run, text_id, stage)
+    return sorted({(int(row.layer), int(row.head)) for row in rows.itertuples()})
+
+
+def _rows(run: Run, text_id: str, stage: str) -> pd.DataFrame:
+    table = lookup.frame(run, "lens")
+    return table[(table["text_id"] == text_id) & (table["stage"] == stage)]
+
+
+def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[str, Any] | None:
+    """The maps of one head: attention and attribution as float arrays [tokens, tokens], row = from."""
+    rows = _rows(run, text_id, stage)
+    rows = rows[(rows["layer"] == layer) & (rows["head"] == head)]
+    if rows.empty:
+        return None
+    row = rows.iloc[0].to_dict()
+    n = int(row["n_tokens"])
+    for name in ("attention", "attribution"):
+        row[name] = np.frombuffer(row[name], dtype=np.float16).astype(float).reshape(n, n)
+    row["attribution"] = row["attribution"] * float(row["scale"])
+    row["tokens"] = [str(token) for token in json.loads(row["tokens"])]
+    return row
+
+
+def _target(run: Run) -> str:
+    """Of which class attributions are: the predicted or the true one."""
+    return "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
+
+
+def _seed(run: Run) -> str:
+    """Whose maps are kept."""
+    return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
+
+
+def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple[int, int] | None = None) -> Panel:
+    """Layer x head of one text: the correlation between attention and attribution. A head can be picked; `picked`:
+    (layer, head) of the one that is."""
+    question = "In this text, which heads attend to what decides?"
+    rows = _rows(run, text_id, stage) if run.has("lens") else pd.DataFrame()
+    if rows.empty:
+        return nothing("lens_heads", question, ABSENT)
+    total, heads = lookup.total_heads(run), int(run.meta["model"]["n_heads"])
+    values = np.full(total, np.nan)
+    values[rows["layer"] * heads + rows["head"]] = rows["correlation"]
+    kept = set(rows["layer"] * heads + rows["head"])
+    hover = [_heads_hover(run, unit, values[unit], unit in kept) for unit in range(total)]
+    scale = Scale(-1, 1, [-0.86, 0, 0.86], ["against<br>\u22121", "0<br> ", "along<br>+1"], diverges=True)
+    figure = head_grid(run, choice, values, scale, hover)
+    if picked is not None:
+        mark(figure, run, choice, [picked[0] * heads + picked[1]], "circle-open", "shown here")
+    known = rows.dropna(subset=["correlation"])
+    table = rows[["layer", "head", "correlation"]].reset_index(drop=True)
+    note = f"{_correlation_said(run)} of one text: read it beside the means of all. {_seed(run)} {words.COUNTING}"
+    if known.empty:
+        return Panel("lens_heads", question, "No head's maps vary here.", figure, table, note)
+    best = known.loc[known["correlation"].idxmax()]
+    negative = int((known["correlation"] < 0).sum())
+    answer = (
+        f"{stage_said(run, stage).capitalize() if stage in words.STAGES else stage_said(run, stage)}: highest is "
+        f"{words.head_name(int(best['layer']), int(best['head']))} ({r_of(best['correlation'])}); "
+        f"{negative} of {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
+    )
+    return Panel("lens_heads", question, answer, figure, table, note)
+
+
+def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
+    head = f"<b>{head_said(run, unit)}</b>"
+    if not is_kept:
+        return f"{head}<br>cut, or its maps were not kept"
+    return f"{head}<br>" + ("its maps do not vary" if math.isnan(value) else f"correlation {r_of(value)}")
+
+
+def _correlation_said(run: Run) -> str:
+    found = words.MAP_CORRELATIONS.get(str(scoring(run, "correlation", "spearman")))
+    return f"{found.name} correlation" if found else "Correlation"
+
+
+def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, head: int, shown: bool = False) -> Panel:
+    """Attention and attribution side by side with the tokens; `shown`: the text itself, else only its shape."""
+    question = "Where does the head attend, and what of it does the prediction owe to that?"
+    row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
+    if row is None:
+        return nothing("lens_maps", question, GONE if run.has("lens") else ABSENT)
+    labels = token_labels(row["tokens"], shown)
+    end = float(np.abs(row["attribution"]).max()) or 1.0
+    parts = (
+        _map(choice, row["attention"], labels, "Attention", (0.0, float(row["attention"].max()) or 1.0), False),
+        _map(choice, row["attribution"], labels, "Attribution", (-end, end), True),
+    )
+    table = _pairs(row, labels)
+    note = (
+        "Row: the token that attends; column: the token it attends to. Attribution: conductance of that attention for "
+        f"the {_target(run)} class; positive speaks for it. Padding is left out. {_seed(run)}"
+    )
+    return Panel("lens_maps", question, _maps_said(run, row, labels), None, table, note, parts)
+
+
+def lens_scatter(
+    run: Run, choice: Choice, text_id: str, stage: str, layer: int, head: int, shown: bool = False
+) -> Panel:
+    """One point per pair of tokens: attention against attribution, with their correlation."""
+    question = "Do large attentions go with large attributions?"
+    row = row_of(run, text_id, stage, layer, head) if run.has("lens") else None
+    if row is None:
+        return nothing("lens_scatter", question, GONE if run.has("lens") else ABSENT)
+    labels = token_labels(row["tokens"], shown)
+    x, y = row["attention"].ravel(), row["attribution"].ravel()
+    step = max(1, math.ceil(len(x) / POINTS))
+    n = len(labels)
+    texts = [f"{labels[place // n]} \u2192 {labels[place % n]}" for place in range(0, len(x), step)]
+    figure = blank(choice, 380, "attention", "attribution")
+    figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
+    figure.add_trace(go.Scatter(
+        x=x[::step], y=y[::step], mode="markers", text=texts, showlegend=False,
+        marker={**marker(choice, 0), "size": 6, "opacity": 0.55},
+        hovertemplate="%{text}<br>attention %{x:.3f}, attribution %{y:.4f}<extra></extra>",
+    ))  # fmt: skip
+    figure.update_xaxes(showgrid=True, nticks=6)
+    some = "" if step == 1 else f" The chart shows every {step}th of them."
+    note = f"{phrasing.count(len(x), 'pair')} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
+    return Panel("lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note)
+
+
+def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
+    """Tokens as chart labels: escaped, without control characters; their places where the text is hidden."""
+    found = []
+    for place, token in enumerate(tokens):
+        text = _CONTROL.sub("\ufffd", token.removeprefix("\u0120"))  # RoBERTa's mark of a space
+        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
+        found.append(plain(text) if shown or token in SPECIAL else str(place))
+    return found
+
+
+def _map(
+    choice: Choice, values: np.ndarray, labels: list[str], title: str, ends: tuple[float, float], diverges: bool
+) -> go.Figure:
+    n = len(labels)
+    figure = blank(choice, 150 + max(14, min(26, 620 // n)) * n, "to")
+    look = choice.theme
+    low, high = ends
+    texts = (
+        [phrasing.number(low), phrasing.number(high)]
+        if not diverges
+        else [phrasing.number(low), "0", f"+{phrasing.number(high)}"]
+    )
+    ticks = [low + 0.06 * (high - low), high - 0.06 * (high - low)]
+    ticks = [ticks[0], 0, ticks[1]] if diverges else ticks
+    hover = [[f"{row} \u2192 {column}" for column in labels] for row in labels]
+    figure.add_trace(go.Heatmap(
+        z=values, x=list(range(n)), y=list(range(n)), zmin=low, zmax=high, customdata=hover,
+        colorscale=[list(stop) for stop in (look.diverging if diverges else look.sequential)],
+        xgap=1 if n <= MANY else 0, ygap=1 if n <= MANY else 0,
+        hovertemplate="%{customdata}<br>%{z:.4f}<extra>" + title.lower() + "</extra>",
+        colorbar={"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container", "xpad": 0,
+                  "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "tickvals": ticks, "ticktext": texts,
+                  "tickfont": {"size": 11, "color": look.soft}},
+    ))  # fmt: skip
+    named = range(0, n, max(1, math.ceil(n / MANY)))
+    ticks = {"tickvals": list(named), "ticktext": [labels[place] for place in named], "showline": False,
+             "showgrid": False, "tickfont": {"size": 11}}  # fmt: skip
+    figure.update_xaxes(**ticks, tickangle=-60, side="top", range=[-0.5, n - 0.5], title_text="")
+    figure.update_yaxes(**ticks, range=[n - 0.5, -0.5])
+    figure.update_layout(margin={"t": 34, "b": 40}, title={
+        "text": f"<b>{title}</b>", "font": {"size": 14}, "x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top",
+    })  # fmt: skip
+    return figure
+
+
+def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
+    """What the model said, where the head looks most, and what speaks most for the prediction."""
+    right = "rightly" if row["predicted"] == row["label"] else f"wrongly, it is {words.quoted(str(row['label']))}"
+    n = len(labels)
+    if np.ptp(row["attention"]) < 1e-6:
+        look = "The head attends to every token alike"
+    else:
+        to = row["attention"].mean(axis=0)
+        place = int(to.argmax())
+        share = phrasing.percent(round(float(to[place]), 3))
+        look = f"The head attends most to {_token_said(labels, place)} ({share} on average)"
+    top = np.unravel_index(int(row["attribution"].argmax()), (n, n))
+    pair = " to ".join(_token_said(labels, int(place)) for place in top)
+    says = f"The model says {words.quoted(str(row['predicted']))}, {right}."
+    if row["stage"] == PRETRAINED:
+        says = f"Its classification head is still random, so its answer ({words.quoted(str(row['predicted']))}) is too."
+    return f"{says} {look}; the attention from {pair} speaks most for the {_target(run)} class."
+
+
+def _token_said(labels: list[str], place: int) -> str:
+    """A token in a sentence; by its place where it is hidden."""
+    if labels[place] == str(place):
+        return f"token {place}"
+    return f"token {place} ({unescape(labels[place])})"
+
+
+def _scatter_said(run: Run, row: dict[str, Any]) -> str:
+    value = row["correlation"]
+    if value is None or math.isnan(value):
+        return "One of the maps does not vary, so there is no correlation; for the mean over texts it counts as none."
+    if value > 0.3:
+        kind = "Yes: what it attends to more also decides more"
+    elif value < -0.3:
+        kind = "The other way round: what it attends to more speaks against the class or for nothing"
+    else:
+        kind = "Hardly: its attention says little about what decides"
+    return f"{kind} ({_correlation_said(run)} {r_of(value)})."
+
+
+def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:
+    """Every pair of tokens with both numbers; the strongest attribution first."""
+    n = len(labels)
+    names = [unescape(label) for label in labels]
+    table = pd.DataFrame({
+        "from": np.repeat(np.arange(n), n), "token": np.repeat(names, n), "to": np.tile(np.arange(n), n),
+        "other token": np.tile(names, n), "attention": row["attention"].ravel(),
+        "attribution": row["attribution"].ravel(),
+    })  # fmt: skip
+    return table.sort_values("attribution", ascending=False, key=np.abs, ignore_index=True)

@@ -1,0 +1,263 @@
+"""Which heads survive, seed by seed, in which order they go, and whether seeds and tasks keep the same ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.matrix import matrix_figure
+from engine.report.charts.panel import Choice, Panel, nothing
+from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.panels.lookup import (
+    arm_of,
+    head_said,
+    heads_said,
+    kept_by_seed,
+    level_of,
+    methods,
+    seeds_said,
+)
+
+RANDOM = "random"
+SAME_DRAWS = (
+    "Random choice draws the same heads for the same seed on every task, so what tasks have in common would say "
+    "nothing about them."
+)
+SAME_ORDER = "Chance: kept sets of the same sizes drawn at random."
+
+
+def survival(run: Run, choice: Choice) -> Panel:
+    """Share of seeds that keep each head at the chosen level; overlap between seeds against chance."""
+    question = "Which heads survive, and do the seeds agree?"
+    kept = kept_by_seed(run, choice) if choice.method != "dense" else {}
+    if not kept:
+        return nothing("tickets_survival", question, "Nothing is cut here: every head survives.")
+    total, at = lookup.total_heads(run), level_of(run, choice)
+    share = np.array([np.mean([unit in units for units in kept.values()]) for unit in range(total)])
+    scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
+    hover = [_hover(run, kept, unit) for unit in range(total)]
+    figure = head_grid(run, choice, share, scale, hover)
+    mark(figure, run, choice, [unit for unit in range(total) if share[unit] == 0], "x-thin", "cut by every seed")
+    heads = int(run.meta["model"]["n_heads"])
+    table = pd.DataFrame(
+        {"layer": np.arange(total) // heads, "head": np.arange(total) % heads, "share of seeds": share}
+    )
+    for seed, units in kept.items():
+        table[f"kept by seed {seed}"] = table.index.isin(units)
+    name = words.method_name(choice.method)
+    found = set_overlap([sorted(units) for units in kept.values()], total)
+    answer = f"{name} at {phrasing.percent(at)}: {_always(share)} {_agree(found, len(kept))}{_gone(run, share)}"
+    note = f"{seeds_said(run)}. {SAME_ORDER} {words.COUNTING}"
+    return Panel("tickets_survival", question, phrasing.sentence(answer), figure, table, note)
+
+
+def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
+    keeping = [str(seed) for seed, units in kept.items() if unit in units]
+    said = f"kept by seed {', '.join(keeping)}" if keeping else "cut by every seed"
+    return f"<b>{head_said(run, unit)}</b><br>{said}<br>{len(keeping)} of {len(kept)} seeds"
+
+
+def _always(share: np.ndarray) -> str:
+    every, never = int((share == 1).sum()), int((share == 0).sum())
+    differ = len(share) - every - never
+    kept = f"every seed keeps {phrasing.count(every, 'head')} of {len(share)}"
+    gone = f"cuts {never}" if every else f"every seed cuts {never} of {len(share)}"
+    kept = kept if every else "no head is kept by every seed"
+    gone = gone if never else "no head is cut by every seed" if every else "none is cut by every seed"
+    rest = f"about the other {differ} they differ" if differ else "they differ about none"
+    return f"{kept} and {gone}; {rest}."
+
+
+def _agree(found: SetOverlap, n: int) -> str:
+    if n < 2 or math.isnan(found.share):
+        return "With one seed nothing can be said about agreement."
+    verdict = "no more than chance" if found.chance else "more than chance"
+    return (
+        f"Two seeds share {phrasing.percent(round(found.share, 3))} of the heads they keep; chance gives "
+        f"{phrasing.percent(round(found.expected, 3))} (up to {phrasing.percent(round(found.high, 3))}): {verdict}."
+    )
+
+
+def _gone(run: Run, share: np.ndarray) -> str:
+    """Layers of which no seed keeps a head."""
+    heads = int(run.meta["model"]["n_heads"])
+    empty = [str(layer) for layer, row in enumerate(share.reshape(-1, heads)) if not row.any()]
+    many = "layers" if len(empty) > 1 else "layer"
+    return f" No seed keeps a head of {many} {phrasing.listing(empty)}." if empty else ""
+
+
+def cut_order(run: Run, choice: Choice) -> Panel:
+    """In which iteration each head was cut, mean over seeds."""
+    question = "In which order do the heads go?"
+    table = _first_cut(run, choice.method)
+    if table.empty:
+        return nothing("tickets_order", question, "This run keeps no iterations of this arm.")
+    total, last = lookup.total_heads(run), int(table["iteration"].max())
+    mean = table.groupby("unit")["iteration"].mean().reindex(range(total))
+    counts = table.groupby("unit").size().reindex(range(total), fill_value=0)
+    n = table["seed"].nunique()
+    hover = [
+        f"<b>{head_said(run, unit)}</b><br>"
+        + (f"cut in iteration {mean[unit]:.3g} (mean of {phrasing.count(int(counts[unit]), 'seed')})" if counts[unit] else
+           "never cut")
+        for unit in range(total)
+    ]  # fmt: skip
+    values = last + 1 - mean.to_numpy(dtype=float)  # the first to go is darkest
+    scale = Scale(
+        0.5, last + 0.5, [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)], ["first iteration", "last iteration"]
+    )
+    if last == 1:
+        scale = Scale(0, 1.5, [1], ["cut in the only iteration"])
+    figure = head_grid(run, choice, values, scale, hover)
+    mark(figure, run, choice, [unit for unit in range(total) if not counts[unit]], "circle-open", "never cut")
+    first = mean[counts == n].sort_values(kind="stable")
+    never = int((counts == 0).sum())
+    lead = _first_said(run, first)
+    answer = phrasing.sentence(f"{lead}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut.")
+    heads = int(run.meta["model"]["n_heads"])
+    readable = pd.DataFrame({"layer": np.arange(total) // heads, "head": np.arange(total) % heads,
+                             "iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()})  # fmt: skip
+    arm = phrasing.sentence(words.method_name(choice.method))
+    note = f"{arm}, {phrasing.count(n, 'seed')}; mean over the seeds that cut a head."
+    return Panel("tickets_order", question, answer, figure, readable, f"{note} {words.COUNTING}")
+
+
+def _first_said(run: Run, first: pd.Series) -> str:
+    """Which heads go first, all that tie; `first`: iterations of the heads that every seed cuts, in order."""
+    if first.empty:
+        return "no head is cut by every seed"
+    tied = [int(unit) for unit in first.index[first <= first.iloc[0] + 1e-9]]
+    if len(tied) == 1:
+        return f"of the heads that every seed cuts, {head_said(run, tied[0])} goes first"
+    return f"of the heads that every seed cuts, {len(tied)} go first, in the same iteration ({heads_said(run, tied)})"
+
+
+def _first_cut(run: Run, method: str) -> pd.DataFrame:
+    """Columns seed, unit, iteration: when a seed cut a head."""
+    if not run.has("iterations"):
+        return pd.DataFrame()
+    rows = lookup.frame(run, "iterations")
+    rows = rows[rows["method"] == method]
+    found = [(row.seed, unit, row.iteration) for row in rows.itertuples() for unit in json.loads(row.newly)]
+    return pd.DataFrame(found, columns=["seed", "unit", "iteration"])
+
+
+def comparable(run: Run, others: Sequence[Run]) -> list[Run]:
+    """Runs on other texts, of the same shape and from the same pre-trained weights; the first of each set of texts."""
+    mine = run.meta["model"]
+    names = ("n_layers", "n_heads", "pretrained_hash")
+    if not mine.get("pretrained_hash"):
+        return []
+    found: dict[str, Run] = {}
+    for other in others:
+        same = all(other.meta["model"].get(name) == mine.get(name) for name in names)
+        if same and other.meta["data"]["digest"] != run.meta["data"]["digest"]:
+            found.setdefault(other.meta["data"]["digest"], other)
+    return list(found.values())
+
+
+def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel:
+    """Overlap of surviving heads between this run and others from the same pre-trained weights, against chance."""
+    question = "Do other tasks keep the same heads?"
+    if choice.method == "dense":
+        return nothing("tickets_tasks", question, "Nothing is cut here: every head survives.")
+    if arm_of(choice.method)[1] == RANDOM:
+        return nothing("tickets_tasks", question, SAME_DRAWS)
+    at, total = level_of(run, choice), lookup.total_heads(run)
+    found, without = _kept_of(run, choice, at, others)
+    if len(found) < 2:
+        return nothing("tickets_tasks", question, _alone(run, choice, others, without))
+    names, rows = list(found), []
+    share = np.full((len(names), len(names)), np.nan)
+    texts = [["" for _ in names] for _ in names]
+    for i, first in enumerate(names):
+        for j, second in enumerate(names[: i + 1]):
+            one = set_overlap(found[first], total) if i == j else cross_overlap(found[first], found[second], total)
+            share[i, j] = share[j, i] = one.share
+            texts[i][j] = texts[j][i] = "\u2013" if math.isnan(one.share) else f"{100 * one.share:.0f} %"
+            rows.append({"task": first, "and": second, "shared": one.share, "by chance": one.expected,
+                         "chance low": one.low, "chance high": one.high,
+                         "more than chance": not one.chance})  # fmt: skip
+    table = pd.DataFrame(rows)
+    figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
+    arm = phrasing.sentence(words.method_name(choice.method))
+    note = (
+        f"{arm} at {phrasing.percent(at)}. Share of the kept heads that two tasks have in common, mean over pairs of seeds; "
+        "on the diagonal two seeds of one task. Chance: the same, after the heads of one task are renamed at random. "
+        "All start from the same pre-trained weights."
+    )
+    return Panel("tickets_tasks", question, _tasks_said(table, without), figure, table, note)
+
+
+def _kept_of(
+    run: Run, choice: Choice, at: float, others: Sequence[Run]
+) -> tuple[dict[str, list[list[int]]], list[str]]:
+    """Kept units per seed of every task that has the arm at this level; names of those that have not."""
+    found, without = {}, []
+    for one in (run, *comparable(run, others)):
+        name = _task_name(one, found)
+        if choice.method not in methods(one) or not any(
+            abs(at - level) < 1e-9 for level in _levels(one, choice.method)
+        ):
+            without.append(name)
+            continue
+        mine = Choice(choice.method, one.meta["request"]["axes"][0], at)
+        found[name] = [sorted(units) for units in kept_by_seed(one, mine).values()]
+    return found, without
+
+
+def _levels(run: Run, method: str) -> list[float]:
+    return lookup.levels(run, method, run.meta["request"]["axes"][0])
+
+
+def _task_name(run: Run, taken: dict[str, object]) -> str:
+    name = str(run.meta["data"]["name"])
+    for longer in (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})"):
+        if longer not in taken:
+            return longer
+    return run.id
+
+
+def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) -> str:
+    if without:
+        arm, at = words.method_name(choice.method), phrasing.percent(level_of(run, choice))
+        return f"Other audits of the same pre-trained weights have no {arm} at {at}: {phrasing.listing(without)}."
+    if not run.meta["model"].get("pretrained_hash"):
+        return "This audit has no pre-trained weights, so there is nothing that tasks could share."
+    n = len(others)
+    why = (
+        f"of {phrasing.count(n, 'other audit')} none is of another task from these" if n else "there is no other audit"
+    )
+    return f"For that, another task must be audited from the same pre-trained weights; {why}."
+
+
+def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
+    pairs = table[table["task"] != table["and"]].sort_values("shared", ascending=False)
+    row = pairs.iloc[0]
+    many = int(pairs["more than chance"].sum())
+    text = (
+        f"{row['task']} and {row['and']} keep {phrasing.percent(round(row['shared'], 3))} of their heads in common, where "
+        f"chance gives {phrasing.percent(round(row['by chance'], 3))} (up to {phrasing.percent(round(row['chance high'], 3))}): "
+    )
+    text += "more than chance." if row["more than chance"] else "no more than chance."
+    if len(pairs) > 1:
+        text += f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
+    return phrasing.sentence(text + (f" Not at this level: {phrasing.listing(without)}." if without else ""))
+
+
+def mostly_cut(run: Run, choice: Choice) -> list[int]:
+    """Heads of the choice that most seeds cut, for marks on maps."""
+    if choice.method == "dense" or choice.level <= 0:
+        return []
+    kept = kept_by_seed(run, choice)
+    total = range(lookup.total_heads(run))
+    return [unit for unit in total if np.mean([unit in units for units in kept.values()] or [1]) < 0.5]

@@ -1,0 +1,197 @@
+"""The table of winning tickets: how far every arm gets, on all texts and for each group (Table 6.2 of the thesis)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.panels.curve import ABSENT, ALL_ARMS, EASY, furthest_said, reach_said
+from engine.tracks.text_classifiers.panels.headline import spread
+from engine.tracks.text_classifiers.panels.lookup import (
+    UNJUDGED,
+    WON,
+    Reach,
+    but_said,
+    few_seeds,
+    first_and_last,
+    from_pretrained,
+    groups_of_axis,
+    measure_of,
+    methods,
+    reaches,
+    seeds_said,
+    state_of,
+    tickets,
+)
+
+ALL = "all texts"
+STAR, DAGGER = "\u2605", "\u2020"
+Reaches = dict[tuple[str, str], Reach]
+OTHERS = " The chart shows the arms that share procedure or score with the chosen one; the table has all."
+LONGEST = 6
+"""Groups in the chart at most; the table always has all of them."""
+
+
+def tickets_table(run: Run, choice: Choice) -> Panel:
+    """Arms against all texts and the groups of the chosen axis: the largest share that is a ticket."""
+    axis = words.axis_name(choice.measured)
+    question = f"Which is the largest winning ticket, and for whom of {axis} is it lost first?"
+    table = tickets(run)
+    if table.empty:
+        return nothing("tickets_table", question, ABSENT)
+    mine = table[(table["group"] == "") | (table["axis"] == choice.measured)]
+    reach = reaches(run, choice.measured)
+    mine = mine.assign(state=[_state(run, reach, row) for row in mine.to_dict("records")])
+    groups = [group for group in groups_of_axis(run, choice.measured) if group in set(mine["group"])]
+    figure = _figure(run, choice, mine, reach, ["", *groups[:LONGEST]])
+    hidden = len(groups) - LONGEST
+    more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
+    more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
+    note = (
+        f"{words.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
+        f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
+    )
+    return Panel("tickets_table", question, _answer(run, choice, mine, reach, groups), figure, _readable(mine), note)
+
+
+def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
+    """That of the largest ticket; where there is none, whether any level could be judged."""
+    if found := reach.get((row["method"], row["group"])):
+        return found.state
+    return state_of(from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"])
+
+
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> str:
+    """The chosen arm: overall, then the group that loses it first."""
+    if few := few_seeds(run):
+        return few
+    mine = table[table["method"] == choice.method].set_index("group")
+    if mine.empty:
+        whole = {method: one for (method, group), one in reach.items() if not group}
+        return furthest_said(whole, ALL_ARMS) if whole else "No arm was measured."
+    name, parts = words.method_name(choice.method), []
+    if "" in mine.index:
+        row, one = mine.loc[""], reach.get((choice.method, ""), Reach())
+        said = f"On all texts {reach_said(one, name, 0)}"
+        if not math.isnan(row["sparsity"]):
+            measure = measure_of(run, "")
+            full = spread(row["full_mean"], row["full_std"], measure)
+            said += f" ({measure.name} {spread(row['mean'], row['std'], measure)} against {full})"
+        parts.append(f"{said}.")
+    alone = {group: reach.get((choice.method, group), Reach()) for group in groups if group in mine.index}
+    alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
+    if alone:
+        parts.append(_lost_first(alone, choice))
+    return phrasing.sentence(" ".join(parts))
+
+
+def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
+    """Which subgroup loses it first as more and more is cut, and what must be said about larger shares."""
+    first, last = first_and_last(alone)
+    least, most = alone[first[0]].unbroken, alone[last[0]].unbroken
+    if least == most:
+        who = "every" if least else "no"
+        at = "any level" if not any(one.share for one in alone.values()) else "the smallest share"
+        far = f"up to {phrasing.percent(least)}" if least else f"at {at}"
+        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}.{but_said(alone)}"
+    verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
+    far = f"{verbs[0]} it up to {phrasing.percent(least)} only" if least else f"{verbs[0]} it at no level"
+    if not least and any(alone[group].share for group in first):
+        far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
+    alone_said = "which alone" if len(first) == 1 else "which by themselves"
+    firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
+    text = f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}."
+    return text + but_said(alone)
+
+
+def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
+    """Arms in the chart: those that are compared with the chosen one."""
+    known = [method for method in methods(run) if method in set(table["method"])]
+    return track_of(run).compared(known, choice.method)
+
+
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> go.Figure:
+    """Cells with the share written in them; colour: how much can go."""
+    order = _arms(run, choice, table)
+    cells = table.set_index(["method", "group"])
+    shape = (len(order), len(groups))
+    values, texts, hover = np.zeros(shape), np.full(shape, "", object), np.full(shape, "", object)
+    for place in np.ndindex(shape):
+        key = order[place[0]], groups[place[1]]
+        row = cells.loc[key] if key in cells.index else None
+        texts[place], hover[place] = _cell(run, key, row, reach.get(key, Reach()))
+        values[place] = 0.0 if row is None else np.nan_to_num(row["sparsity"])
+    names = [wrapped(words.method_name(method), 18) for method in order]
+    lines = max((name.count("<br>") + 1 for name in names), default=1)
+    figure = blank(choice, 110 + max(40, 16 * lines + 8) * len(order))
+    look = choice.theme
+    figure.add_trace(go.Heatmap(
+        z=values, x=list(range(len(groups))), y=list(range(len(order))), zmin=0, zmax=1, xgap=3, ygap=3,
+        colorscale=[list(stop) for stop in look.sequential], showscale=False, customdata=hover,
+        hovertemplate="%{customdata}<extra></extra>",
+    ))  # fmt: skip
+    strong = "#0b0f14" if choice.dark else "#ffffff"
+    for y, x in np.ndindex(shape):
+        figure.add_annotation(x=x, y=y, text=texts[y, x], showarrow=False,
+                              font={"size": 12, "color": strong if values[y, x] > 0.72 else look.ink})  # fmt: skip
+    named = [f"<b>{name}</b>" if method == choice.method else name for method, name in zip(order, names, strict=True)]
+    figure.update_yaxes(tickvals=list(range(len(order))), ticktext=named, autorange="reversed", showgrid=False,
+                        showline=False)  # fmt: skip
+    columns = [ALL if not group else wrapped(words.group_name(group), 12) for group in groups]
+    figure.update_xaxes(
+        tickvals=list(range(len(groups))), ticktext=columns, side="top", showline=False, tickfont={"size": 11},
+        autotickangles=[0, -45],
+    )  # fmt: skip
+    figure.update_layout(margin={"t": 44})
+    return figure
+
+
+def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, str]:
+    """What stands in a cell, and what is said when it is pointed at."""
+    method, group = key
+    whom = f"<b>{words.method_name(method)}</b>, {plain(words.group_name(group)) if group else ALL}"
+    if row is None:
+        return "", f"{whom}<br>not measured"
+    measure = measure_of(run, group)
+    full = f"full model {spread(row['full_mean'], row['full_std'], measure)}"
+    if row["state"] == UNJUDGED:
+        return "?", f"{whom}<br>too few different models to judge; {full}"
+    if math.isnan(row["sparsity"]):
+        return "none", f"{whom}<br>no ticket at any level; {full}"
+    broken = not row["unbroken"] >= row["sparsity"]
+    won = row["state"] == WON
+    kind = "winning ticket" if won else "matching only"
+    text = f"{whom}<br>{kind} up to {phrasing.percent(row['sparsity'])}<br>{measure.name} "
+    text += f"{spread(row['mean'], row['std'], measure)}, {full}"
+    if broken:
+        until = phrasing.percent(row["unbroken"]) if row["unbroken"] > 0 else "none"
+        text += f"<br>unbroken up to {until}"
+    text += "<br>only because its seeds differ widely" if reach.by_spread else ""
+    share = f"{phrasing.percent(row['sparsity'])}{DAGGER if broken else ''}"
+    if reach.by_spread:
+        share = f"({STAR})<br>{share}" if won else f"({share})"
+    else:
+        share = f"{STAR}<br>{share}" if won else share
+    return share, text
+
+
+def _readable(table: pd.DataFrame) -> pd.DataFrame:
+    names = {"method": "method", "axis": "axis", "group": "subgroup", "metric": "metric", "sparsity": "largest share",
+             "unbroken": "unbroken up to", "state": "ticket", "mean": "mean", "std": "standard deviation",
+             "full_mean": "full model's mean", "full_std": "full model's standard deviation",
+             "n_seeds": "seeds"}  # fmt: skip
+    shown = table.assign(
+        method=table["method"].map(words.method_name), metric=table["metric"].map(words.metric_name),
+        group=table["group"].map(lambda group: words.group_name(group) if group else ALL),
+        axis=table["axis"].map(words.axis_name),
+    )  # fmt: skip
+    return shown[list(names)].rename(columns=names)

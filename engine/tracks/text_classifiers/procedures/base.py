@@ -1,0 +1,147 @@
+"""What a procedure is: how many heads are gone after each iteration, what is scored for it, and what is trained.
+
+A procedure is walked as far as finished measurements show and names what it needs next, so it can stop anywhere and go
+on from there, and what two procedures share (the first importance, a mask they both reach) is computed once.
+
+Heads with the lowest importance go first, ties by unit. Iterations stop at every asked sparsity on their way, so that
+procedures can be compared where they cut equally many heads.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, final
+
+import numpy as np
+
+from engine.surgery.heads.budget import exact_count
+from engine.surgery.heads.ranking import best
+from engine.tracks.text_classifiers.context import TextShard
+
+Scored = Literal["first", "masked", "retrained"]
+Trained = Literal["never", "asked", "every"]
+
+
+class World(Protocol):
+    """What a procedure sees of an audit, for one score in one trial."""
+
+    score: str
+    trial: int
+    total: int
+    sparsities: tuple[float, ...]
+    step: float
+
+    def values(self, shard: TextShard) -> np.ndarray | None:
+        """Importance of every head, float (units,), NaN for heads that are gone; None while it is not finished."""
+        ...
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One round: heads newly cut, all cut so far, what they were chosen by, and which model answers for it."""
+
+    number: int
+    newly: tuple[int, ...]
+    cut: tuple[int, ...]
+    importance: TextShard
+    values: np.ndarray
+    answers: TextShard | None
+    """None where this round's model is only a step on the way and is not measured."""
+    asked: float | None
+    """The asked sparsity that is reached here."""
+    retrained: bool
+
+
+@dataclass(frozen=True)
+class Walk:
+    """How far a procedure got, and every measurement it needs up to the next thing nobody knows."""
+
+    iterations: tuple[Iteration, ...]
+    needed: tuple[TextShard, ...]
+    finished: bool
+
+
+class Procedure(ABC):
+    """One way to find a subnetwork. Final subclasses live one per file and are found."""
+
+    name: str
+    version: int = 1
+    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    place: int
+    """In lists: the cheapest first."""
+    scored: Scored
+    """first: once, on the full model; masked: in every round, the heads so far masked; retrained: in every round, on
+    the model that was fine-tuned without them."""
+    trained: Trained
+    """When the pre-trained weights are fine-tuned without the heads: never, at asked sparsities, in every round."""
+
+    @abstractmethod
+    def counts(self, total: int, asked: Sequence[int], step: float) -> list[int]:
+        """Heads gone after each round, ascending, every asked count among them."""
+
+    @property
+    def retrains(self) -> bool:
+        return self.trained != "never"
+
+    @final
+    def walk(self, world: World) -> Walk:
+        """As far as finished measurements show."""
+        asked = {exact_count(share, world.total): share for share in world.sparsities}
+        counts = self.counts(world.total, sorted(asked), world.step)
+        found: list[Iteration] = []
+        needed: list[TextShard] = []
+        cut: tuple[int, ...] = ()
+        for number, count in enumerate(counts, 1):
+            scored = self._scored(world, cut)
+            needed.append(scored)
+            values = world.values(scored)
+            if values is None:
+                return Walk(tuple(found), tuple(needed), False)
+            known = np.where(np.isin(np.arange(world.total), cut), 0.0, values)  # what is gone needs no score
+            newly = best(known, count - len(cut), highest=False, excluded=cut)
+            everything = tuple(sorted((*cut, *newly)))
+            answers = self._answers(world, everything, count in asked)
+            needed += [] if answers is None else [answers]
+            found.append(Iteration(
+                number, newly, everything, scored, values, answers, asked.get(count), self._retrained(count in asked),
+            ))  # fmt: skip
+            cut = everything
+        return Walk(tuple(found), tuple(needed), True)
+
+    def _scored(self, world: World, cut: tuple[int, ...]) -> TextShard:
+        trained = cut if self.scored == "retrained" else ()
+        off = cut if self.scored == "masked" else ()
+        return TextShard("importance", trained, off, world.score, world.trial)
+
+    def _retrained(self, is_asked: bool) -> bool:
+        return self.trained == "every" or (self.trained == "asked" and is_asked)
+
+    def _answers(self, world: World, cut: tuple[int, ...], is_asked: bool) -> TextShard | None:
+        if self._retrained(is_asked):
+            return TextShard("tuned", cut, trial=world.trial)
+        return None if self.retrains else TextShard("silenced", off=cut, trial=world.trial)
+
+
+def at_asked(asked: Sequence[int]) -> list[int]:
+    """One round per asked count."""
+    return list(asked)
+
+
+def of_initial(total: int, asked: Sequence[int], step: float) -> list[int]:
+    """Every round takes `step` of the initial heads: after round i, int(i * step * total); and every asked count."""
+    last = max(asked)
+    rounds = [exact_count(min(1.0, step * number), total) for number in range(1, math.ceil(1 / step) + 1)]
+    return sorted({count for count in (*rounds, *asked) if 0 < count <= last})
+
+
+def of_remaining(total: int, asked: Sequence[int], step: float) -> list[int]:
+    """Every round takes `step` of the heads that are left (at least one), but never skips an asked count."""
+    counts, gone = [], 0
+    while gone < max(asked):
+        following = gone + max(1, exact_count(step, total - gone))
+        gone = min([count for count in asked if count > gone] + [following])
+        counts.append(gone)
+    return counts

@@ -1,0 +1,90 @@
+"""Michel: |∂L/∂ξ_h|, how much the loss would change with the head's gate (Michel et al. 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from engine.core.errors import PruneAuditError
+from engine.tracks.text_classifiers.scores.base import (
+    AT_ONCE,
+    HeadImportance,
+    ImportanceOfTexts,
+    checked,
+    finished,
+    in_batches,
+    kept_units,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.models.load_text_classifier import TextClassifier
+
+
+class Michel(HeadImportance):
+    """L is the cross-entropy with the label. Means over texts are divided by their L2 norm within the layer."""
+
+    name = "michel"
+    settings = (AT_ONCE,)
+    not_in_key = ("at_once",)
+
+    def importance(
+        self, clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray,
+        settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
+        inside: Callable[[float], None] = lambda share: None,
+    ) -> ImportanceOfTexts:  # fmt: skip
+        asked = checked(self, settings, clf, texts, texts_b, labels)
+        per_text = np.full((len(texts), clf.n_layers * clf.n_heads), np.nan)
+        done, layers = 0, [(layer, units) for layer, units in enumerate(kept_units(clf)) if len(units)]
+        for rows, batch, _ in in_batches(clf, texts, texts_b, asked["at_once"]):
+            check()
+            for (_, units), slopes in zip(layers, _slopes(clf, batch, labels[rows], layers), strict=True):
+                per_text[np.ix_(rows, units)] = np.abs(slopes)
+            done += len(rows)
+            inside(done / len(texts))
+        if not all(np.isfinite(per_text[:, units]).all() for _, units in layers):
+            raise PruneAuditError(
+                f"{clf.name} gives gradients that are not finite: its weights are damaged, or the precision is too low."
+            )
+        return finished(clf, per_text)
+
+    def of_means(self, means: np.ndarray, n_layers: int) -> np.ndarray:
+        """Each layer divided by its L2 norm, as published; a layer of zeros stays zero."""
+        layers = means.reshape(*means.shape[:-1], n_layers, -1)
+        norms = np.sqrt(np.nansum(np.square(layers), axis=-1, keepdims=True))
+        return (layers / np.where(norms > 0, norms, 1.0)).reshape(means.shape)
+
+
+def _slopes(
+    clf: TextClassifier, batch: dict[str, Tensor], labels: np.ndarray, layers: Sequence[tuple[int, np.ndarray]]
+) -> list[np.ndarray]:
+    """∂L/∂ξ at ξ = 1 of every text, [rows, heads] per layer, from one backward pass.
+
+    ξ scales what a head hands to the output projection, a: the derivative is the sum over tokens of <∂L/∂a, a>. Texts
+    do not see each other, so the gradient of their summed losses is each text's own.
+    """
+    import torch
+
+    if not layers:
+        return []
+    kept: list[Tensor] = []
+
+    def keep(module: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        inside = args[0] if args[0].requires_grad else args[0].detach().requires_grad_(True)
+        kept.append(inside)
+        return (inside, *args[1:])
+
+    wanted = torch.as_tensor(labels, dtype=torch.int64, device=clf.device)
+    with torch.enable_grad(), ExitStack() as hooks:
+        for layer, _ in layers:
+            projection = clf.adapter.output_projection(clf.model, layer)
+            hooks.callback(projection.register_forward_pre_hook(keep).remove)
+        loss = torch.nn.functional.cross_entropy(clf.logits(batch), wanted, reduction="sum")
+        slopes = torch.autograd.grad(loss, kept)
+    each = [(slope * inside.detach()).double().sum(1) for slope, inside in zip(slopes, kept, strict=True)]
+    heads = [len(units) for _, units in layers]
+    return [found.unflatten(1, (count, -1)).sum(2).cpu().numpy() for found, count in zip(each, heads, strict=True)]

@@ -1,0 +1,106 @@
+"""Heads cut from a text classifier in lines: the task's metric of every arm, and which are tickets for whom."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+
+from engine.core.words import AXES
+from engine.report.summaries import Summary, ends, number, paid_most
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.winning_tickets import by_spread_only
+
+
+class Tickets(Summary):
+    """Mean and spread over seeds against the full model, the largest ticket per group, and accuracy's gap per axis."""
+
+    parts = ("track", "request", "model", "data", "warnings", "spent")
+    columns = ("method", "base", "score", "sparsity", "realised", "retrained", "degenerate", "ticket")
+    more = ("group", "verdict")
+
+    def lines(self, run: Run) -> list[str]:
+        levels, tickets = run.table("ticket_levels"), run.table("tickets")
+        whole = levels[levels["axis"] == ""]
+        metric = run.meta["data"]["metric"]
+        full = whole.iloc[0]
+        seeds = f"{full.n_seeds} seeds, n = {full.n} test texts"
+        found = [f"\n{metric} as mean ± standard deviation over {seeds}; full model {_spread(full, 'full_')}"]
+        found += [_level(row) for row in whole.to_dict("records")]
+        found += [*_compared(run, metric), *_classes(run)]
+        for axis in run.meta["request"]["axes"]:
+            found.append(f"\n{AXES.get(axis, axis)}  (largest share of heads cut that still matches, per group)")
+            found += _largest(tickets, axis) + _gaps(run, axis)
+        return found
+
+
+def _compared(run: Run, metric: str) -> list[str]:
+    """What choosing by one score rather than another is worth, at every sparsity."""
+    table = run.table("arm_differences")
+    table = table[(table["axis"] == "") & (table["metric"] == "accuracy")]
+    lines = [
+        f"  {row.base}, {row.sparsity:.1%} cut: {row.score} minus {row.other} {row.value:+.3f} "
+        f"{ends(row.low, row.high, '+.3f')}"
+        for row in table.itertuples()
+    ]
+    return (
+        ["\naccuracy with heads chosen by one score minus another, 95 % over texts and seeds", *lines] if lines else []
+    )
+
+
+def _classes(run: Run) -> list[str]:
+    """Whether heads that matter for texts of one class matter for the other, in tasks of two classes."""
+    table = run.table("importance")
+    pooled = table[(table["axis"] == "class") & (table["seed"] == -1) & (table["stage"] == "fine-tuned")]
+    found = []
+    for score, rows in pooled.groupby("score"):
+        wide = rows.pivot(index="unit", columns="group", values="value")
+        if wide.shape[1] == 2:
+            one, other = wide.columns
+            r = wide[one].corr(wide[other])
+            found.append(f"  {score}: Pearson {r:+.2f} over heads between texts of {one} and of {other}")
+    return ["\nimportance of heads after fine-tuning, by class of the texts", *found] if found else []
+
+
+def _level(row: dict[str, Any]) -> str:
+    """One arm at one sparsity."""
+    flat = f"  ! {row['degenerate']} predict one class only" if row["degenerate"] else ""
+    word = row["word"] or "too few seeds"
+    if by_spread_only(row["matching"], row["mean"], row["full_mean"], row["full_std"]):
+        word += ", by its spread only"
+    return f"  {row['method']:<26} {row['sparsity']:>6.1%} cut  {_spread(row, '')}  {word}{flat}"
+
+
+def _spread(row: pd.Series | dict, prefix: str) -> str:
+    mean, std = row[f"{prefix}mean"], row[f"{prefix}std"]
+    return f"{mean:.3f}" if math.isnan(std) else f"{mean:.3f} ± {std:.3f}"
+
+
+def _largest(tickets: pd.DataFrame, axis: str) -> list[str]:
+    """One line per arm: every group with its largest matching sparsity."""
+    lines = []
+    for method, rows in tickets[tickets["axis"].isin(["", axis])].groupby("method", sort=False):
+        said = [f"{row.group or 'all'} {'none' if math.isnan(row.sparsity) else f'{row.sparsity:.0%}'}"
+                for row in rows.itertuples()]  # fmt: skip
+        lines.append(f"  {method:<26} {', '.join(said)}")
+    return lines
+
+
+def _gaps(run: Run, axis: str) -> list[str]:
+    """The gap of accuracy of the full model and of every reported variant."""
+    results, variants = run.table("results"), run.table("variants")
+    rows = results[(results["axis"] == axis) & (results["metric"] == "accuracy_gap")].set_index("variant")
+    groups = run.table("groups")
+    groups = groups[(groups["metric"] == "accuracy") & (groups["axis"] == axis) & (groups["verdict"] == "")]
+    lines = []
+    for name in variants.loc[variants["chosen"], "variant"]:
+        if name in rows.index and not math.isnan(rows.loc[name].value):
+            row = rows.loc[name]
+            change = "" if math.isnan(row.delta) else f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}"
+            level = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}"
+            paid = paid_most(groups[groups["variant"] == name])
+            lines.append(
+                f"  {name:<32} gap of accuracy {level}  {change:<24}  null {number(row.null_high, '.3f')}{paid}"
+            )
+    return lines

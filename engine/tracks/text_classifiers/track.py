@@ -1,0 +1,264 @@
+"""The track of attention heads in text classifiers: importance by conductance and others, winning tickets, who pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.models import catalog
+from engine.report import phrasing
+from engine.report.charts import classifier_along, classifier_groups, cost, levelling, lookup, pareto
+from engine.report.charts.panel import Choice, Panel
+from engine.report.classifier_track import ClassifierTrack, middle
+from engine.report.contract import Handout, Level, Maps, Overview, Shelf, View
+from engine.report.palette import Style, ticket_style
+from engine.store.runs import Run
+from engine.tracks.text_classifiers.masks import write_text_mask
+from engine.tracks.text_classifiers.panels import (
+    agree,
+    curve,
+    groups,
+    headline,
+    help,
+    importance,
+    iterations,
+    survival,
+    table,
+)
+from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, label_of, seeds_said
+
+_TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
+_SCORING = "Heads were scored in another way: the same name, other heads."
+BINDING = {
+    "axes": "Another set of axes: only shared axes can be read side by side.",
+    "data": "Other texts: levels are not on one scale, and the null bands differ.",
+    "texts used": "Another number of texts per subgroup: intervals and null bands differ in width.",
+    "max length": "Texts are cut off at another length.",
+    "model": "Another model: compare changes, not levels.",
+    "pretrained": "Pre-trained weights of another name: where they are others, a winning ticket here is none there.",
+    **dict.fromkeys(("tune", "retune"), _TRAINING),
+    **dict.fromkeys(("step", "score settings", "score texts"), _SCORING),
+    "trials": "Another number of seeds: intervals and standard deviations, and so tickets, differ.",
+}
+FEW_ARMS = 6
+"""Arms up to which every comparison shows all of them."""
+CROSSES = "Crosses mark shares at which a seed's model predicts one class only."
+TEXTS = (
+    "Off: the report and the tables hold no words of the texts. They can be offensive, and belong to those who "
+    "wrote them."
+)
+
+
+class Tickets(ClassifierTrack):
+    """Attention heads of a text classifier; an arm is a procedure with a score, run with several seeds."""
+
+    name = "text_classifiers"
+    about = "attention heads of a text classifier"
+    one, many = "head", "heads"
+    item, items = "text", "texts"
+    whole, repeat = "full model", "seed"
+    level = Level(
+        key="share",
+        noun="share of heads",
+        many="shares of heads",
+        column="sparsity",
+        realised="realised",
+        asked="sparsities",
+        none=0.0,
+        title="Sparsity (share of heads cut)",
+        axis="share of heads cut",
+        help="Every step is a finished variant; 0 % is the full model. The Library starts a new one.",
+        say=phrasing.percent,
+        first=lambda levels: middle(levels, 0.0),
+    )
+    pages = ("tickets", "lens")
+    also = ("head_scores", "reliability")
+    questions = {
+        "overview": "If we cut these heads, who pays, and how sure are we?",
+        "head_scores": "Which heads attend to what decides?",
+        "reliability": "Would the importance of heads come out again?",
+        "pareto": "What does a smaller gap between subgroups cost?",
+        "library": "Which models, texts and runs are here?",
+    }
+    readings = ("accuracy", "auc", "matthews")
+    offered = ("accuracy", "auc")
+    line_labels = False
+    flag_symbol = "x"
+    views = {
+        "test": View("Mean of seeds (reported)", "test", False, "the mean over seeds"),
+        "trials": View("Every seed", "test", True, "every seed beside the means"),
+    }
+    binding = BINDING
+    null_band = words.NULL_BAND_TEXTS
+    flags_said = CROSSES
+    made = (words.MADE_ON_TEXTS, words.NULL_BAND_TEXTS, words.INTERVALS_TEXTS, words.WINNING)
+    more_limits = (
+        "A winning ticket is no better than its definition: mean and standard deviation over few seeds, on one test "
+        "set.",
+    )
+    counted = ("texts used", "data")
+    columns = {
+        "method": "method",
+        "sparsity": "share asked",
+        "realised": "share cut",
+        "n_cut": "heads cut",
+        "degenerate": "degenerate seeds",
+        "ticket": "ticket",
+    }
+    marks = {"method": "method", "sparsity": "share asked", "realised": "share cut",
+             "degenerate": "degenerate seeds"}  # fmt: skip
+    handout = Handout(
+        mask="Which heads to cut, of which model (by hash), chosen and trained how. A mask holds no retrained weights.",
+        apply="python -m engine apply {name} --model BASE --to DIR",
+        checkpoint="The model with heads cut, fine-tuned as in the audit, with its mask, tokenizer and card; read back "
+        "and asked about test texts before it is kept.",
+        checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
+        texts=TEXTS,
+    )
+    maps = Maps(
+        scores=importance.scores,
+        groups=importance.groups,
+        name=words.importance_name,
+        wide=(importance.importance_maps,),
+        beside=(importance.importance_scatter, agree.scores_agree),
+        selectable=(importance.importance_maps, importance.importance_scatter),
+        numbers=importance.head_numbers,
+    )
+    repeats = (
+        agree.importance_repeats,
+        survival.survival,
+        agree.lowest_repeat,
+        agree.scores_agree,
+    )
+
+    @property
+    def overview(self) -> Overview:
+        return Overview(
+            (classifier_groups.paid_by_group, classifier_along.gap_along),
+            classifier_along.quality_along,
+            (levelling.levelling_down, table.tickets_table, cost.cost),
+        )
+
+    def offers(self, run: Run) -> tuple[str, ...]:
+        """Matthews correlation too, where it is the task's metric."""
+        return (*self.offered, "matthews") if run.meta["data"].get("metric") == "matthews" else self.offered
+
+    def style(self, method: str, dark: bool = False) -> Style:
+        return ticket_style(method, dark)
+
+    def definition(self, method: str) -> str:
+        procedure, score = arm_of(method)
+        parts = (words.PROCEDURES.get(procedure), words.IMPORTANCE.get(score))
+        named = ("", f"{words.importance_name(score).capitalize()}: ")
+        return " ".join(f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part)
+
+    def order(self, methods: Iterable[str]) -> list[str]:
+        procedures, scores = list(words.PROCEDURES), list(words.IMPORTANCE)
+
+        def place(method: str) -> tuple[int, int, str]:
+            procedure, score = arm_of(method)
+            return (
+                procedures.index(procedure) if procedure in procedures else len(procedures),
+                scores.index(score) if score in scores else len(scores),
+                method,
+            )
+
+        return sorted(methods, key=place)
+
+    def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
+        """Arms that differ from the chosen one in the score alone, or in the procedure alone; few arms all."""
+        if len(set(methods) - {"dense"}) <= FEW_ARMS or chosen == "dense":
+            return list(methods)
+        mine = arm_of(chosen)
+        return [method for method in methods if any(a == b for a, b in zip(mine, arm_of(method), strict=True))]
+
+    def total(self, run: Run) -> int:
+        return lookup.total_heads(run)
+
+    def label(self, variant: Mapping[str, Any]) -> str:
+        return label_of(dict(variant))
+
+    def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if not variant["n_cut"]:
+            return "nothing"
+        asked, realised = (phrasing.percent(float(variant[name])) for name in ("sparsity", "realised"))
+        return f"{variant['n_cut']:.0f} of {self.total(run)} heads ({realised}; asked {asked})"
+
+    def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        asked, realised = (phrasing.percent(round(float(variant[name]), 4)) for name in ("sparsity", "realised"))
+        return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
+
+    def group_metric(self, reading: str) -> str:
+        return "accuracy" if reading == "matthews" else reading
+
+    def repeats_said(self, run: Run) -> str:
+        return seeds_said(run)
+
+    @property
+    def intervals(self) -> str:
+        return words.INTERVALS_TEXTS
+
+    def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
+        return headline.sentence(run, choice, variant)
+
+    def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
+        return headline.warnings(run, choice, variant)
+
+    def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield classifier_groups.paid_by_group(run, choice)
+        yield levelling.levelling_down(run, choice)
+        yield table.tickets_table(run, choice)
+        yield curve.tickets_by_group(run, choice)
+        yield help.score_difference(run, choice)
+        yield classifier_along.gap_along(run, choice)
+        yield pareto.pareto(run, choice)
+        if groups.has_borkan(run, choice):
+            yield groups.borkan(run, choice)
+
+    def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
+        yield curve.tickets_curve(run, choice)
+        yield classifier_along.quality_along(run, choice)
+        yield survival.survival(run, choice)
+        yield survival.cut_order(run, choice)
+        for score in importance.scores(run, choice)[:1]:
+            yield importance.importance_maps(run, choice, score)
+        yield agree.scores_agree(run, choice)
+        yield agree.importance_repeats(run, choice)
+        yield iterations.iterations(run, choice)
+        yield cost.cost(run, choice)
+
+    def notes(self, run: Run) -> list[str]:
+        return list(dict.fromkeys(filter(None, [*super().notes(run), few_seeds(run)])))
+
+    def loading(self, run: Run) -> list[str]:
+        model = run.meta["model"]
+        return [
+            "This folder loads with `engine.surgery.heads.text_replay.load_cut_classifier(folder)`: it builds "
+            f"{model['model_type']}, cuts it as `mask.json` says, and fills in the weights; plain transformers cannot "
+            "load uneven heads.",
+            "",
+            self.origin(run),
+        ]
+
+    def write_mask(self, run: Run, variant: dict[str, Any], path: Path) -> Path:
+        return write_text_mask(run, variant, path)
+
+    def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        from engine.tracks.text_classifiers.checkpoint import write_text_checkpoint  # late: it loads torch
+
+        return self.written(write_text_checkpoint, run, variant, folder, base)
+
+    def shelves(self) -> Iterator[Shelf]:
+        found = catalog.list_text_classifiers()
+        rows = [{"Name": entry.name, "From": entry.kind, "Note": entry.note[:1].upper() + entry.note[1:]}
+                for entry in found]  # fmt: skip
+        yield Shelf(
+            "Text classifiers",
+            pd.DataFrame(rows, columns=["Name", "From", "Note"]),
+            "Any encoder of the BERT, DistilBERT or RoBERTa family works too: type its hub name or folder under “New "
+            "audit”, with or without a classification head.",
+        )

@@ -1,0 +1,397 @@
+"""A classifier's answers group by group: values, intervals, gaps, null bands, verdicts."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import log_loss, recall_score, roc_auc_score
+
+from engine.classifiers.gaps import GAPS
+from engine.classifiers.groups import GROUPS, RESULTS, GroupMeasure, arm_difference
+from engine.classifiers.layout import IMAGES, ONE_CLASS
+from engine.classifiers.metrics import METRICS, degenerate
+from engine.core.errors import PruneAuditError, RequestError
+from engine.stats.group_gaps import ALL_HARMED, BOTH, HARMED, IMPROVED, LEVELLED, UNCLEAR
+
+
+def images_of(labels, **columns):
+    ids = np.random.default_rng(0).permutation(len(labels))
+    return pd.DataFrame({"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns})
+
+
+def world(n=600, k=2, seed=0, groups=("a", "b", "c")):
+    r = np.random.default_rng(seed)
+    return images_of(r.integers(0, k, n), sex=r.choice(["f", "m"], n), skin=r.choice(list(groups), n))
+
+
+def answers(images, k=2, strength=1.5, seed=1, decimals=None):
+    """Probabilities; strength is one number or one per image."""
+    r = np.random.default_rng(seed)
+    logits = r.normal(size=(len(images), k))
+    logits[np.arange(len(images)), images["label"]] += strength
+    logits = logits if decimals is None else logits.round(decimals)
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+def one(table, **where):
+    for column, value in where.items():
+        table = table[table[column] == value]
+    assert len(table) == 1
+    return table.iloc[0]
+
+
+def small(images, axes, dense, classes=("no", "yes"), **settings):
+    return GroupMeasure(images, classes, axes, dense, **{"n_boot": 60, "n_permutations": 20, **settings})
+
+
+def test_by_hand():
+    # Group u: positives .9 and .4, negatives .6 and .1. AUC 3/4; said yes for .9 and .6: accuracy, TPR and FPR 1/2.
+    # Group v: positives .8 and .7, negatives .3 and .2: everything right.
+    yes = np.array([0.9, 0.4, 0.6, 0.1, 0.8, 0.7, 0.3, 0.2] * 5)
+    images = images_of([1, 1, 0, 0, 1, 1, 0, 0] * 5, side=list("uuuuvvvv") * 5)
+    found = small(images, ["side"], np.stack([1 - yes, yes], axis=1)).dense()
+    values = found.groups.set_index(["group", "metric"])["value"]
+    assert values["u"].to_dict() == {"auc": 0.75, "accuracy": 0.5, "tpr": 0.5, "fpr": 0.5}
+    assert values["v"].to_dict() == {"auc": 1.0, "accuracy": 1.0, "tpr": 1.0, "fpr": 0.0}
+    assert (found.groups["n"] == 20).all() and (found.groups["n_positive"] == 10).all()
+    results = found.results.set_index("metric")
+    # All together .9 .8 .7 .4 against .6 .3 .2 .1: 15 of 16 pairs.
+    assert results.loc["auc", "value"] == 15 / 16 and results.loc["accuracy", "value"] == 0.75
+    assert results.loc["auc_gap", "value"] == 0.25 and results.loc["fpr_gap", "value"] == 0.5
+    assert results.loc["worst_auc", "group"] == "u" and results.loc["best_accuracy", "group"] == "v"
+    assert results.loc["worst_auc", "value"] == 0.75 and results.loc["worst_auc", "n"] == 20
+    perfect = one(found.groups, group="v", metric="tpr")
+    assert perfect["high"] == 1 and 0.6 < perfect["low"] < 1  # never seen to fail 10 times is not never
+
+
+def test_tables_have_the_columns_of_the_store():
+    images = world()
+    measure = small(images, ["sex", "skin"], answers(images))
+    found = measure.variant([answers(images, seed=2), answers(images, seed=3)]).pooled("autobot-4x")
+    assert tuple(found.results) == RESULTS and tuple(found.groups) == GROUPS
+    assert set(found.results["variant"]) == set(found.groups["variant"]) == {"autobot-4x"}
+    assert set(found.groups["split"]) == {"test"} and len(found.groups) == 5 * len(METRICS)
+    sex = found.results[found.results["axis"] == "sex"]
+    assert sex["metric"].tolist() == [*GAPS, "worst_auc", "best_auc", "worst_accuracy", "best_accuracy"]
+    assert found.results["metric"].tolist()[:3] == ["auc", "accuracy", "cross_entropy"]
+    numbers = found.results.select_dtypes("number").columns
+    assert set(numbers) == set(RESULTS) - {"variant", "split", "axis", "metric", "group", "verdict"}
+    dense = measure.dense()
+    assert (
+        dense.results[["delta", "delta_low", "delta_p"]].isna().all(axis=None)
+        and (dense.results["verdict"] == "").all()
+    )
+    known = found.results[["value", "low", "high", "delta", "delta_low", "delta_high", "delta_p"]]
+    assert known.notna().all(axis=None) and (found.results["low"] <= found.results["high"]).all()
+
+
+@pytest.mark.parametrize("k", [2, 4])
+def test_values_are_those_of_sklearn(k):
+    images = world(k=k)
+    dense, cut = answers(images, k, decimals=1), answers(images, k, 1.0, seed=5, decimals=1)
+    classes = [f"c{number}" for number in range(k)]
+    found = small(images, ["skin"], dense, classes).variant([cut]).pooled("cut")
+    guess = (cut[:, 1] > 0.5).astype(int) if k == 2 else cut.argmax(axis=1)
+
+    def area(p, rows):
+        labels = images["label"][rows]
+        return roc_auc_score(labels, p[rows, 1]) if k == 2 else roc_auc_score(labels, p[rows], multi_class="ovo")
+
+    for group in "abc":
+        rows = (images["skin"] == group).to_numpy()
+        row = one(found.groups, group=group, metric="auc")
+        assert row["value"] == pytest.approx(area(cut, rows))
+        assert row["delta"] == pytest.approx(area(cut, rows) - area(dense, rows))
+        labels = images["label"][rows]
+        recall = recall_score(labels, guess[rows], average="binary" if k == 2 else "macro")
+        assert one(found.groups, group=group, metric="tpr")["value"] == pytest.approx(recall)
+        false = [np.mean(guess[rows][labels != cls] == cls) for cls in range(k)]
+        expected = false[1] if k == 2 else np.mean(false)
+        assert one(found.groups, group=group, metric="fpr")["value"] == pytest.approx(expected)
+        assert row["n"] == rows.sum()
+        assert np.isnan(row["n_positive"]) if k > 2 else row["n_positive"] == labels.sum()
+    whole = found.results.set_index("metric")["value"]
+    assert whole["auc"] == pytest.approx(area(cut, np.arange(len(images))))
+    assert whole["cross_entropy"] == pytest.approx(log_loss(images["label"], cut))
+    areas = found.groups[found.groups["metric"] == "auc"]["value"]
+    assert one(found.results, metric="auc_gap")["value"] == pytest.approx(areas.max() - areas.min())
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_draws_and_exchanges_are_those_of_the_slow_way(k):
+    images = world(120, k)
+    measure = small(images, ["skin"], answers(images, k), ["x", "y", "z"][:k], n_boot=6, n_permutations=6)
+    ordered = np.argsort(images["image_id"].to_numpy())
+    labels, probabilities = images["label"].to_numpy()[ordered], answers(images, k)[ordered]
+
+    def area(rows):
+        y, p = labels[rows], probabilities[rows]
+        return roc_auc_score(y, p[:, 1]) if k == 2 else roc_auc_score(y, p, multi_class="ovo")
+
+    axis, weights = measure.axes[1], measure._weights[1]
+    for draw in range(6):
+        slow = []
+        for (name, members), part in zip(axis.strata.items(), weights, strict=True):
+            assert set(images["skin"].to_numpy()[ordered][members]) == {name}
+            assert part[:, draw].sum() == len(members)  # group sizes stay
+            slow.append(area(np.repeat(members, part[:, draw])))
+        at = measure.cells.index[(measure.cells["metric"] == "auc") & (measure.cells["axis"] == "skin")]
+        np.testing.assert_allclose(measure.dense_arm.trials.draws[0, draw, at], slow, atol=1e-6)
+        gap = measure.cells.index[measure.cells["metric"] == "auc_gap"][0]
+        assert measure.dense_arm.trials.draws[0, draw, gap] == pytest.approx(np.ptp(slow), abs=1e-6)
+    exchange = measure._exchanges[0]
+    for draw in range(6):
+        codes = exchange.codes[:, draw]
+        slow = [area(exchange.rows[codes == group]) for group in range(3)]
+        assert measure.dense_arm.nulls[0, draw, 0] == pytest.approx(np.ptp(slow), abs=1e-6)
+        for group, members in enumerate(axis.strata.values()):  # the balance of classes stays
+            kept = labels[exchange.rows[codes == group]]
+            np.testing.assert_array_equal(np.bincount(kept, minlength=k), np.bincount(labels[members], minlength=k))
+
+
+def test_classes_as_groups():
+    images = world(400, 3).assign(artefact=lambda table: np.where(table.index % 2, "with", "without"))
+    images["class+artefact"] = images["label"].map(lambda label: "xyz"[label]) + " and " + images["artefact"]
+    cut = answers(images, 3)
+    found = small(images, ["class", "class+artefact"], cut, "xyz").dense()
+    for cls, name in enumerate("xyz"):
+        own = (images["label"] == cls).to_numpy()
+        assert one(found.groups, axis="class", group=name, metric="auc")["value"] == pytest.approx(
+            roc_auc_score(own, cut[:, cls])
+        )
+        rows = found.groups[(found.groups["axis"] == "class") & (found.groups["group"] == name)].set_index("metric")
+        said = cut.argmax(axis=1) == cls
+        assert rows.loc["tpr", "value"] == rows.loc["accuracy", "value"] == pytest.approx(said[own].mean())
+        assert rows.loc["fpr", "value"] == pytest.approx(said[~own].mean())
+        assert (rows["n"] == own.sum()).all() and (rows["n_positive"] == own.sum()).all()
+        half = (images["artefact"] == "with").to_numpy()
+        row = one(found.groups, axis="class+artefact", group=f"{name} and with", metric="auc")
+        assert row["value"] == pytest.approx(roc_auc_score(own[half], cut[half, cls]))
+    gaps = found.results[found.results["metric"] == "auc_gap"]
+    assert gaps["null_mean"].isna().all() and gaps["value"].notna().all()  # a class cannot be exchanged for another
+
+
+def test_small_and_one_sided_groups_get_no_verdict():
+    images = world(300)
+    group = images["skin"].copy()
+    no, yes = (images.index[images["label"] == label] for label in (0, 1))
+    group[no[:30]], group[yes[0]], group[[*no[30:33], *yes[1:6]]] = "only no", "one", "few"
+    group[[*no[33:53], *yes[6:10]]], group[no[60:70]] = "four yes", ""
+    images["skin"] = group
+    measure = small(images, ["skin"], answers(images))
+    assert measure.notes == ("10 of 300 images have no group on skin and are left out there.",)
+    found = measure.variant([answers(images, seed=4)]).pooled("cut")
+    areas = found.groups[found.groups["metric"] == "auc"].set_index("group")
+    assert areas["verdict"].to_dict() == {
+        "a": "", "b": "", "c": "", "only no": ONE_CLASS, "one": ONE_CLASS, "few": IMAGES.too_few,
+        "four yes": IMAGES.too_few,
+    }  # fmt: skip
+    assert areas["n"][["only no", "one", "few", "four yes"]].tolist() == [30, 1, 8, 24]
+    undefined = areas.loc[["only no", "one"], ["value", "low", "high", "delta", "delta_low"]]
+    assert undefined.isna().all(axis=None)
+    assert one(found.groups, group="only no", metric="accuracy")["low"] > 0  # what is defined is given
+    assert np.isnan(one(found.groups, group="only no", metric="tpr")["value"])
+    counted = areas.loc[["a", "b", "c"], "value"]
+    gap = one(found.results, metric="auc_gap")
+    assert gap["value"] == pytest.approx(counted.max() - counted.min())
+    assert gap["n"] == areas.loc[["a", "b", "c"], "n"].sum() and 0 < gap["null_p"] <= 1
+
+
+def test_one_group_that_counts_makes_no_gap():
+    images = world(60).assign(skin=["a"] * 55 + ["b"] * 5)
+    found = small(images, ["skin"], answers(images)).variant([answers(images, seed=2)]).pooled("cut")
+    gap = one(found.results, metric="auc_gap")
+    assert gap[["value", "low", "null_mean", "null_p", "delta", "delta_p"]].isna().all()
+    assert gap["verdict"] == IMAGES.too_few and not found.results["metric"].str.contains("worst|best").any()
+    single = small(images.assign(label=0), ["skin"], answers(images)).dense()
+    assert one(single.results, metric="auc")["verdict"] == ONE_CLASS and np.isnan(single.results["value"][0])
+    assert one(single.results, metric="accuracy")["n"] == 60
+
+
+def test_classes_missing_in_a_group_are_said():
+    images = world(300, 3)
+    images["skin"] = np.where((images["skin"] == "a") & (images["label"] == 2), "b", images["skin"])
+    dense = answers(images, 3)
+    measure = small(images, ["skin"], dense, "xyz")
+    assert measure.notes == ("a (skin) has 2 of 3 classes: its AUC is over the pairs of those.",)
+    rows = (images["skin"] == "a").to_numpy()
+    there, back = (roc_auc_score(images["label"][rows] == cls, dense[rows, cls]) for cls in (0, 1))
+    assert one(measure.dense().groups, group="a", metric="auc")["value"] == pytest.approx((there + back) / 2)
+
+
+def test_a_variant_equal_to_the_dense_model_changes_nothing():
+    images = world(k=3)
+    dense = answers(images, 3)
+    found = small(images, ["skin", "class"], dense, "xyz").variant([dense.copy()] * 3).pooled("same")
+    for table in found.results, found.groups:
+        np.testing.assert_array_equal(table[["delta", "delta_low", "delta_high"]], 0.0)
+    np.testing.assert_array_equal(found.results["delta_p"], 1.0)
+    assert set(found.results[found.results["metric"] == "auc_gap"]["verdict"]) == {UNCLEAR}
+
+
+def test_pairing_makes_changes_sharper_than_levels():
+    images = world(1000)
+    dense = answers(images)
+    near = dense + 0.02 * np.random.default_rng(3).normal(size=(1000, 1)) * np.array([[-1, 1]])
+    row = one(small(images, ["sex"], dense).variant([near]).pooled("near").results, metric="auc")
+    assert row["delta_high"] - row["delta_low"] < 0.3 * (row["high"] - row["low"])
+
+
+def test_equal_groups_lie_inside_the_null_band():
+    p = []
+    for seed in range(30):
+        images = world(300, seed=seed)
+        found = small(images, ["skin"], answers(images, seed=100 + seed), n_permutations=60).dense()
+        p.append(one(found.results, metric="auc_gap")["null_p"])
+        p.append(one(found.results, metric="accuracy_gap")["null_p"])
+    # Shares of a uniform number: mean 1/2 with a standard error of .05.
+    assert 0.35 < np.mean(p) < 0.65 and np.mean(np.array(p) < 0.1) < 0.3
+    images = world(600)
+    apart = answers(images, strength=np.where(images["skin"] == "a", 0.2, 2.0))
+    gap = one(small(images, ["skin"], apart).dense().results, metric="auc_gap")
+    assert gap["null_p"] == 1 / 21 and gap["null_high"] < gap["low"]
+
+
+@pytest.mark.parametrize(
+    ("change", "verdict"),
+    [
+        ({"c": 0.9}, IMPROVED), ({"a": -0.9}, LEVELLED), ({"a": -0.8, "c": 0.8}, BOTH), ({}, UNCLEAR),
+        ({"b": -0.3}, UNCLEAR), ({"c": -0.4}, HARMED), ({"a": -0.9, "c": -0.4}, ALL_HARMED),
+    ],
+)  # fmt: skip
+def test_levelling_down(change, verdict):
+    images = world(1500)
+    strength = images["skin"].map({"a": 2.4, "b": 1.5, "c": 0.6}).to_numpy()
+    moved = strength + images["skin"].map(change).fillna(0.0).to_numpy()
+    measure = small(images, ["skin"], answers(images, strength=strength))
+    found = measure.variant([answers(images, strength=moved, seed=1)]).pooled("cut").results
+    assert one(found, metric="auc_gap")["verdict"] == verdict
+    assert one(found, metric="worst_auc")["group"] == "c" and one(found, metric="best_auc")["group"] == "a"
+
+
+def test_trials_and_their_pool():
+    images = world()
+    parts = {number: answers(images, seed=number) for number in (5, 2, 9)}
+    arm = small(images, ["sex"], answers(images)).variant(parts)
+    pooled, single = arm.pooled("p"), [arm.trial(number, f"p#{number}") for number in (2, 5, 9)]
+    for column in ("value", "delta", "null_mean"):
+        mean = np.mean([part.results[column] for part in single], axis=0)
+        np.testing.assert_allclose(pooled.results[column], mean)
+    np.testing.assert_allclose(pooled.groups["value"], np.mean([part.groups["value"] for part in single], axis=0))
+    again = small(images, ["sex"], answers(images)).variant([parts[5]]).pooled("p#5")
+    pd.testing.assert_frame_equal(single[1].results, again.results)
+
+
+def test_dense_models_trained_anew_are_paired_by_trial():
+    images = world()
+    dense = {number: answers(images, strength=0.5 + number, seed=number) for number in range(3)}
+    measure = small(images, ["sex"], dense)
+    near = {number: np.clip(part + [[-1e-3, 1e-3]], 0, 1) for number, part in dense.items()}
+    row = one(measure.variant(near).pooled("near").results, metric="auc")
+    assert abs(row["delta"]) < 1e-9 and row["delta_high"] < 1e-6 and row["high"] - row["low"] > 0.2
+    assert abs(one(measure.variant(near).trial(1, "x").results, metric="auc")["delta"]) < 1e-9
+    assert one(measure.variant({0: near[0]}).pooled("first").results, metric="auc")["delta_p"] > 0.9
+    loose = one(measure.variant({7: near[0], 8: near[1]}).pooled("other").results, metric="auc")
+    assert loose["delta_high"] - loose["delta_low"] > 0.1
+
+
+def test_difference_between_two_arms():
+    images = world(800)
+    measure = small(images, ["skin"], answers(images, strength=2.0))
+    hurt = np.where(images["skin"] == "a", 0.8, 1.5)
+    plain = measure.variant([answers(images, strength=hurt, seed=seed) for seed in range(3)])
+    weighted = measure.variant([answers(images, strength=1.5, seed=seed) for seed in range(3)])
+    table = arm_difference(weighted, plain, metric="auc", axis="skin")
+    assert table["group"].tolist() == ["a", "b", "c"] and table["paired"].all() and table["n"].sum() == 800
+    row = one(arm_difference(weighted, plain, "auc", "skin", "a"), group="a")
+    both = [one(arm.pooled("x").groups, group="a", metric="auc")["value"] for arm in (weighted, plain)]
+    assert row["value"] == pytest.approx(both[0] - both[1]) and row["low"] > 0 and row["p"] < 0.05
+    assert (table["value"][1:] == 0).all() and (table["p"][1:] == 1).all()  # same seeds, same answers there
+    assert one(arm_difference(weighted, plain, metric="auc_gap"), axis="skin")["high"] < 0
+    turned = arm_difference(plain, weighted)
+    np.testing.assert_allclose(turned["value"], -arm_difference(weighted, plain)["value"])
+    with pytest.raises(PruneAuditError, match="cannot be compared"):
+        arm_difference(plain, small(images, ["skin"], answers(images)).dense_arm)
+
+
+def test_order_of_images_does_not_matter():
+    images = world(200)
+    dense, cut = answers(images), answers(images, seed=2)
+    turn = np.random.default_rng(5).permutation(200)
+    here = small(images, ["sex"], dense).variant([cut]).pooled("v")
+    there = small(images.iloc[turn], ["sex"], dense[turn]).variant([cut[turn]]).pooled("v")
+    pd.testing.assert_frame_equal(here.results, there.results)
+    pd.testing.assert_frame_equal(here.groups, there.groups)
+
+
+def test_degenerate_models_are_marked():
+    images = world(100)
+    flat = np.tile([0.7, 0.3], (100, 1))
+    assert degenerate(flat) and not degenerate(answers(images)) and degenerate(np.tile([0.2, 0.5, 0.3], (9, 1)))
+    arm = small(images, ["sex"], answers(images)).variant({0: answers(images, seed=3), 4: flat})
+    assert arm.degenerate == (4,)
+    row = one(arm.trial(4, "flat").results, metric="auc")
+    assert (row["value"], row["low"], row["high"]) == (0.5, 0.5, 0.5) and row["delta_high"] < 0
+
+
+def test_what_is_wrong_is_said():
+    images = world(50)
+    good = answers(images)
+    bad = good.copy()
+    bad[:3, 1] = np.nan
+    measure = small(images, ["sex"], good)
+    with pytest.raises(PruneAuditError, match="trial 1: the probabilities of 3 of 50 images are missing"):
+        measure.variant([good, bad])
+    with pytest.raises(PruneAuditError, match="dense: answers of shape"):
+        small(images, ["sex"], good[:-1])
+    with pytest.raises(PruneAuditError, match="without trials"):
+        measure.variant([])
+    with pytest.raises(PruneAuditError, match="do not all belong to 2 classes"):
+        small(images.assign(label=2), ["sex"], good)
+    with pytest.raises(RequestError) as caught:
+        small(images, ["sex", "hair", "skin+hat"], good)
+    assert ["hair" in str(caught.value), "hat" in str(caught.value), "class" in str(caught.value)] == [True] * 3
+    with pytest.raises(RequestError, match="No image has a group on skin"):
+        small(images.assign(skin=""), ["skin"], good)
+
+
+def test_intersections_of_columns():
+    images = world(400)
+    found = small(images, ["sex+skin"], answers(images)).dense().groups
+    assert set(found["group"]) == {f"{sex}+{skin}" for sex in "fm" for skin in "abc"}
+    joined = images.assign(**{"sex+skin": images["sex"] + "+" + images["skin"]})
+    pd.testing.assert_frame_equal(small(joined, ["sex+skin"], answers(images)).dense().groups, found)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_coverage(count):
+    # Two normal scores of spread 1 and distance d: the AUC is Phi(d / sqrt 2). Trials vary d; images vary the rest.
+    covered, r = [], np.random.default_rng(count)
+    for seed in range(100):
+        images = images_of(r.integers(0, 2, 160), sex=np.repeat(["f", "m"], 80))
+        hard = 0.8 * r.normal(size=160)
+
+        def cut(distance, images=images, hard=hard):
+            score = distance * (images["label"] - 0.5) + hard + 0.6 * r.normal(size=160)
+            yes = 1 / (1 + np.exp(-score.to_numpy()))
+            return np.stack([1 - yes, yes], axis=1)
+
+        distances = 1.2 + (0.15 * r.normal(size=count) if count > 1 else np.zeros(1))
+        measure = small(images, ["sex"], cut(1.5), n_boot=80, n_permutations=1, seed=seed)
+        groups = measure.variant([cut(distance) for distance in distances]).pooled("v").groups
+        areas = groups[groups["metric"] == "auc"]
+        level, before = 0.80193, 0.85559  # Phi(1.2 / sqrt 2), Phi(1.5 / sqrt 2)
+        covered += [*((areas["low"] <= level) & (areas["high"] >= level))]
+        covered += [*((areas["delta_low"] <= level - before) & (areas["delta_high"] >= level - before))]
+    assert 0.9 < np.mean(covered) <= 0.995
+
+
+def test_groups_that_hold_whole_classes_have_no_null_band():
+    """Exchanging labels within a class changes nothing then: the gap would stand in a band of itself."""
+    draw = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2, 3], 30)
+    images = pd.DataFrame({"image_id": [f"i{n:03d}" for n in range(120)], "label": labels,
+                           "rarity": np.where(labels < 2, "rare", "common")})  # fmt: skip
+    answers = draw.dirichlet(np.ones(4), 120)
+    found = GroupMeasure(images, list("abcd"), ["rarity"], answers, n_boot=20).dense().results
+    gaps = found[(found["axis"] == "rarity") & found["metric"].str.endswith("_gap")]
+    assert gaps["null_high"].isna().all() and gaps.loc[gaps["metric"] == "accuracy_gap", "value"].notna().all()

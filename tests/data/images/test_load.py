@@ -1,0 +1,196 @@
+"""Embedded images and arrays: what is asked, split, sampled, drawn; faults of an ask."""
+
+import numpy as np
+import pytest
+
+from engine.core.errors import RequestError
+from engine.data.images import avatar_faces
+from engine.data.images.load import SPLITS, ImageAsk, image_readers, load_images, look
+from engine.data.images.readers.pixels import Shelf
+from engine.data.splits import allotted, deal
+from tests.places import SHARED
+
+CIFAR = SHARED / "cifar10"
+
+
+def faults_of(source, **ask):
+    with pytest.raises(RequestError) as caught:
+        load_images(str(source), ImageAsk(**ask))
+    return "\n".join(map(str, caught.value.faults)), len(caught.value.faults)
+
+
+def test_every_reader_is_found_and_general_ones_come_last():
+    found = image_readers()
+    assert [reader.general for reader in found] == sorted(reader.general for reader in found)
+    names = " ".join(reader.name for reader in found)
+    assert all(word in names for word in ("avatars", "digits", "CelebA", "LFW", "Fitzpatrick17k", "CIFAR-10", "CSV"))
+
+
+@pytest.mark.parametrize(
+    "source", ["", " ", "/no/such", "x" * 5000, "a\0b", "~nobody-here/x", "avatars:many", __file__]
+)
+def test_looking_at_odd_sources_says_what_is_known(source):
+    with pytest.raises(RequestError):
+        look(source)
+
+
+def test_the_table_has_its_columns_and_reading_gives_square_pictures():
+    images = load_images("avatars", ImageAsk(groups=("male+skin", "class"), max_images=60))
+    assert list(images.table) == ["image_id", "label", "split", "male+skin", "class"]
+    assert images.table.index.equals(images.table.reset_index().index) and images.table["image_id"].is_unique
+    assert images.table["label"].dtype == np.int64 and images.classes == ("not blond", "blond")
+    assert images.table["split"].value_counts().to_dict() == dict.fromkeys(SPLITS, 60)
+    assert set(images.table["male+skin"]) <= {
+        f"{a}, {b}" for a in ("male", "non-male") for b in ("light", "medium", "dark")
+    }
+    assert (images.table["class"] == images.table["label"].map(dict(enumerate(images.classes)))).all()
+    pixels = images.read(np.array([3, 0, 3]))
+    assert pixels.shape == (3, 32, 32, 3) and pixels.dtype == np.uint8
+    assert (pixels[0] == pixels[2]).all() and "show nobody" in images.stand_in
+    pixels[:] = 0
+    assert images.read(np.array([3])).any(), "what is read is a copy"
+    assert images.read(np.array([], dtype=int)).shape == (0, 32, 32, 3)
+
+
+def test_all_faults_of_an_ask_are_said_together():
+    text, n = faults_of("avatars", target="smile", groups=("age", "male+hat"), size=4, max_images=0)
+    assert n == 5
+    assert "'smile' is not known" in text and "blond" in text and "'age'" in text and "'hat'" in text and "male" in text
+    assert "32 to 64" in text
+    assert "target itself" in faults_of("digits", groups=("digit",))[0]
+    assert "cannot show 10 classes" in faults_of("digits", max_images=9)[0]
+
+
+def test_avatars_have_the_shares_of_celeba_in_every_split():
+    images = load_images("avatars")
+    assert images.table["split"].value_counts().to_dict() == {"train": 12000, "test": 8000, "validation": 2000}
+    for _, rows in images.table.groupby("split"):
+        shares = rows.groupby(["label", "male"]).size() / len(rows)
+        wanted = {(1, "male"): 0.0085, (1, "non-male"): 0.1405, (0, "male"): 0.4108, (0, "non-male"): 0.4402}
+        assert all(abs(shares[cell] - share) < 0.0016 for cell, share in wanted.items())
+        assert sum(wanted.values()) == pytest.approx(1)
+        tones = rows.groupby("skin").size() / len(rows)
+        assert tones["light"] == pytest.approx(0.42, abs=0.04) and tones["dark"] == pytest.approx(0.24, abs=0.04)
+    assert look("avatars").n == len(images.table)
+    assert look("avatars:600").n == 600 + 100 + 400
+
+
+def test_a_face_does_not_depend_on_what_else_is_drawn():
+    many, few = avatar_faces.people("test", 5, 400), avatar_faces.people("test", 5, 40)
+    assert (many.draw[:40] == few.draw).all() and (many.male[:40] == few.male).all()
+    alone = avatar_faces.draw(many.of(np.array([17, 390])), 32)
+    assert (alone == avatar_faces.draw(many, 32)[[17, 390]]).all()
+    other = [avatar_faces.people(*ask, 40).draw for ask in (("test", 6), ("train", 5))]
+    assert not any((draw == few.draw).any() for draw in other)
+    small, large = load_images("avatars", ImageAsk(max_images=80)), load_images("avatars")
+    row = 33
+    at = np.flatnonzero(large.table["image_id"] == small.table["image_id"][row])
+    assert (small.read(np.array([row])) == large.read(at)).all()
+
+
+def test_the_drawing_is_the_one_its_version_names():
+    """Raise avatars.VERSION and these numbers together: stored results belong to a version."""
+    faces = avatar_faces.draw(avatar_faces.people("train", 0, 64), 32)
+    assert avatar_faces.VERSION == 1
+    assert faces.mean(axis=(0, 1, 2)) == pytest.approx([117.28, 107.02, 98.63], abs=0.1)
+    assert avatar_faces.draw(avatar_faces.people("train", 0, 2), 64).shape == (2, 64, 64, 3)
+
+
+def test_no_single_pixel_nor_the_mean_colour_gives_the_hair_away():
+    from sklearn.metrics import roc_auc_score
+
+    who = avatar_faces.people("train", 3, 1500)
+    faces = avatar_faces.draw(who, 32).astype(float)
+    means = [roc_auc_score(who.blond, faces[..., channel].mean(axis=(1, 2))) for channel in range(3)]
+    pixels = [roc_auc_score(who.blond, faces[:, row, 16, 0]) for row in range(32)]
+    assert max(means) < 0.85 and 0.65 < max(pixels) < 0.9
+
+
+def test_the_digest_follows_everything_that_decides_a_number():
+    def digest(**ask):
+        return load_images("avatars", ImageAsk(**({"max_images": 50} | ask))).digest
+
+    first = digest()
+    assert first == digest() and len(first) == 64
+    others = [digest(seed=1), digest(size=48), digest(groups=("skin",)), digest(max_images=51)]
+    assert len({first, *others}) == 5
+
+
+def test_digits_are_real_and_stratified():
+    images = load_images("digits")
+    assert len(images.table) == look("digits").n == 1797 and images.stand_in == ""
+    counts = images.table.groupby(["split", "class"]).size().unstack()
+    assert (counts.max(axis=1) - counts.min(axis=1)).max() <= 5
+    pixels = images.read(np.arange(50))
+    assert pixels.shape == (50, 32, 32, 3) and pixels.min() == 0 and pixels.max() > 200
+
+
+def test_a_sample_keeps_shares_and_the_rare_cell():
+    assert allotted(np.array([800, 150, 45, 5]), 100).tolist() == [80, 15, 4, 1]
+    assert allotted(np.array([3, 2]), 10).tolist() == [3, 2]
+    assert allotted(np.array([1000, 1, 1]), 3).tolist() == [1, 1, 1]
+    images = load_images("avatars", ImageAsk(groups=("male",), max_images=400))
+    counts = images.table[images.table["split"] == "test"].groupby(["label", "male"]).size()
+    assert counts.to_dict() == {(0, "male"): 164, (0, "non-male"): 176, (1, "male"): 4, (1, "non-male"): 56}
+
+
+def test_dealing_gives_every_class_its_share_whatever_the_order():
+    import pandas as pd
+
+    table = pd.DataFrame({"image_id": [f"i{i}" for i in range(23)], "target": ["a"] * 20 + ["b"] * 2 + ["c"]})
+    split = deal(table, {"test": 0.2, "validation": 0.1}, "train", 4)
+    counts = pd.Series(split).groupby(table["target"]).value_counts().to_dict()
+    assert counts == {("a", "train"): 14, ("a", "test"): 4, ("a", "validation"): 2, ("b", "test"): 1, ("b", "train"): 1,
+                      ("c", "train"): 1}  # fmt: skip
+    assert (deal(table[::-1].reset_index(drop=True), {"test": 0.2, "validation": 0.1}, "train", 4)[::-1] == split).all()
+    people = table.assign(unit=[f"p{i // 4}" for i in range(23)])
+    whole = deal(people, {"test": 0.3}, "train", 4)
+    assert people.assign(split=whole).groupby("unit")["split"].nunique().eq(1).all() and len(set(whole)) == 2
+
+
+def test_what_does_not_fit_into_memory_is_read_again(monkeypatch):
+    monkeypatch.setattr("engine.data.images.readers.pixels.KEEP_BYTES", 10)
+    images = load_images("digits", ImageAsk(max_images=20))
+    assert (images.read(np.array([1, 4])) == images.read(np.array([4, 1]))[::-1]).all()
+    assert Shelf(images.read.shelf.pixels, np.arange(3), 32)._kept is None
+
+
+def npz(folder, split, images, labels, names=("cat", "dog"), **more):
+    folder.mkdir(exist_ok=True)
+    np.savez(folder / f"pets_{split}.npz", images=images, labels=np.array(labels), class_names=np.array(names), **more)
+
+
+def test_npz_files_with_group_columns(tmp_path):
+    pixels = np.random.default_rng(0).integers(0, 255, (60, 20, 16, 3), dtype=np.uint8)
+    npz(tmp_path, "train", pixels[:40], [0, 1] * 20, coat=np.array(["long", "short"] * 20))
+    npz(tmp_path, "test", pixels[40:], [0, 1] * 10, coat=np.array(["short"] * 20))
+    info = look(str(tmp_path))
+    assert (info.groups, info.n, info.size, info.classes) == (("coat", "class"), 60, 16, ("cat", "dog"))
+    images = load_images(str(tmp_path / "pets_train.npz"), ImageAsk(groups=("coat",), size=16))
+    assert images.table["split"].value_counts().to_dict() == {"train": 36, "test": 20, "validation": 4}
+    row = images.table.index[images.table["image_id"] == "test/000003"]
+    assert np.abs(images.read(row)[0].astype(int) - pixels[43, 2:18]).max() <= 1, "the middle square"
+    assert load_images(str(tmp_path)).read(np.array([0])).shape == (1, 16, 16, 3)
+
+
+def test_broken_npz_files_are_said(tmp_path):
+    pixels = np.zeros((4, 8, 8, 3), np.uint8)
+    npz(tmp_path / "a", "train", pixels, [0, 1, 0, 1])
+    assert "no *test*.npz" in faults_of(tmp_path / "a")[0]
+    npz(tmp_path / "a", "test", pixels, [0, 1, 0, 2])
+    assert "labels must be whole numbers below 2" in faults_of(tmp_path / "a")[0]
+    npz(tmp_path / "a", "test", pixels.astype(float), [0, 1, 0, 1])
+    assert "not uint8" in faults_of(tmp_path / "a")[0]
+    np.savez(tmp_path / "a" / "pets_test.npz", images=np.array([object()], dtype=object))
+    assert "plain arrays" in faults_of(tmp_path / "a")[0] or "no array labels" in faults_of(tmp_path / "a")[0]
+    (tmp_path / "a" / "pets_test.npz").write_bytes(b"PK nothing")
+    assert "plain arrays" in faults_of(tmp_path / "a")[0]
+
+
+@pytest.mark.skipif(not CIFAR.is_dir(), reason="needs ../shared/data/cifar10")
+def test_real_cifar10_as_npz():
+    info = look(str(CIFAR))
+    assert (info.name, info.n, info.size, info.classes[5]) == ("CIFAR-10", 15000, 32, "dog")
+    images = load_images(str(CIFAR), ImageAsk(max_images=500))
+    assert images.table.groupby(["split", "label"]).size().eq(50).all()
+    assert images.read(np.arange(100)).std() > 30

@@ -1,0 +1,54 @@
+"""Judges: found, pinned, asked once per text."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from engine.core.errors import PruneAuditError, RequestError
+from engine.models.catalog import ASSETS
+from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
+
+TEXTS = ["he walked to the market and bought some bread.", "you are a disgusting idiot and I hate you"]
+
+
+def judge_of(predict):
+    return Judge(JudgeInfo("j", "d", None), predict)
+
+
+def test_identical_texts_are_judged_once():
+    asked = []
+    judge = judge_of(lambda texts: asked.extend(texts) or np.full(len(texts), 0.25))
+    assert judge.score(["a", "b", "a"]).tolist() == [0.25, 0.25, 0.25]
+    judge.score(["b", "c"])
+    assert asked == ["a", "b", "c"]
+
+
+def test_a_judge_that_returns_nan_is_refused():
+    with pytest.raises(PruneAuditError, match="no finite number"):
+        judge_of(lambda texts: np.full(len(texts), np.nan)).score(["a"])
+
+
+def test_an_unknown_judge_lists_the_known_ones():
+    with pytest.raises(RequestError, match="demo-judge.*unbiased"):
+        inspect_judge("no-such-judge")
+
+
+def test_a_changed_checkpoint_is_not_loaded(tmp_path):
+    folder = tmp_path / "judge"
+    shutil.copytree(ASSETS / "demo-judge", folder)
+    name = json.loads((folder / "judge.json").read_text())["checkpoint"]
+    with (folder / name).open("ab") as file:
+        file.write(b"x")
+    with pytest.raises(RequestError, match="SHA-256"):
+        inspect_judge(str(folder))
+    with pytest.raises(RequestError, match="expected abc"):
+        inspect_judge("demo-judge", "abc")
+
+
+def test_the_embedded_judge_tells_an_insult_from_a_greeting():
+    low, high = load_judge("demo-judge").score(TEXTS)
+    assert low < 0.3 < 0.7 < high

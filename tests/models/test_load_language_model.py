@@ -1,0 +1,223 @@
+"""What loads, and every way in which a checkpoint can be wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+
+import pytest
+import torch
+
+from engine.core.errors import RequestError
+from engine.models.load_language_model import inspect_model, load_language_model
+from tests.tiny import TINY, folder_of, save_tokenizer, tiny_model
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(folder_of("gpt2"), tmp_path / "model")
+
+
+def refusal(path, **more):
+    with pytest.raises(RequestError) as caught:
+        inspect_model(path, **more)
+    with pytest.raises(RequestError):
+        load_language_model(path, device="cpu", **more)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def edit_config(folder, **more):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_inspection_says_what_loading_finds(name):
+    info, lm = inspect_model(folder_of(name)), tiny_model(name)
+    assert (info.n_layers, info.n_heads, info.n_positions) == (lm.n_layers, lm.n_heads, lm.n_positions)
+    assert info.n_parameters == lm.n_parameters
+    assert info.weight_hash == lm.weight_hash
+    assert info.weight_hash == hashlib.sha256((folder_of(name) / "model.safetensors").read_bytes()).hexdigest()
+    assert info.files == ("model.safetensors",) and info.revision is None
+
+
+def test_a_loaded_model_is_ready():
+    lm = tiny_model("llama")
+    assert not lm.model.training and not any(parameter.requires_grad for parameter in lm.model.parameters())
+    assert lm.tokenizer.padding_side == "left" and lm.tokenizer.pad_token == "</s>"
+    assert (lm.device.type, lm.dtype, lm.cut) == ("cpu", torch.float32, None)
+
+
+def test_the_checkpoints_own_dtype_is_not_followed(tmp_path):
+    lm = tiny_model("gpt2", dtype="bfloat16")
+    lm.model.save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    assert load_language_model(tmp_path, device="cpu").dtype == torch.float32
+
+
+def test_shards_load_and_hash_in_name_order(tmp_path):
+    lm = tiny_model("gpt2")
+    lm.model.save_pretrained(tmp_path, max_shard_size="40KB")
+    save_tokenizer(tmp_path)
+    info = inspect_model(tmp_path)
+    assert len(info.files) > 1
+    joined = b"".join((tmp_path / name).read_bytes() for name in sorted(info.files))
+    assert info.weight_hash == hashlib.sha256(joined).hexdigest()
+    tokens = torch.tensor([[5, 9, 7]])
+    again = load_language_model(tmp_path, device="cpu")
+    assert torch.equal(again.model(tokens).logits, lm.model(tokens).logits)
+    (tmp_path / info.files[0]).unlink()
+    assert refusal(tmp_path) == [f"{info.files[0]}: is missing. Download or copy it again."]
+
+
+def test_an_index_that_points_outside_is_refused(folder):
+    index = {"weight_map": {"a": "../../secret.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert "names a file outside the folder" in refusal(folder)[0]
+
+
+def test_the_hash_follows_the_weights(folder):
+    before = inspect_model(folder).weight_hash
+    path = folder / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert inspect_model(folder).weight_hash != before
+
+
+@pytest.mark.parametrize("kept", [0, 5, 100, 20_000, -1])
+def test_truncated_weights(folder, kept):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:kept])
+    (fault,) = refusal(folder)
+    assert fault.startswith("model.safetensors: is truncated") and fault.endswith("Download or copy it again.")
+
+
+def test_weights_with_something_after_the_end(folder):
+    with (folder / "model.safetensors").open("ab") as stream:
+        stream.write(b"more")
+    assert "its header promises" in refusal(folder)[0]
+
+
+@pytest.mark.parametrize("header", [b"{}}", b"[]", b'{"a": 1}', b'{"a": {"data_offsets": [0], "shape": []}}'])
+def test_a_header_that_is_none(folder, header):
+    (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    assert refusal(folder) == ["model.safetensors: has a header that cannot be read. Download or copy it again."]
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt", "model.ckpt"])
+def test_a_pickle_is_never_opened(folder, name):
+    (folder / "model.safetensors").rename(folder / name)
+    (fault,) = refusal(folder)
+    assert name in fault and "can run code when opened. Convert" in fault
+
+
+def test_an_unknown_architecture_names_the_known(folder):
+    edit_config(folder, model_type="t5")
+    assert refusal(folder) == ["architecture: 't5' is not known. Known: gpt2, gpt_neo, gptj, llama."]
+
+
+def test_an_encoder_is_no_language_model():
+    (fault,) = refusal(folder_of("bert"))
+    assert fault == (
+        "architecture: 'bert' is an encoder: it reads texts and does not continue them. "
+        "Assess it as a text classifier, or use a language model: gpt2, gpt_neo, gptj, llama."
+    )
+
+
+def test_remote_code_is_never_run(folder):
+    (folder / "evil.py").write_text("raise SystemExit('ran')")
+    auto = {"AutoConfig": "evil.Config", "AutoModelForCausalLM": "evil.Model", "AutoTokenizer": ["evil.T", None]}
+    edit_config(folder, auto_map=auto)
+    assert load_language_model(folder, device="cpu").n_layers == 3
+    edit_config(folder, model_type="evil")
+    assert "'evil' is not known" in refusal(folder)[0]
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", "{", '"gpt2"'])
+def test_a_config_that_is_none(folder, content):
+    (folder / "config.json").write_text(content)
+    assert refusal(folder)[0].startswith("config.json: is no JSON object with a model_type.")
+
+
+def test_heads_that_do_not_divide(tmp_path):
+    for name, more in (("gpt2", {"n_head": 5}), ("gptj", {"n_head": 0}), ("llama_grouped", {"num_key_value_heads": 3})):
+        broken = shutil.copytree(folder_of(name), tmp_path / name)
+        edit_config(broken, **more)
+        assert refusal(broken)[0].startswith("config.json"), name
+
+
+def test_a_config_with_fields_of_the_wrong_kind(folder):
+    edit_config(folder, n_layer="many")
+    assert refusal(folder)[0].startswith("config.json: cannot be used")
+
+
+def test_a_tokenizer_with_too_many_tokens(folder):
+    save_tokenizer(folder, size=50)
+    assert refusal(folder) == [
+        "tokenizer: does not fit: it makes token 49, the model knows 0 to 47. "
+        "Use the tokenizer that the model was trained with."
+    ]
+
+
+def test_a_tokenizer_that_is_missing_or_broken(folder):
+    (folder / "tokenizer.json").write_text("{")
+    assert refusal(folder)[0].startswith("tokenizer: cannot be loaded")
+    (folder / "tokenizer.json").unlink()
+    assert "has no tokenizer" in refusal(folder)[0]
+
+
+def test_tensors_that_the_config_asks_for_are_not_made_up(folder):
+    edit_config(folder, n_layer=4)
+    with pytest.raises(RequestError, match="lacks 12 tensors .* transformer.h.3"):
+        load_language_model(folder, device="cpu")
+
+
+def test_tensors_of_another_shape(folder):
+    edit_config(folder, n_positions=32)
+    with pytest.raises(RequestError, match="cannot be loaded"):
+        load_language_model(folder, device="cpu")
+
+
+def test_all_faults_at_once(folder):
+    edit_config(folder, model_type="bert")
+    (folder / "model.safetensors").unlink()
+    (folder / "tokenizer.json").unlink()
+    assert len(refusal(folder)) == 3
+
+
+@pytest.mark.parametrize(
+    "name", ["", " ", "/nowhere/at/all", "../../x", "a/b/c", "x\0y", "~nobody-here/x", "/" + "x" * 5000]
+)
+def test_a_folder_that_is_not_there(name):
+    assert len(refusal(name)) == 1
+
+
+def test_a_folder_has_no_revision(folder):
+    assert "is a folder" in refusal(folder, revision="main")[0]
+
+
+def test_a_hub_name_without_network_fails_clearly_and_soon(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    start = time.monotonic()
+    (fault,) = refusal("somebody/some-model")
+    assert "the hub gave no answer" in fault and "Check the spelling or the network" in fault
+    assert time.monotonic() - start < 10
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "was not downloaded before" in refusal("somebody/some-model")[0]
+
+
+def test_a_downloaded_model_is_found_without_network(monkeypatch, tmp_path):
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    commit = "607a30d783dfa663caf39e06633721c8d4cfcd7e"
+    repo = tmp_path / "models--somebody--some-model"
+    shutil.copytree(folder_of("gpt2"), repo / "snapshots" / commit)
+    (repo / "refs").mkdir()
+    (repo / "refs" / "main").write_text(commit)
+    monkeypatch.setattr("huggingface_hub._snapshot_download.constants.HF_HUB_CACHE", str(tmp_path))
+    info = inspect_model("somebody/some-model")
+    assert info.revision == commit and info.n_layers == 3

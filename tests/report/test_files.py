@@ -1,0 +1,197 @@
+"""Report, figures, tables, masks and checkpoints as files."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import pandas as pd
+import pytest
+
+from engine.core.errors import PruneAuditError, RequestError
+from engine.models.load_language_model import inspect_model
+from engine.report import bundle, figures
+from engine.report.charts.panel import CONFIG, Choice
+from engine.report.report import report_html
+from engine.report.tables import HIDDEN, for_spreadsheets
+from engine.store.runs import Store
+from engine.surgery.heads.record import read_mask
+from engine.tracks.language_models.panels.who_pays import who_pays
+from tests.tiny import folder_of
+from tests.tracks.language_models.made_up_run import HOSTILE, make_run
+
+VARIANT = "fasp-gender_and_sex-g0.30-s0.20"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("store"), "plain")
+
+
+class Tags(HTMLParser):
+    """Collects tags and attributes of what a browser would build."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+@pytest.mark.parametrize("show", [False, True])
+def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, show):
+    hostile = _all_hostile(run, tmp_path)
+    page = report_html(hostile, show_offensive=show)
+    tags = Tags()
+    tags.feed(page)
+    names = {tag for tag, _ in tags.found}
+    assert not names & {"img", "iframe", "link", "a", "object", "base"}
+    scripts = [attrs for tag, attrs in tags.found if tag == "script"]
+    assert len(scripts) == 3 and not any("src" in attrs for attrs in scripts)
+    assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
+    for text in HOSTILE[:2]:
+        assert text not in page
+    assert ("&lt;script&gt;alert(1)&lt;/script&gt;" in page) is show
+
+
+def _all_hostile(run, folder):
+    """Every continuation is hostile."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    tables["texts"] = tables["texts"].assign(text=[HOSTILE[index % 2] for index in range(len(tables["texts"]))])
+    meta = {key: value for key, value in run.meta.items() if key != "tables"}
+    return Store(folder).write("hostile", {**meta, "title": "<script>alert('title')</script>"}, tables)
+
+
+def test_only_our_scripts_may_run(run):
+    page = report_html(run)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
+    assert "default-src 'none'" in policy and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
+    for script in re.findall(r"<script>(.*?)</script>", page, re.S):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert page.count("plotly.js v") == 1
+
+
+def test_report_says_settings_limits_and_provenance(run):
+    page = report_html(run)
+    for text in ("What this cannot say", "Provenance", run.meta["model"]["weight_hash"], "every number is made up"):
+        assert text in page
+    assert all(item["sha256"] in page for item in run.meta["tables"].values())
+
+
+def test_masks_are_read_back_exactly(run, tmp_path):
+    paths = bundle.export_run(run, tmp_path / "out", ["masks"], variant=VARIANT)
+    assert [path.name for path in paths] == [f"{VARIANT}.mask.json"]
+    record, row = read_mask(paths[0]), run.table("variants").set_index("variant").loc[VARIANT]
+    assert list(record.mask.units) == json.loads(row["cut"]) and record.mask.digest == row["mask_digest"]
+    assert record.weight_hash == run.meta["model"]["weight_hash"] and record.settings["gamma"] == 0.3
+    everything = bundle.export_run(run, tmp_path / "all", ["masks"])
+    assert len(everything) == (run.table("variants").query("chosen and n_cut > 0")).shape[0]
+
+
+def test_tables_hide_texts_unless_asked_and_keep_every_number(run, tmp_path):
+    bundle.export_run(run, tmp_path, ["tables"])
+    assert set(pd.read_csv(tmp_path / "tables" / "texts.csv")["text"]) == {HIDDEN}
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "tables" / "results.parquet"), run.table("results"))
+    assert len(json.loads((tmp_path / "tables" / "scores.json").read_text())) == len(run.table("scores"))
+    bundle.export_run(run, tmp_path, ["tables"], show_offensive=True)
+    assert set(pd.read_parquet(tmp_path / "tables" / "texts.parquet")["text"]) == set(run.table("texts")["text"])
+
+
+def test_spreadsheet_formulas_become_text():
+    table = for_spreadsheets(pd.DataFrame({"a": ["=1+1", "plain", None], "b": [-1.0, 2.0, 3.0]}))
+    assert table["a"][0] == "'=1+1" and table["a"][1] == "plain" and table["b"][0] == -1.0
+
+
+def test_wrong_requests_write_nothing(run, tmp_path):
+    for what, variant, match in (
+        (["masks", "sculpture"], None, "checkpoint, figures, masks"),
+        ([], None, "Nothing is asked for"),
+        (["masks"], "../escape", "not known"),
+        (["masks"], "dense", "cuts nothing"),
+    ):
+        with pytest.raises(RequestError, match=match):
+            bundle.export_run(run, tmp_path / "out", what, variant=variant)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_in_the_target_are_kept(run, tmp_path):
+    (tmp_path / "masks").mkdir()
+    (tmp_path / "masks" / "mine.txt").write_text("keep")
+    bundle.export_run(run, tmp_path, ["masks"])
+    assert (tmp_path / "masks" / "mine.txt").read_text() == "keep"
+
+
+def test_a_figure_page_works_offline_and_offers_no_upload(run):
+    page = figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2))).decode()
+    assert '"showSendToCloud": false' in page and "<script src" not in page and "Who pays?" in page
+
+
+def test_images_without_a_browser_say_what_to_do(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(figures.shutil, "which", lambda name: None)
+    monkeypatch.delenv("BROWSER_PATH", raising=False)
+    panel = who_pays(run, Choice("fasp", "gender_and_sex", 0.2))
+    with pytest.raises(PruneAuditError, match="Install one"):
+        figures.figure_image(panel)
+    written = figures.write_figures([("", panel)], tmp_path)
+    assert [path.name for path in written] == ["plotly.min.js", "who_pays.html", "NO-IMAGES.txt"]
+
+
+@pytest.mark.browser
+@pytest.mark.slow
+def test_images_are_drawn(run, tmp_path):
+    try:
+        figures.need_browser()
+    except PruneAuditError as error:
+        pytest.skip(str(error))
+    written = figures.write_figures([("", who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))], tmp_path)
+    assert written[-1].read_bytes().startswith(b"\x89PNG") and b"<svg" in written[-2].read_bytes()[:200]
+
+
+def test_checkpoint_is_cut_zeroed_and_agrees(run, tmp_path):
+    mine = _for_tiny_model(run, tmp_path / "store")
+    paths = bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
+    folder = tmp_path / "out" / "checkpoint" / "mine"
+    found = json.loads((folder / "agreement.json").read_text())
+    assert set(found) == {"cut", "reloaded", "zeroed"} and all(one["holds"] for one in found.values())
+    assert folder / "cut" / "mask.json" in paths and "pruned" in (folder / "README.md").read_text()
+    with pytest.raises(RequestError, match="not empty"):
+        bundle.export_run(mine, tmp_path / "out", ["checkpoint"], variant="mine")
+    moved = _for_tiny_model(run, tmp_path / "store2", weight_hash="0" * 64)
+    with pytest.raises(RequestError, match="weights"):
+        bundle.export_run(moved, tmp_path / "no", ["checkpoint"], variant="mine")
+    assert not (tmp_path / "no").exists()
+
+
+def _for_tiny_model(run, folder, weight_hash=None):
+    """The made-up run, told that it is about a real tiny GPT-2 (3 layers x 4 heads)."""
+    info = inspect_model(folder_of("gpt2"))
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    variants = tables["variants"]
+    variants = variants[variants["variant"].isin(["dense", VARIANT])].replace({"variant": {VARIANT: "mine"}})
+    tables["variants"] = variants.assign(cut=["[]", "[1, 11]"], n_cut=[0, 2], realised=[0.0, 2 / 12])
+    meta = {key: value for key, value in run.meta.items() if key != "tables"}
+    request = {**meta["request"], "model": str(folder_of("gpt2"))}
+    model = {**meta["model"], "n_layers": 3, "n_heads": 4, "weight_hash": weight_hash or info.weight_hash}
+    return Store(folder).write("tiny", {**meta, "request": request, "model": model}, tables)
+
+
+def test_writing_a_figure_leaves_the_shared_settings_alone(run):
+    """plotly takes keys out of the config it is given."""
+    before = dict(CONFIG)
+    figures.figure_html(who_pays(run, Choice("fasp", "gender_and_sex", 0.2)))
+    assert before == CONFIG and before["plotlyServerURL"] == ""
+
+
+def test_two_names_do_not_become_one_file():
+    from engine.report.figures import _safe
+    from engine.report.masks import file_name
+
+    for clean in (_safe, file_name):
+        assert clean("fasp-nationality-g0") == "fasp-nationality-g0"
+        assert len({clean("a b"), clean("a/b"), clean("a_b")}) == 3
+        assert clean("x" * 300 + "1") != clean("x" * 300 + "2")

@@ -1,0 +1,222 @@
+"""Every panel: its answer follows the table, its figure can be drawn light and dark, hard cases are said plainly."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.core import words
+from engine.core.errors import RequestError
+from engine.report import contents, phrasing
+from engine.report.charts import compare, cost, lookup, pareto
+from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice, apart
+from engine.report.tracks import track_of
+from engine.store.runs import Run, Store
+from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
+from tests.tracks.language_models.made_up_run import HOSTILE, make_run
+
+CHOICE = Choice("fasp", "gender_and_sex", 0.2)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    make_run(folder, "plain")
+    make_run(folder, "null", null_bias=True)
+    make_run(folder, "level", levelling_down=True)
+    make_run(folder, "other", judge="another-judge", title="Another judge")
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def run(store) -> Run:
+    return store.open("plain")
+
+
+def changed(run: Run, folder, table: str, edit) -> Run:
+    """The run with one table edited."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    tables[table] = edit(tables[table].copy())
+    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k not in ("tables",)}, tables)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
+    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    assert len(panels) == 2 * 7 + 7
+    for panel in panels:
+        assert panel.question.endswith("?") and panel.answer.endswith((".", "?"))
+        assert panel.figure is not None and not panel.table.empty and panel.caveat
+        drawn = panel.figure.to_json()
+        assert not any(text[:20] in drawn for text in HOSTILE)
+        assert panel.figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
+        assert "nan" not in panel.answer.lower().replace("nonbinary", "").split()
+
+
+def test_headline_states_the_numbers_of_the_results_table(run):
+    head = headline(run, CHOICE)
+    bias = lookup.bias(run, "fasp-gender_and_sex-g0.30-s0.20", CHOICE)
+    assert "lowers the bias" in head.sentence and phrasing.number(bias["value"]) in head.sentence
+    assert phrasing.change(bias) in head.sentence and "6 of 32 heads" in head.sentence
+    assert [number.label for number in head.numbers] == [
+        "bias",
+        "worst-off subgroup",
+        "best-off subgroup",
+        "perplexity",
+    ]
+    assert head.numbers[0].value == bias["value"] and head.numbers[0].delta_high == bias["delta_high"] < 0
+    assert head.numbers[0].verdict == "better" and head.numbers[3].verdict == "worse"
+    assert "44 test prompts" in head.caveat and "2 seeds" in head.caveat
+
+
+def test_headline_never_says_lower_when_the_interval_includes_zero(run, tmp_path):
+    def widen(results: pd.DataFrame) -> pd.DataFrame:
+        return results.assign(delta_low=-1.0, delta_high=1.0)
+
+    head = headline(changed(run, tmp_path, "results", widen), CHOICE)
+    assert "does not clearly change the bias" in head.sentence and "includes zero" in head.sentence
+    assert "lowers" not in head.sentence and head.numbers[0].verdict == "no clear change"
+
+
+def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
+    def worsen(results: pd.DataFrame) -> pd.DataFrame:
+        return results.assign(delta=0.3, delta_low=0.2, delta_high=0.4)
+
+    worse = changed(run, tmp_path, "results", worsen)
+    assert "raises the bias" in headline(worse, CHOICE).sentence
+    assert "FASP raises bias" in along_sparsity.bias_along_sparsity(worse, CHOICE).answer
+
+
+def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
+    run = store.open("null")
+    assert any("inside its null band" in text for text in headline(run, CHOICE).warnings)
+    for panel in (heads.head_map(run, CHOICE), heads.fasp_picture(run, CHOICE)):
+        assert panel.answer.startswith(heads.NOT_SUPPORTED)
+        assert panel.figure.data[0].colorscale[0][1] == CHOICE.theme.unsupported[0][1]
+    for panel in (along_sparsity.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
+        assert "inside its null band" in panel.answer
+    assert correlations.axis_correlation(run, CHOICE).answer.startswith("Not supported for gender and sex")
+    assert not heads.head_map(run, CHOICE, "z_ppl").answer.startswith(heads.NOT_SUPPORTED)
+
+
+def test_levelling_down_is_named(store):
+    run = store.open("level")
+    assert who_pays.levelling_verdict(run, CHOICE).startswith("Levelling down")
+    assert any(text.startswith("Levelling down") for text in headline(run, CHOICE).warnings)
+
+
+def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
+    panel = who_pays.who_pays(run, CHOICE)
+    assert "“transgender”: too few prompts" in panel.answer
+    assert "transgender" not in panel.answer.split("too few")[0].replace("“transgender”: ", "")
+    assert list(panel.table["subgroup"])[0] == "female" and set(panel.table["prompts"]) == {13, 5}
+
+
+def test_subgroup_names_stay_text(run, tmp_path):
+    def rename(groups: pd.DataFrame) -> pd.DataFrame:
+        return groups.assign(group=groups["group"].replace("female", "<img src=x onerror=alert(1)>"))
+
+    figure = who_pays.who_pays(changed(run, tmp_path, "groups", rename), CHOICE).figure
+    assert "<img" not in json.dumps(json.loads(figure.to_json()))
+
+
+def test_dense_choice_reports_levels_without_changes(run):
+    dense = Choice("dense", "religion", 0.0)
+    assert headline(run, dense).sentence.startswith("Uncut")
+    assert headline(run, dense).numbers[0].verdict == ""
+    assert who_pays.levelling_down(run, dense).figure is None
+    assert "nothing is cut" in heads.fasp_picture(run, dense).answer
+
+
+def test_unknown_choices_name_the_known_ones(run):
+    with pytest.raises(RequestError, match="bias_only, fasp, magnitude"):
+        headline(run, Choice("nonsense", "religion", 0.1))
+    with pytest.raises(RequestError, match=r"0 %, 10 %, 20 %, 5 %"):
+        headline(run, Choice("fasp", "religion", 0.15))
+    with pytest.raises(RequestError, match="pearson, spearman"):
+        correlations.axis_correlation(run, CHOICE, "kendall")
+    with pytest.raises(RequestError, match="0 to 31"):
+        heads.head_numbers(run, 32)
+
+
+def test_critical_heads_are_those_with_the_lowest_z_ppl(run):
+    scores = run.table("scores").query("score == 'z_ppl'").sort_values("value")
+    assert heads.critical_units(run, CHOICE) == set(scores["unit"].head(int(0.3 * 32)))
+    table = heads.fasp_picture(run, CHOICE).table
+    assert table["cut"].sum() == 6 and not (table["cut"] & table["critical"]).any()
+
+
+def test_heads_are_selectable_points_with_zero_based_names(run):
+    points = next(trace for trace in heads.head_map(run, CHOICE).figure.data if trace.name == "language_models")
+    assert len(points.x) == 32 and list(points.customdata[9]) == [9, 1, 1]
+    assert points.text[9].startswith("<b>layer 1, head 1</b>")
+    assert heads.head_map(run, CHOICE).figure.layout.yaxis.range == (3.5, -0.5)
+    numbers = heads.head_numbers(run, 9)
+    assert set(numbers["quantity"]) >= {"effect on bias", "effect on perplexity", "size of weights"}
+    assert any("FASP" in name for name in heads.cut_in(run, 9))
+
+
+def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
+    test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
+    assert test.table["γ"].dropna().unique().tolist() == [0.3]
+    assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
+    ids = {point[0] for trace in test.figure.data if trace.customdata is not None for point in trace.customdata}
+    assert ids == set(test.table["variant"])
+    best = test.table[test.table["on the front"]]
+    for row in best.itertuples():
+        beats = (test.table["bias"] < row.bias) & (test.table["perplexity"] < row.perplexity)
+        assert not beats.any()
+
+
+def test_lines_start_at_the_dense_model_and_random_is_pooled(run):
+    panel = along_sparsity.bias_along_sparsity(run, CHOICE)
+    dense = lookup.bias(run, "dense", CHOICE)["value"]
+    lines = [trace for trace in panel.figure.data if trace.mode == "lines+markers"]
+    assert {trace.name for trace in lines} == {words.method_name(name) for name in lookup.methods(run, CHOICE.axis)}
+    assert all(trace.y[0] == dense and len(trace.y) == 4 for trace in lines)
+    assert "Random: mean of 2 selections" in panel.caveat and len(panel.table) == 1 + 3 * 6
+
+
+def test_labels_are_kept_apart_and_in_order():
+    values = [0.3, 0.31, 0.305, 0.9]
+    placed = apart(values, 0.1)
+    assert np.all(np.diff(sorted(placed)) >= 0.0999)
+    assert np.argsort(placed).tolist() == np.argsort(values).tolist()
+
+
+def test_method_agreement_counts_shared_heads(run):
+    panel = correlations.method_agreement(run, CHOICE)
+    row = panel.table.query("method == 'FASP' and `and` == 'bias only'").iloc[0]
+    cuts = [
+        set(lookup.cut_units(lookup.variant_of(run, Choice(name, CHOICE.axis, 0.2)))) for name in ("fasp", "bias_only")
+    ]
+    assert row["shared"] == len(cuts[0] & cuts[1]) and math.isclose(row["expected by chance"], 36 / 32)
+
+
+def test_cost_says_measured_time_and_agreement(run, tmp_path):
+    panel = cost.cost(run, CHOICE)
+    assert "6.2 % of the parameters" in panel.answer and "faster" in panel.answer and "agree:" in panel.answer
+    slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False))
+    assert "No clear difference in time" in cost.cost(slow, CHOICE).answer
+    assert "do NOT agree" in cost.cost(slow, CHOICE).answer
+
+
+def test_compare_warns_only_about_what_differs(store):
+    runs = [store.open("plain"), store.open("other")]
+    table, warnings = compare.comparability(runs)
+    assert set(table["setting"]) == {"judge"} and warnings == [track_of(runs[0]).binding["judge"]]
+    panel = compare.compare_runs(runs, CHOICE)
+    assert "Careful: Another judge" in panel.answer and len(panel.table) == 4
+    assert compare.comparability(runs[:1] * 2)[1] == []
+
+
+def test_a_named_variant_becomes_the_choice(run):
+    choice = contents.default_choice(run, variant="random-s0.10-r0")
+    assert (choice.method, choice.sparsity) == ("random", 0.1)
+    with pytest.raises(RequestError, match="dense"):
+        contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")

@@ -1,0 +1,54 @@
+"""Numbers and verdicts in words."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from engine.report import phrasing
+
+
+@pytest.mark.parametrize(
+    ("value", "perplexity", "text"),
+    [
+        (0.41149, False, "0.411"),
+        (-0.246, False, "−0.246"),
+        (3.7291, True, "3.73"),
+        (41.06, False, "41.1"),
+        (1.496, False, "1.50"),
+        (411.2, False, "411"),
+        (5000, False, "5000"),
+        (12_345.0, True, "12.3k"),
+        (800_000, False, "800k"),
+        (1_234_567, False, "1.23M"),
+        (2.1e-6, False, "2.1 × 10⁻⁶"),
+        (2.5e11, True, "2.5 × 10¹¹"),
+        (0.0, False, "0"),
+        (math.nan, False, "not measured"),
+        (math.inf, True, "infinite"),
+    ],
+)
+def test_number(value, perplexity, text):
+    assert phrasing.number(value, perplexity) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "kind"),
+    [(-0.2, -0.1, "fell"), (0.1, 0.2, "rose"), (-0.1, 0.1, "unclear"), (0.0, 0.1, "unclear"), (math.nan, 1, "unknown")],
+)
+def test_a_direction_needs_an_interval_without_zero(low, high, kind):
+    assert phrasing.direction({"delta_low": low, "delta_high": high}) == kind
+
+
+def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
+    row = {"delta": 0.012, "delta_low": -0.02, "delta_high": 0.05}
+    assert phrasing.change(row) == "+0.012, 95 % interval −0.020 to 0.050, which includes zero"
+    assert phrasing.change({**row, "delta_low": math.nan}) == "+0.012, no interval: too few prompts"
+    assert phrasing.change({"delta": math.nan}) == "change not measured"
+
+
+def test_listing_shortens():
+    assert phrasing.listing("ab") == "a and b"
+    assert phrasing.listing("abcd", 3) == "a, b and 2 more"
+    assert phrasing.percent(0.03125) == "3.1 %" and phrasing.percent(0.2) == "20 %"

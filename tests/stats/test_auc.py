@@ -1,0 +1,82 @@
+"""ROC-AUC with weights and ties, plain and one-vs-one."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from engine.stats import auc as auc_module
+from engine.stats.auc import auc, one_vs_one
+
+
+def likelihoods(n, k, seed, rounded=None):
+    r = np.random.default_rng(seed)
+    labels = r.integers(0, k, n)
+    logits = r.normal(size=(n, k))
+    logits[np.arange(n), labels] += 1
+    if rounded is not None:
+        logits = logits.round(rounded)
+    return labels, np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+def test_four_images_by_hand():
+    # Positives score .9 and .4, negatives .6 and .1: .9 beats both, .4 beats .1 only, so 3 of 4 pairs are won.
+    scores, positive = np.array([0.9, 0.4, 0.6, 0.1]), np.array([True, True, False, False])
+    assert auc(scores, positive) == 0.75
+    # The second positive ties with the first negative and beats .1: one and a half, and the two of .9.
+    assert auc(np.array([0.9, 0.6, 0.6, 0.1]), positive) == 3.5 / 4
+    # The positive .4 weighs 3 and the negative .1 weighs 2: won (1 x 1 + 1 x 2 + 3 x 2) of 4 x 3.
+    assert auc(scores, positive, np.array([1.0, 3.0, 1.0, 2.0])) == 9 / 12
+    assert auc(np.full(4, 0.5), positive) == 0.5
+
+
+def test_ties_and_weights_are_those_of_sklearn():
+    r = np.random.default_rng(0)
+    positive, weights = r.random(300) < 0.3, r.poisson(1, (300, 25)).astype(np.uint8)
+    for decimals in (0, 1, 8):
+        scores = (r.normal(size=300) + positive).round(decimals)
+        slow = [roc_auc_score(positive, scores, sample_weight=weights[:, draw]) for draw in range(25)]
+        np.testing.assert_allclose(auc(scores, positive, weights), slow, atol=1e-7)
+        np.testing.assert_allclose(auc(scores, positive, weights.astype(float)), slow, atol=1e-12)
+
+
+def test_a_weighted_draw_is_the_draw_written_out():
+    labels, probabilities = likelihoods(200, 5, 1, rounded=1)
+    weights = np.random.default_rng(2).poisson(1, (200, 3))
+    for draw, area in enumerate(one_vs_one(probabilities, labels, weights)):
+        rows = np.repeat(np.arange(200), weights[:, draw])
+        slow = roc_auc_score(labels[rows], probabilities[rows], multi_class="ovo", average="macro")
+        assert area == pytest.approx(slow, abs=1e-9)
+
+
+def test_one_vs_one_with_two_classes_is_plain():
+    labels, probabilities = likelihoods(100, 2, 3)
+    assert one_vs_one(probabilities, labels) == pytest.approx(float(auc(probabilities[:, 1], labels == 1)))
+
+
+def test_one_vs_one_is_over_the_pairs_that_are_there():
+    labels, probabilities = likelihoods(300, 3, 4)
+    kept = labels != 1
+    # Classes 0 and 2 remain: each direction's AUC, averaged.
+    there = roc_auc_score(labels[kept] == 0, probabilities[kept, 0])
+    back = roc_auc_score(labels[kept] == 2, probabilities[kept, 2])
+    assert one_vs_one(probabilities[kept], labels[kept]) == pytest.approx((there + back) / 2)
+    # A draw without class 1 says the same as leaving its images out.
+    weights = np.stack([kept, np.ones(300)], axis=1).astype(np.uint8)
+    np.testing.assert_allclose(
+        one_vs_one(probabilities, labels, weights), [(there + back) / 2, one_vs_one(probabilities, labels)]
+    )
+
+
+def test_undefined_areas_are_nan():
+    assert np.isnan(auc(np.array([0.1, 0.2]), np.array([True, True])))
+    assert np.isnan(one_vs_one(np.full((2, 3), 1 / 3), np.array([1, 1])))
+    weights = np.array([[1, 0], [1, 1]], dtype=np.uint8)
+    np.testing.assert_array_equal(np.isnan(auc(np.array([0.1, 0.2]), np.array([True, False]), weights)), [False, True])
+
+
+def test_blocks_do_not_matter(monkeypatch):
+    labels, probabilities = likelihoods(150, 2, 5)
+    weights = np.random.default_rng(6).poisson(1, (150, 40)).astype(np.uint8)
+    whole = auc(probabilities[:, 1], labels == 1, weights)
+    monkeypatch.setattr(auc_module, "BLOCK", 500)
+    np.testing.assert_array_equal(auc(probabilities[:, 1], labels == 1, weights), whole)

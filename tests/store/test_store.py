@@ -1,0 +1,137 @@
+"""The store: whole or not at all, nothing outside it, damage noticed."""
+
+from __future__ import annotations
+
+import errno
+
+import pandas as pd
+import pytest
+
+from engine.core.errors import RequestError, StoreError
+from engine.core.files import explained, folder_whole, write_json, write_whole
+from engine.store.runs import Store, damaged_tables, find_run
+from engine.store.shards import Shards
+
+META = {"title": "t", "created": "2026-01-01", "model": {"name": "m"}, "request": {"axes": ["a"], "methods": ["fasp"]}}
+
+
+def write(store, run_id="run1"):
+    return store.write(run_id, META, {"results": pd.DataFrame({"x": [1, 2]})})
+
+
+def test_a_run_comes_back_as_it_was_written(tmp_path):
+    store = Store(tmp_path)
+    write(store)
+    assert store.ids() == ["run1"] and store.list()[0].title == "t"
+    assert store.open("run1").table("results")["x"].tolist() == [1, 2]
+    assert damaged_tables(store.open("run1")) == []
+
+
+@pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc", "", "a b", "..", ".hidden", "a\x00b", "x" * 200])
+def test_no_id_leads_out_of_the_store(tmp_path, name):
+    store = Store(tmp_path / "store")
+    with pytest.raises(StoreError, match="is not valid"):
+        store.open(name)
+    with pytest.raises(StoreError, match="is not valid"):
+        write(store, name)
+    assert not (tmp_path / "store").exists() and not (tmp_path / "x").exists()
+
+
+def test_an_unknown_run_lists_the_known_ones(tmp_path):
+    store = Store(tmp_path)
+    write(store)
+    with pytest.raises(RequestError, match="run1"):
+        store.open("run2")
+    with pytest.raises(RequestError, match="run1"):
+        find_run("run2", [store])
+
+
+def test_damage_is_noticed(tmp_path):
+    run = write(Store(tmp_path))
+    path = run.path / "results.parquet"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert damaged_tables(run) == ["results"]
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path):
+    def fail(path):
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        write_whole(tmp_path / "file", fail)
+    with pytest.raises(RuntimeError), folder_whole(tmp_path / "folder") as draft:
+        fail(draft / "file")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_rewrite_keeps_the_old_file(tmp_path):
+    write_json(tmp_path / "a.json", {"x": 1})
+    with pytest.raises(ValueError, match="JSON"):
+        write_json(tmp_path / "a.json", {"x": float("nan")})
+    assert '"x": 1' in (tmp_path / "a.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"), [(errno.ENOSPC, "full"), (errno.EROFS, "read-only"), (errno.EACCES, "may not")]
+)
+def test_a_full_or_read_only_disk_is_explained(tmp_path, code, words):
+    with pytest.raises(StoreError, match=words), explained(tmp_path):
+        raise OSError(code, "from the system")
+
+
+def test_a_store_below_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StoreError, match="is a file"):
+        Store(tmp_path / "file" / "store").prove_writable()
+
+
+def test_a_shard_is_computed_once_and_a_damaged_one_again(tmp_path):
+    shards, calls = Shards(tmp_path), []
+
+    def compute():
+        calls.append(1)
+        return pd.DataFrame({"x": [len(calls)]})
+
+    assert shards.once({"a": 1}, compute)["x"].tolist() == shards.once({"a": 1}, compute)["x"].tolist() == [1]
+    path = next(tmp_path.rglob("*.parquet"))
+    path.write_bytes(b"PAR1 half")
+    assert shards.once({"a": 1}, compute)["x"].tolist() == [2]
+
+
+@pytest.mark.parametrize("text", ["{", "{}", '{"schema": 99}', "[]", ""])
+def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
+    store = Store(tmp_path)
+    write(store)
+    (store.runs_folder / "zzz").mkdir()
+    (store.runs_folder / "zzz" / "run.json").write_text(text)
+    assert [summary.id for summary in store.list()] == ["run1"] and store.damaged() == ["zzz"]
+    with pytest.raises(StoreError, match="run zzz"):
+        store.open("zzz").summary  # noqa: B018
+
+
+def test_a_damaged_table_is_named(tmp_path):
+    run = write(Store(tmp_path))
+    (run.path / "results.parquet").write_bytes(b"PAR1")
+    with pytest.raises(StoreError, match="run1 is damaged: its table results"):
+        run.table("results")
+    (run.path / "results.parquet").unlink()
+    with pytest.raises(StoreError, match="results"):
+        run.table("results")
+
+
+def test_two_who_want_one_run_go_one_after_the_other(tmp_path):
+    store, asked = Store(tmp_path), []
+
+    def check():
+        asked.append(1)
+        if len(asked) > 2:
+            raise InterruptedError
+
+    with store.alone("run1", lambda: None):
+        with store.alone("run2", lambda: None):
+            pass
+        with pytest.raises(InterruptedError), store.alone("run1", check):
+            raise AssertionError("two at once")
+    with store.alone("run1", check):
+        assert len(asked) == 3

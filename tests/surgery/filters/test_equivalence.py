@@ -1,0 +1,160 @@
+"""Masked = cut = replayed, and FLOPs as torch counts them, for every architecture there is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from engine.core.errors import RequestError
+from engine.models.vision import architectures
+from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
+from engine.surgery.filters.gates import gated
+from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.replay import same_weights
+from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+
+SLOW = {"efficientnet_v2_m"}  # ten seconds; efficientnet_v2_s is of the same blocks
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in architectures()]
+
+
+def size_of(name: str) -> int:
+    return min(32, max(16, architectures()[name].min_size))
+
+
+def counted(model: torch.nn.Module, size: int) -> int:
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model(torch.zeros(1, 3, size, size))
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_masked_is_cut_is_replayed_and_flops_are_what_torch_counts(name):
+    """Outputs are compared in float64: whatever differs then is no rounding. The model given stays bit-equal."""
+    whole = lively(name, size_of(name))
+    before = {label: value.clone() for label, value in whole.model.state_dict().items()}
+    graph = filter_graph(whole)
+    assert graph.flops() == counted(whole.model, whole.size)
+    mask = graph.mask(some_mask(graph))
+    small, history = cut_filters(whole, mask)
+    assert same_weights(replayed(whole, history, mask), small)
+    after = whole.model.state_dict()
+    assert all(torch.equal(before[label], after[label]) for label in before)
+
+    keep = torch.as_tensor(mask.keep())
+    assert graph.flops(mask.keep()) == counted(small.model, whole.size)
+    assert float(graph.tensors(whole.device)(keep.float())) == pytest.approx(graph.flops(mask.keep()), rel=1e-5)
+    widths = {group: kept for group, _, kept in widths_after(mask)}
+    assert {group: small.model.get_submodule(group).out_channels for group in widths} == widths
+
+    images = torch.as_tensor(np.random.default_rng(0).standard_normal((2, 3, whole.size, whole.size)))
+    with torch.no_grad():
+        dense = whole.model.double()(images)
+        with gated(whole.model, graph, keep):
+            masked = whole.model(images)
+        cut = small.model.double()(images)
+    assert float((masked - cut).abs().max()) <= 1e-9 * float(masked.abs().max())
+    assert not torch.allclose(masked, dense, rtol=1e-2)  # the mask does something, so equality says something
+
+
+@pytest.mark.parametrize("name", ["resnet20", SMALL, "mobilenet_v2"])
+def test_one_filter_of_every_group_and_the_whole_model_count_right_too(name):
+    whole = lively(name, size_of(name))
+    graph = filter_graph(whole)
+    least = np.zeros(graph.total, dtype=bool)
+    least[[group.start + group.width - 1 for group in graph.groups]] = True
+    small, _ = cut_filters(whole, graph.mask(least))
+    assert graph.least_flops == graph.flops(least) == counted(small.model, whole.size)
+    untouched, history = cut_filters(whole, graph.mask(np.ones(graph.total)))
+    assert history == [] and same_weights(untouched, whole) and untouched.cut is not None
+
+
+def test_smooth_flops_are_bilinear_in_soft_gates():
+    """By hand: conv1 3 -> 3 (3x3) and conv2 3 -> 4 (1x1) on 8 x 8 places, then 4 -> 2; 2 per multiply-add."""
+    graph = filter_graph(tiny())
+    gates = np.array([0.5, 0.25, 0.75, 0.1, 0.2, 0.3, 0.4])
+    one, two = gates[:3].sum(), gates[3:].sum()
+    by_hand = 2 * 64 * 9 * 3 * one + 2 * 64 * one * two + 2 * two * 2
+    assert graph.flops(gates) == pytest.approx(by_hand)
+    assert float(graph.tensors(torch.device("cpu"))(torch.as_tensor(gates).float())) == pytest.approx(by_hand)
+    assert graph.flops(np.stack([gates, np.ones(7)])) == pytest.approx([by_hand, graph.flops()])
+    smooth = torch.as_tensor(gates, dtype=torch.float32).requires_grad_(True)
+    graph.tensors(torch.device("cpu"))(smooth).backward()
+    assert smooth.grad[0].item() == pytest.approx(2 * 64 * 9 * 3 + 2 * 64 * two)
+    assert smooth.grad[3].item() == pytest.approx(2 * 64 * one + 4)
+
+
+def test_groups_by_hand():
+    graph = filter_graph(tiny())
+    assert graph.widths == (("conv1", 3), ("conv2", 4)) and graph.whole == ()
+    assert [name for group in graph.groups for name, _ in group.gated] == ["conv1", "bn2"]
+    tied = filter_graph(tiny(Tied()))
+    assert tied.widths == (("conv1", 3), ("conv2", 2))
+    assert tied.groups[0].convolutions == ("conv1", "conv3")
+    assert [name for name, _ in tied.groups[0].gated] == ["conv1", "conv3"]
+
+
+def test_what_is_tied_is_cut_together_and_still_equals_the_mask():
+    whole = tiny(Tied())
+    graph = filter_graph(whole)
+    mask = graph.mask(np.array([True, False, True, True, True]))
+    small, _ = cut_filters(whole, mask)
+    assert small.model.conv1.out_channels == small.model.conv3.out_channels == small.model.fc.in_features == 2
+    found = agree_filters(whole, graph, mask, small, some_pixels(5, 8))
+    assert found.holds and found.same_classes and found.images == 5 and found.max_logit_difference < 1e-5
+
+
+def test_agree_notices_another_cut():
+    whole = tiny(TwoConvs())
+    graph = filter_graph(whole)
+    mask, other = (graph.mask(np.array([*keep, 1, 1, 1, 1])) for keep in ([1, 1, 0], [0, 1, 1]))
+    found = agree_filters(whole, graph, mask, cut_filters(whole, other)[0], some_pixels(6, 8))
+    assert not found.holds and found.max_logit_difference > found.tolerance
+
+
+def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
+    whole = lively(SMALL, 16)
+    graph = filter_graph(whole)
+    small, history = cut_filters(whole, graph.mask(some_mask(graph)))
+    mine = {value.data_ptr() for value in whole.model.state_dict().values()}
+    assert not any(value.data_ptr() in mine for value in small.model.state_dict().values() if value.numel())
+    assert not small.model.training and not any(one.requires_grad for one in small.model.parameters())
+    assert not any(one.requires_grad for one in whole.model.parameters())
+    assert small.n_parameters < whole.n_parameters
+    assert all(type(index) is int for _, _, indices in history for index in indices)
+
+
+def test_a_cut_model_is_fed_in_plain_order_on_a_cpu():
+    """torch 2.13 writes past its buffers when it trains odd channel counts with channels last."""
+    whole = lively(SMALL, 16)
+    graph = filter_graph(whole)
+    small, _ = cut_filters(whole, graph.mask(some_mask(graph)))
+    assert small.prepared(some_pixels(2, 16)).is_contiguous()
+    assert all(one.is_contiguous() for one in small.model.parameters())
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [["nowhere", True, [0]]],
+        [["conv1", True, [99]]],
+        [["fc.weight", True, [0]]],
+        [["", True, [0]]],
+        [["conv1", True, [-1]]],
+        [["conv1", True, [0, 1, 2]]],
+    ],
+    ids=["no such module", "no such filter", "a parameter", "no name", "counted from the end", "nothing left"],
+)
+def test_a_history_that_does_not_fit_is_refused(history):
+    whole = tiny()
+    with pytest.raises(RequestError, match="pruning history"):
+        replayed(whole, history, filter_graph(whole).mask(np.ones(7)))
+
+
+def test_a_history_of_another_model_is_refused():
+    other = lively("resnet20", 16)
+    graph = filter_graph(other)
+    _, history = cut_filters(other, graph.mask(some_mask(graph)))
+    with pytest.raises(RequestError, match="pruning history"):
+        replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))

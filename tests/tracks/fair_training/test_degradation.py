@@ -1,0 +1,207 @@
+"""Performance degradation: what the cut cost each group, by hand; its interval, null band and trials."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.classifiers.groups import RESULTS, GroupMeasure
+from engine.tracks.fair_training.degradation import METRIC, degradation_gaps, degradation_trials
+
+
+def images_of(labels, **columns) -> pd.DataFrame:
+    ids = np.random.default_rng(0).permutation(len(labels))  # so that rows are not in the order of the keys
+    return pd.DataFrame({"image_id": [f"i{number:05d}" for number in ids], "label": labels, **columns})
+
+
+def answers_of(labels: np.ndarray, right: np.ndarray, k: int = 2) -> np.ndarray:
+    """Answers that are right where `right` says so, [n, k]."""
+    found = np.full((len(labels), k), 0.2 / (k - 1))
+    found[np.arange(len(labels)), np.where(right, labels, (labels + 1) % k)] = 0.8
+    return found
+
+
+def measure_of(images: pd.DataFrame, dense, axes=("side",), k: int = 2, **more) -> GroupMeasure:
+    names = [f"c{number}" for number in range(k)]
+    return GroupMeasure(images, names, list(axes), dense, **{"n_boot": 80, "n_permutations": 60, **more})
+
+
+N = 120
+LABELS = np.arange(N) % 2
+SIDE = np.array(["u", "v"])[(np.arange(N) // 2) % 2]  # 60 of each, and both classes in each
+
+
+def wrong_for(group: str, count: int, labels=LABELS, side=SIDE) -> np.ndarray:
+    """Right everywhere but for the first `count` images of a group."""
+    right = np.ones(len(labels), dtype=bool)
+    right[np.flatnonzero(side == group)[:count]] = False
+    return right
+
+
+def arm_of(*cuts: np.ndarray, dense=None, images=None, **more):
+    """The arm of a variant whose trials are right where told."""
+    images = images_of(LABELS, side=SIDE) if images is None else images
+    labels = images["label"].to_numpy()
+    dense = np.ones(len(labels), dtype=bool) if dense is None else dense
+    k = more.get("k", 2)
+    measure = measure_of(images, answers_of(labels, dense, k), **more)
+    return measure.variant([answers_of(labels, cut, k) for cut in cuts])
+
+
+def test_by_hand():
+    """The original is right for all of u and 50 of 60 of v; the cut one for 54 of u and 47 of v: lost .1 and .05."""
+    arm = arm_of(wrong_for("u", 6) & wrong_for("v", 13), dense=wrong_for("v", 10))
+    found = degradation_gaps(arm, "bifp-str-70%")
+    assert tuple(found) == RESULTS and len(found) == 1
+    row = found.iloc[0]
+    assert row["value"] == pytest.approx(0.1 - 0.05) and row["n"] == N
+    assert (row["variant"], row["axis"], row["metric"], row["split"]) == ("bifp-str-70%", "side", METRIC, "test")
+    assert row["low"] <= row["value"] <= row["high"] and row["low"] >= 0.0
+    assert np.isnan([row["delta"], row["delta_low"], row["delta_high"], row["delta_p"]]).all()
+    assert row["group"] == "" and row["verdict"] == ""
+    gap = arm.pooled("x").results.set_index("metric").loc["accuracy_gap", "value"]
+    assert gap == pytest.approx(54 / 60 - 47 / 60)  # the other notion is another number
+
+
+def test_a_group_that_won_counts_as_a_negative_loss():
+    """u lost .1, v won .05: the gap is .15."""
+    arm = arm_of(wrong_for("u", 6) & wrong_for("v", 7), dense=wrong_for("v", 10))
+    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx(0.15)
+
+
+def test_a_model_that_answers_as_before_has_none():
+    arm = arm_of(wrong_for("v", 10), dense=wrong_for("v", 10))
+    row = degradation_gaps(arm, "x").iloc[0]
+    assert (row["value"], row["low"], row["high"], row["null_mean"], row["null_p"]) == (0.0, 0.0, 0.0, 0.0, 1.0)
+
+
+def test_all_groups_losing_alike_is_no_gap_though_accuracy_is_gone():
+    arm = arm_of(wrong_for("u", 20) & wrong_for("v", 20))
+    row = degradation_gaps(arm, "x").iloc[0]
+    assert row["value"] == pytest.approx(0.0) and row["null_p"] == 1.0
+    assert row["high"] > 0.0 and row["null_mean"] > 0.0  # by chance alone it would be above
+
+
+def test_the_null_band_tells_chance_from_harm():
+    lost = degradation_gaps(arm_of(wrong_for("u", 30)), "x").iloc[0]
+    assert lost["value"] == pytest.approx(0.5) and lost["null_high"] < 0.3 and lost["null_p"] == pytest.approx(1 / 61)
+    assert 0.0 <= lost["null_low"] <= lost["null_mean"] <= lost["null_high"]
+
+
+def test_three_groups_are_the_highest_minus_the_lowest_loss():
+    labels, side = np.arange(180) % 2, np.array(["u", "v", "w"])[(np.arange(180) // 2) % 3]
+    images = images_of(labels, side=side)
+    cut = np.ones(180, dtype=bool)
+    for group, count in (("u", 6), ("v", 18), ("w", 9)):
+        cut &= wrong_for(group, count, labels, side)
+    row = degradation_gaps(arm_of(cut, images=images), "x").iloc[0]
+    assert row["value"] == pytest.approx(18 / 60 - 6 / 60) and row["n"] == 180
+
+
+def test_a_mean_over_trials_and_one_trial_alone():
+    arm = arm_of(wrong_for("u", 6), wrong_for("v", 12), wrong_for("u", 0))
+    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx((0.1 + 0.2 + 0.0) / 3)
+    ones = [degradation_gaps(arm, f"x#{number}", number).iloc[0] for number in range(3)]
+    assert [one["value"] for one in ones] == pytest.approx([0.1, 0.2, 0.0])
+    assert [one["variant"] for one in ones] == ["x#0", "x#1", "x#2"]
+    alone = degradation_gaps(arm_of(wrong_for("v", 12)), "x").iloc[0]
+    for column in ("value", "low", "high", "null_mean", "null_low", "null_high", "null_p"):
+        assert ones[1][column] == pytest.approx(alone[column]), column
+
+
+def test_trials_of_the_trade_off():
+    arm = arm_of(wrong_for("u", 6), wrong_for("v", 12))
+    found = degradation_trials(arm)
+    assert found.values.shape == (2, 1) and found.draws.shape == (2, 80, 1)
+    assert found.values[:, 0] == pytest.approx([0.1, 0.2]) and found.numbers == (0, 1)
+    assert (found.draws >= 0).all() and found.draws.mean(axis=1)[:, 0] == pytest.approx([0.1, 0.2], abs=0.03)
+    only = degradation_trials(arm, arm.trials.only(1))
+    assert only.values[:, 0] == pytest.approx([0.2]) and np.array_equal(only.draws[0], found.draws[1])
+
+
+def test_a_trial_is_held_against_the_dense_model_it_was_cut_from():
+    """Where the dense model was trained as often as the variant, trial i lost against dense i."""
+    images = images_of(LABELS, side=SIDE)
+    dense = [answers_of(LABELS, wrong_for("u", 6)), answers_of(LABELS, wrong_for("v", 12))]
+    measure = measure_of(images, dense)
+    arm = measure.variant(dense[::1])
+    assert degradation_gaps(arm, "x")["value"].item() == 0.0
+    crossed = measure.variant(dense[::-1])
+    assert degradation_gaps(crossed, "x")["value"].item() == pytest.approx(0.3)  # u -.1, v +.2; then the other way
+    three = measure.variant([dense[0], dense[1], answers_of(LABELS, np.ones(N, dtype=bool))])
+    lost = degradation_trials(three).values[:, 0]  # no pairs: against the mean of both, right for .95 of u, .9 of v
+    assert lost == pytest.approx([0.15 - 0.0, 0.15, 0.05], abs=1e-9)
+
+
+def test_the_null_band_of_a_trial_is_against_its_own_dense_model_too():
+    images = images_of(LABELS, side=SIDE)
+    dense = [answers_of(LABELS, wrong_for("u", 6)), answers_of(LABELS, wrong_for("v", 12))]
+    row = degradation_gaps(measure_of(images, dense).variant(dense), "x").iloc[0]
+    assert (row["value"], row["null_mean"], row["null_high"]) == (0.0, 0.0, 0.0)
+
+
+def test_every_axis_has_a_row_and_intersections_too():
+    other = np.array(["s", "t"])[(np.arange(N) // 4) % 2]
+    images = images_of(LABELS, side=SIDE, skin=other)
+    arm = arm_of(wrong_for("u", 12), images=images, axes=("side", "skin", "side+skin"))
+    found = degradation_gaps(arm, "x")
+    assert found["axis"].tolist() == ["side", "skin", "side+skin"]
+    both = wrong_for("u", 12)
+    lost = pd.DataFrame({"side": SIDE, "skin": other, "lost": ~both})
+    by = [lost.groupby(columns)["lost"].mean() for columns in ("side", "skin", ["side", "skin"])]
+    assert found["value"].tolist() == pytest.approx([one.max() - one.min() for one in by])
+
+
+def test_classes_as_groups_have_no_null_band():
+    """An image of one class cannot stand for another."""
+    arm = arm_of(wrong_for("u", 12), axes=("class",))
+    row = degradation_gaps(arm, "x").iloc[0]
+    assert row["value"] == pytest.approx(0.0) and np.isnan([row["null_mean"], row["null_p"]]).all()
+
+
+def test_an_axis_with_one_group_that_may_be_compared_has_no_gap_but_a_word():
+    side = np.array(["u"] * (N - 2) + ["v"] * 2)
+    row = degradation_gaps(arm_of(wrong_for("u", 12, side=side), images=images_of(LABELS, side=side)), "x").iloc[0]
+    assert np.isnan([row["value"], row["low"], row["high"], row["null_mean"]]).all() and row["verdict"] != ""
+
+
+def test_many_classes():
+    labels, side = np.arange(N) % 4, np.array(["u", "v"])[(np.arange(N) // 4) % 2]
+    arm = arm_of(wrong_for("u", 6, labels, side), images=images_of(labels, side=side), k=4)
+    assert degradation_gaps(arm, "x")["value"].item() == pytest.approx(0.1)
+
+
+def test_the_dense_model_has_no_rows():
+    measure = measure_of(images_of(LABELS, side=SIDE), answers_of(LABELS, wrong_for("u", 3)))
+    found = degradation_gaps(measure.dense_arm, "dense")
+    assert len(found) == 0 and tuple(found) == RESULTS
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    images = images_of(LABELS, side=SIDE)
+    cut, dense = wrong_for("u", 9), wrong_for("v", 4)
+    order = np.random.default_rng(3).permutation(N)
+    one = degradation_gaps(arm_of(cut, dense=dense, images=images), "x")
+    two = degradation_gaps(arm_of(cut[order], dense=dense[order], images=images.iloc[order]), "x")
+    pd.testing.assert_frame_equal(one, two)
+
+
+def test_the_interval_covers():
+    """40 worlds in which u loses .3 more than v: the interval holds it about as often as it says."""
+    covered = []
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        cut = np.where(SIDE == "u", draw.random(N) < 0.6, draw.random(N) < 0.9)
+        row = degradation_gaps(arm_of(cut), "x").iloc[0]
+        covered.append(row["low"] <= 0.3 <= row["high"])
+    assert np.mean(covered) >= 0.85
+
+
+def test_the_null_band_of_groups_that_lose_alike_holds_the_gap():
+    inside = []
+    for seed in range(40):
+        cut = np.random.default_rng(seed).random(N) < 0.8
+        row = degradation_gaps(arm_of(cut), "x").iloc[0]
+        inside.append(row["null_p"] > 0.05)
+    assert np.mean(inside) >= 0.85

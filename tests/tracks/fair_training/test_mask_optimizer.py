@@ -1,0 +1,151 @@
+"""Mask scores on their budget: the projection by hand and against its definition, the steps by hand, going on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import tensor
+
+from engine.tracks.fair_training.training.mask_optimizer import FADES, Climber, on_budget
+
+
+@pytest.mark.parametrize(
+    ("scores", "count", "expected"),
+    [
+        ([0.5, 0.5, 0.5, 0.5], 2, [0.5, 0.5, 0.5, 0.5]),  # on the budget already
+        ([1.0, 0.0, 1.0, 0.0], 2, [1, 0, 1, 0]),
+        ([0.9, 0.7, 0.5, 0.3], 2, [0.8, 0.6, 0.4, 0.2]),  # .4 too much, shared by all
+        ([0.1, 0.1, 0.1, 0.1], 2, [0.5, 0.5, 0.5, 0.5]),
+        ([9.0, 9.0, 9.0, 9.0], 1, [0.25, 0.25, 0.25, 0.25]),  # a step that raises all alike changes nothing
+        ([5.0, 0.2, 0.1, 0.0], 2, [1.0, 1.3 / 3, 1.0 / 3, 0.7 / 3]),  # one is full, the others share what is left
+        ([0.6, 0.5, 0.4, -3.0], 1, [1.3 / 3, 1.0 / 3, 0.7 / 3, 0.0]),
+        ([2.0, 3.0, -1.0, -2.0], 2, [1, 1, 0, 0]),
+        ([0.3, 0.8], 2, [1, 1]),
+    ],
+)
+def test_the_budget_by_hand(scores, count, expected):
+    assert on_budget(tensor(scores), count).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_nearest_point_of_the_budget_and_keeps_the_order(seed):
+    """Nearer than any of many other points that hold the budget; its sum is exact; a second time changes nothing."""
+    draw = np.random.default_rng(seed)
+    scores = tensor(draw.normal(0.5, 2.0, 40))
+    count = int(draw.integers(1, 40))
+    found = on_budget(scores, count)
+    assert float(found.sum()) == pytest.approx(count, abs=1e-6) and 0.0 <= found.min() <= found.max() <= 1.0
+    assert torch.allclose(on_budget(found, count), found, atol=1e-9)
+    order = scores.argsort()
+    assert (found[order].diff() >= 0).all()
+    mine = (found - scores).norm()
+    for _ in range(200):
+        other = on_budget(tensor(draw.normal(0.5, 2.0, 40)), count)
+        assert (other - scores).norm() >= mine - 1e-9
+        between = 0.99 * found + 0.01 * other  # the budget is convex, so this holds it too
+        assert (between - scores).norm() >= mine - 1e-9
+
+
+def test_many_scores_in_single_precision():
+    scores = torch.rand(300_000, generator=torch.Generator().manual_seed(0))
+    assert float(on_budget(scores, 51_000).double().sum()) == pytest.approx(51_000, rel=1e-4)
+
+
+def test_the_first_step_by_hand():
+    """Momentum and scale are corrected for their start, so it is rate * g / rms(g), then the budget."""
+    scores = tensor([0.5, 0.5, 0.5, 0.5])
+    climber = Climber(scores, 2)
+    climber.step(tensor([3.0, -1.0, 1.0, -1.0]), 0.1)
+    moved = tensor([-3.0, 1.0, -1.0, 1.0]) * 0.1 / (12 / 4) ** 0.5
+    assert torch.allclose(scores, on_budget(0.5 + moved, 2), atol=1e-6)
+    assert float(scores.sum()) == pytest.approx(2.0, abs=1e-6)
+
+
+def test_two_steps_by_hand():
+    scores = tensor([0.5, 0.5, 0.5, 0.5], dtype=torch.float64)
+    climber = Climber(scores, 2)
+    one, two = (tensor(values, dtype=torch.float64) for values in ([1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0]))
+    climber.step(one, 0.1)
+    between = scores.clone()
+    climber.step(two, 0.05)
+    fade, slow = FADES
+    momentum = (fade * (1 - fade) * one + (1 - fade) * two) / (1 - fade**2)
+    scale = ((slow * (1 - slow) * 0.5 + (1 - slow) * 2.0) / (1 - slow**2)) ** 0.5
+    assert torch.allclose(scores, on_budget(between - 0.05 * momentum / scale, 2), atol=1e-9)
+
+
+def test_sizes_count_unlike_in_adam():
+    """All gradients have the same sign; the largest rise, the others fall, nothing piles up at 1."""
+    scores = torch.full((10,), 0.5)
+    climber = Climber(scores, 5)
+    for _ in range(400):
+        climber.step(-torch.arange(1.0, 11.0), 0.05)
+    assert scores[5:].tolist() == pytest.approx([1.0] * 5, abs=1e-3)
+    assert scores[:5].tolist() == pytest.approx([0.0] * 5, abs=1e-3)
+
+
+def test_the_scale_of_the_gradient_does_not_matter():
+    gradients = torch.randn(20, 8, generator=torch.Generator().manual_seed(1))
+    ends = []
+    for factor in (1.0, 1e-6, 1e6):
+        scores = torch.full((8,), 0.5)
+        climber = Climber(scores, 4)
+        for gradient in gradients:
+            climber.step(gradient * factor, 0.05)
+        ends.append(scores)
+    assert torch.allclose(ends[0], ends[2], atol=1e-4) and torch.allclose(ends[0], ends[1], atol=1e-3)
+
+
+def test_no_gradient_moves_nothing():
+    scores = tensor([0.5, 0.7, 0.3, 0.5])
+    Climber(scores, 2).step(torch.zeros(4), 0.1)
+    assert scores.tolist() == pytest.approx([0.5, 0.7, 0.3, 0.5], abs=1e-6)
+
+
+def test_it_goes_on_where_it_stopped_to_the_bit():
+    gradients = torch.randn(9, 12, generator=torch.Generator().manual_seed(2))
+    whole, first = torch.full((12,), 0.5), torch.full((12,), 0.5)
+    climber, begun = Climber(whole, 6), Climber(first, 6)
+    for gradient in gradients:
+        climber.step(gradient, 0.1)
+    for gradient in gradients[:4]:
+        begun.step(gradient, 0.1)
+    state = begun.state()
+    begun.step(100 * gradients[0], 0.5)  # what is kept is a copy
+    again = torch.zeros(12)
+    resumed = Climber(again, 6)
+    resumed.restore(state)
+    for gradient in gradients[4:]:
+        resumed.step(gradient, 0.1)
+    assert torch.equal(whole, again)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_gradient_that_is_no_number_shows(bad):
+    """Who calls it looks at the scores afterwards and stops."""
+    scores = torch.full((3,), 0.5)
+    Climber(scores, 1).step(tensor([1.0, bad, 0.0]), 0.1)
+    assert not scores.isfinite().all()
+
+
+def halved(scores, count):
+    """The obvious way: c of clip(scores - c) by halving its bracket in double precision."""
+    scores = scores.double()
+    low, high = scores.min() - 1.0, scores.max()
+    for _ in range(80):
+        middle = (low + high) / 2
+        above = (scores - middle).clamp(0.0, 1.0).sum() > count
+        low, high = torch.where(above, middle, low), torch.where(above, high, middle)
+    return (scores - (low + high) / 2).clamp(0.0, 1.0)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 0.3, 50.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_what_halving_finds(seed, spread):
+    """Also where scores lie in heaps, between which the sum does not change."""
+    draw = np.random.default_rng(seed)
+    scores = tensor(np.concatenate([draw.normal(0, spread, 300), draw.choice([-9.0, 0.5, 9.0], 200)]))
+    for count in (1, 17, 250, 499):
+        assert torch.allclose(on_budget(scores, count), halved(scores, count), atol=1e-6)
+        assert torch.allclose(on_budget(scores.float(), count).double(), halved(scores, count), atol=1e-4)

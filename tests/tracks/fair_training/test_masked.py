@@ -1,0 +1,311 @@
+"""Masks on parameters: the same as gates on filters and as really cut; no trace; exact numbers of units; gradients."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engine.models.vision import architectures
+from engine.surgery.filters.cut import cut_filters
+from engine.surgery.filters.gates import gated
+from engine.surgery.filters.graph import COUNTED, filter_graph
+from engine.tracks.fair_training.training.masked import best, kept_of, masked_filters_of, masked_weights_of, unmasked
+from engine.tracks.fair_training.training.trainer import ALMOST
+from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+
+MODELS = (SMALL, "resnet10", "resnet56", "mobilenet_v2", "vgg16")
+
+
+def state(model) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same(one: dict, two: dict) -> bool:
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def hooks_of(model) -> int:
+    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
+
+
+def small(name: str):
+    return lively(name, min(32, max(16, architectures()[name].min_size)))
+
+
+def some_images(classifier, n: int = 2, dtype=torch.float64) -> torch.Tensor:
+    draw = np.random.default_rng(0)
+    return torch.as_tensor(draw.standard_normal((n, 3, classifier.size, classifier.size)), dtype=dtype)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_masked_parameters_are_gates_are_really_cut(name):
+    """In float64, so that whatever differs is no rounding. resnet56 has shortcuts without parameters."""
+    whole = small(name)
+    graph = filter_graph(whole)
+    mask = graph.mask(some_mask(graph))
+    keep = torch.as_tensor(mask.keep()).double()
+    cut, _ = cut_filters(whole, mask)
+    images, model = some_images(whole), whole.model.double()
+    held = masked_filters_of(model, graph)
+    before = state(model)
+    with torch.no_grad():
+        dense = model(images)
+        found, masked = held.forward(images, keep)
+        with held.baked(keep) as baked:
+            assert baked is model and not model.training
+            as_baked = model(images)
+        with gated(model, graph, keep):
+            as_gates = model(images)
+        as_cut = cut.model.double()(images)
+    allowed = 1e-9 * float(found.abs().max())
+    for other in (as_baked, as_gates, as_cut):
+        assert float((found - other).abs().max()) <= allowed
+    assert not torch.allclose(found, dense, rtol=1e-2)
+    assert set(masked) == {part.name for part in held.parts} and held.total == graph.total
+    assert same(before, state(model)) and hooks_of(model) == 0
+    assert (held.bare is not None) == (name == "resnet56")
+
+
+@pytest.mark.parametrize("name", [SMALL, "resnet20", "mobilenet_v2"])
+def test_masked_equals_gates_while_training_too(name):
+    """Batch norm then takes its numbers from the batch; running statistics move alike."""
+    one, two = small(name), small(name)
+    graph = filter_graph(one)
+    keep = torch.as_tensor(some_mask(graph)).double()
+    images = some_images(one, 4)
+    for model in (one.model, two.model):
+        model.double().train()
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+    with torch.no_grad():
+        found, _ = masked_filters_of(one.model, graph).forward(images, keep)
+        with gated(two.model, graph, keep):
+            other = two.model(images)
+    assert torch.allclose(found, other, rtol=1e-9, atol=1e-9)
+    for name, value in state(one.model).items():
+        assert torch.allclose(value, state(two.model)[name], rtol=1e-9, atol=1e-9), name
+
+
+def test_no_mask_is_the_model_itself():
+    whole = tiny()
+    images = whole.prepared(some_pixels(3, 8))
+    for held in (masked_filters_of(whole.model, filter_graph(whole)), masked_weights_of(whole.model)):
+        with torch.no_grad():
+            found, masked = held.forward(images, None)
+            assert torch.equal(found, whole.model(images)) and masked == {}
+            ones, _ = held.forward(images, torch.ones(held.total))
+            assert torch.equal(found, ones)
+            with held.baked(None) as model:
+                assert torch.equal(model(images), found)
+    nothing = unmasked(whole.model)
+    assert nothing.total == 0 and nothing.flat().shape == (0,)
+    with torch.no_grad():
+        assert torch.equal(nothing.forward(images, torch.zeros(0))[0], found)
+
+
+@pytest.mark.parametrize("name", [SMALL, "vgg16", "mobilenet_v2"])
+def test_masked_weights_are_zeroed_weights(name):
+    whole = small(name)
+    held = masked_weights_of(whole.model)
+    assert held.total == sum(one.weight.numel() for one in whole.model.modules() if isinstance(one, COUNTED))
+    keep = torch.as_tensor(np.random.default_rng(1).random(held.total) < 0.7).float()
+    zeroed = small(name)
+    place = 0
+    for module in zeroed.model.modules():
+        if isinstance(module, COUNTED):
+            count = module.weight.numel()
+            module.weight *= keep[place : place + count].view(module.weight.shape)
+            place += count
+    images = some_images(whole, dtype=torch.float32)
+    before = state(whole.model)
+    with torch.no_grad():
+        expected = zeroed.model(images)
+        assert torch.equal(held.forward(images, keep)[0], expected)
+        with held.baked(keep) as model:
+            assert torch.equal(model(images), expected) and same(state(zeroed.model), state(model))
+    assert same(before, state(whole.model))
+    assert held.blocks.max() + 1 == len(held.parts) and (np.diff(held.blocks) >= 0).all()
+
+
+def test_biases_and_batch_norm_are_no_weights():
+    """conv1 3x3 3 -> 3, conv2 1x1 3 -> 4, fc 4 -> 2: 81 + 12 + 8, in the order of the modules."""
+    held = masked_weights_of(tiny().model)
+    assert [part.name for part in held.parts] == ["conv1.weight", "conv2.weight", "fc.weight"]
+    assert np.bincount(held.blocks).tolist() == [81, 12, 8]
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_baked_leaves_nothing_behind_even_after_an_exception(training):
+    whole = lively("resnet20", 16)  # has shortcuts that are gated by hooks
+    held = masked_filters_of(whole.model, filter_graph(whole))
+    mask = torch.as_tensor(some_mask(filter_graph(whole))).float()
+    whole.model.train(training)
+    before = state(whole.model)
+    with held.baked(mask) as model:
+        assert not same(before, state(model)) and hooks_of(model) > 0 and not model.training
+    assert same(before, state(whole.model)) and hooks_of(whole.model) == 0 and whole.model.training == training
+    with pytest.raises(ZeroDivisionError), held.baked(mask):
+        raise ZeroDivisionError
+    assert same(before, state(whole.model)) and hooks_of(whole.model) == 0 and whole.model.training == training
+
+
+def test_a_filter_that_was_masked_comes_back_as_it_was():
+    """Latent parameters are not multiplied away."""
+    whole = tiny()
+    held = masked_filters_of(whole.model, filter_graph(whole))
+    images = whole.prepared(some_pixels(2, 8))
+    with torch.no_grad():
+        first = held.forward(images, torch.ones(7))[0]
+        with held.baked(torch.zeros(7)):
+            pass
+        assert torch.equal(held.forward(images, torch.ones(7))[0], first)
+
+
+def test_a_batch_norm_without_parameters_is_gated_by_a_hook():
+    model = TwoConvs()
+    model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
+    whole = tiny(model)
+    graph = filter_graph(whole)
+    held = masked_filters_of(whole.model, graph)
+    assert [name for group in held.bare.groups for name, _ in group.gated] == ["bn2"]
+    keep, images = torch.tensor([1.0, 0, 1, 1, 0, 1, 0]), whole.prepared(some_pixels(2, 8))
+    with torch.no_grad(), gated(whole.model, graph, keep):
+        expected = whole.model(images)
+    with torch.no_grad():
+        assert torch.allclose(held.forward(images, keep)[0], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("units", ["filters", "weights"])
+@pytest.mark.parametrize("make", [TwoConvs, Tied, "resnet20"])
+def test_the_gradient_of_the_mask_is_that_of_the_finite_difference(units, make):
+    """Through autograd at a soft mask; tied convolutions and parameterless shortcuts included."""
+    whole = lively(make, 16, 2) if isinstance(make, str) else tiny(make())
+    graph = filter_graph(whole)
+    whole.model.double()
+    held = masked_filters_of(whole.model, graph) if units == "filters" else masked_weights_of(whole.model)
+    images = some_images(whole, 2)
+    draw = torch.Generator().manual_seed(0)
+    mask = (0.3 + 0.7 * torch.rand(held.total, generator=draw)).double()
+
+    def answer(values: torch.Tensor) -> torch.Tensor:
+        return held.forward(images, values)[0][:, 0].sum()
+
+    leaf = mask.clone().requires_grad_(True)
+    answer(leaf).backward()
+    for unit in np.unique(np.linspace(0, held.total - 1, 25).astype(int)):
+        ends = [mask.clone(), mask.clone()]
+        ends[0][unit] += 1e-6
+        ends[1][unit] -= 1e-6
+        with torch.no_grad():
+            slope = float(answer(ends[0]) - answer(ends[1])) / 2e-6
+        assert leaf.grad[unit].item() == pytest.approx(slope, rel=1e-5, abs=1e-7)
+
+
+def test_the_gradient_of_a_mask_is_theta_times_the_gradient_of_z_summed_over_the_unit():
+    """What the upper level adds its implicit term to. Cut ones are almost 0, so that the ReLU behind them is open."""
+    whole = tiny()
+    whole.model.bn2.bias += 2.0  # every filter speaks
+    graph = filter_graph(whole)
+    held = masked_filters_of(whole.model, graph)
+    mask = torch.tensor([1.0, 0, 1, 1, 0, 1, 1]).clamp(min=ALMOST).requires_grad_(True)
+    logits, z = held.forward(whole.prepared(some_pixels(3, 8)), mask)
+    for value in z.values():
+        value.retain_grad()
+    logits[:, 0].sum().backward()
+    values = dict(whole.model.named_parameters())
+    by_hand = torch.zeros(7)
+    by_hand[:3] = (values["conv1.weight"] * z["conv1.weight"].grad).sum(dim=(1, 2, 3))
+    by_hand[:3] += values["conv1.bias"] * z["conv1.bias"].grad
+    by_hand[3:] = values["bn2.weight"] * z["bn2.weight"].grad + values["bn2.bias"] * z["bn2.bias"].grad
+    assert torch.allclose(mask.grad, by_hand, rtol=1e-4, atol=1e-6) and mask.grad[4].abs() > 1e-3
+    each = {name: values[name].detach() * value.grad for name, value in z.items()}
+    assert torch.allclose(held.sums(each), by_hand, rtol=1e-4, atol=1e-6)
+
+
+def test_leaves_and_hooks_together_hold_the_whole_gradient_of_the_mask():
+    """Half of the filters are gated by a hook: what ends at z and what reaches the mask add up to all of it."""
+    model = TwoConvs()
+    model.bn2 = torch.nn.BatchNorm2d(4, affine=False)
+    whole = tiny(model)
+    held = masked_filters_of(whole.model.requires_grad_(True), filter_graph(whole))
+    values, images = dict(whole.model.named_parameters()), whole.prepared(some_pixels(3, 8))
+    mask = torch.linspace(0.3, 1.0, 7).requires_grad_(True)
+    held.forward(images, mask)[0][:, 0].sum().backward()
+    other = mask.detach().clone().requires_grad_(True)
+    logits, z = held.forward(images, other, leaves=True)
+    rest, *gradients = torch.autograd.grad(logits[:, 0].sum(), [other, *z.values()])
+    found = held.sums({name: values[name].detach() * g for name, g in zip(z, gradients, strict=True)})
+    assert found[:3].abs().min() > 0 and rest[3:].abs().min() > 0 and not found[3:].any() and not rest[:3].any()
+    assert torch.allclose(found + rest, mask.grad, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [SMALL, "resnet20"])
+def test_at_exactly_zero_no_cut_filter_hears_of_a_gradient_and_just_above_most_do(name):
+    """Why the mask learns at ALMOST: a channel of zeros stops at its ReLU. The answers hardly change."""
+    whole = lively(name, 16)
+    graph = filter_graph(whole)
+    held = masked_filters_of(whole.model, graph)
+    keep, images = some_mask(graph), some_images(whole, 4, torch.float32)
+    gradients, answers = [], []
+    for least in (0.0, ALMOST):
+        mask = torch.as_tensor(keep).float().clamp(min=least).requires_grad_(True)
+        found, _ = held.forward(images, mask)
+        found[:, 0].sum().backward()
+        gradients.append(mask.grad.numpy()[~keep])
+        answers.append(found.detach())
+    assert (gradients[0] == 0.0).all() and (gradients[1] != 0.0).mean() > 0.6
+    assert (answers[0] - answers[1]).abs().max() < 1e-2 * answers[0].abs().max()
+
+
+def test_squared_norms_by_hand():
+    whole = tiny(Tied())
+    held = masked_filters_of(whole.model, filter_graph(whole))
+    found, model = held.flat(), whole.model
+    first = model.conv1.weight.square().sum(dim=(1, 2, 3)) + model.conv1.bias.square()
+    first += model.conv3.weight.square().sum(dim=(1, 2, 3)) + model.conv3.bias.square()
+    second = model.conv2.weight.square().sum(dim=(1, 2, 3)) + model.conv2.bias.square()
+    assert torch.allclose(found, torch.cat([first, second]))
+    weights = masked_weights_of(model)
+    assert torch.allclose(weights.flat()[:9], model.conv1.weight.flatten() ** 2)
+
+
+@pytest.mark.parametrize(
+    ("scores", "count", "blocks", "expected"),
+    [
+        ([0.1, 0.9, 0.5, 0.7], 2, [0, 0, 0, 0], [0, 1, 0, 1]),
+        ([0.5, 0.5, 0.5, 0.5], 2, [0, 0, 0, 0], [1, 1, 0, 0]),  # ties: the first
+        ([0.1, 0.2, 0.8, 0.9], 2, [0, 0, 1, 1], [0, 1, 0, 1]),  # one of each block
+        ([0.1, 0.1, 0.8, 0.9], 3, [0, 0, 1, 1], [1, 0, 1, 1]),  # ties within a block: the first
+        ([0.1, 0.2, 0.8, 0.9], 4, [0, 0, 1, 1], [1, 1, 1, 1]),
+        ([-1.0, 0.0, -2.0], 1, [0, 0, 0], [0, 1, 0]),
+        ([0.3, 0.1, 0.2, 0.9, 0.8], 3, [0, 1, 2, 2, 2], [1, 1, 0, 1, 0]),
+    ],
+)
+def test_the_best_by_hand(scores, count, blocks, expected):
+    assert best(np.array(scores), count, np.array(blocks)).astype(int).tolist() == expected
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_best_are_exactly_so_many_one_per_block_and_none_better_is_left_out(seed):
+    draw = np.random.default_rng(seed)
+    blocks = np.sort(draw.integers(0, 6, 80))
+    scores = draw.integers(0, 10, 80) / 10  # many ties
+    for count in (6, 7, 31, 79, 80):
+        keep = best(scores, count, blocks)
+        assert keep.sum() == count and (np.bincount(blocks[keep], minlength=6)[np.unique(blocks)] >= 1).all()
+        alone = np.bincount(blocks[keep], minlength=6)[blocks] == 1
+        free = keep & ~alone
+        if free.any() and not keep.all():
+            assert scores[free].min() >= scores[~keep].max()
+    with pytest.raises(ValueError, match="5 units cannot leave one in each of 6 layers"):
+        best(scores, 5, blocks)
+
+
+@pytest.mark.parametrize(
+    ("total", "sparsity", "count"),
+    [(100, 0.7, 30), (100, 0.0, 100), (10, 0.488, 5), (10, 0.832, 2), (3, 0.99, 1), (1000, 1 - 0.8**3, 512)],
+)
+def test_how_many_stay(total, sparsity, count):
+    assert kept_of(total, sparsity) == count

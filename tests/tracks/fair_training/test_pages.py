@@ -1,0 +1,241 @@
+"""Every page with a run of fair training: alone and through app.py, with hostile names, and while a job runs."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.checks import (
+    PAGES,
+    ROOT,
+    assert_another_page,
+    assert_calm,
+    assert_page_alone,
+    assert_page_through_the_app,
+    charts_of,
+    html_of,
+    identifiers_of,
+    opened,
+    use_store,
+    words_of,
+)
+from tests.tracks.fair_training.made_up_run import make_fair_run
+from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.tracks.image_classifiers.made_up_world import HOSTILE
+
+FAIR_RUN, HOSTILE_RUN, PW_RUN = "fair-run", "hostile-run", "pw-run"
+SHOWN = ("overview", "fair_training", "pareto", "export", "compare", "library")
+NOT_FAIR = ("filters", "tickets", "head_scores", "examples")
+SHARD = "bifp-str, 48.8 % cut, λ 1, seed 0"
+
+
+@pytest.fixture(scope="module")
+def fair_store(tmp_path_factory):
+    """A run, one with hostile names and without sweep and surface, and one of filters on the same images."""
+    folder = tmp_path_factory.mktemp("fair")
+    make_fair_run(folder, FAIR_RUN)
+    title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
+    few = {"methods": ("bifp-str", "bifp-uns", "pf", "dense-tuned"), "sparsities": (0.488,), "seeds": 2, "images": 160}
+    more = {"tradeoff": False, "surface": False, "weights": False, "created": "2026-03-02T00:00:00+00:00"}
+    make_fair_run(folder, HOSTILE_RUN, hostile=True, title=title, **few, **more)
+    make_image_run(folder, PW_RUN, switches=False, speedups=(2.0, 4.0), loss_share=False)
+    return folder
+
+
+@pytest.fixture
+def fair(fair_store, monkeypatch):
+    return use_store(fair_store, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run", [FAIR_RUN, HOSTILE_RUN])
+def test_page_alone(fair, page, run):
+    assert_page_alone(page, run, HOSTILE.values())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_through_the_app(fair, page):
+    assert_page_through_the_app(page, FAIR_RUN)
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_no_identifier_is_shown(fair, page):
+    found = identifiers_of(page, FAIR_RUN)
+    assert found <= {"load_cut_classifier", "load_classifier"}
+
+
+@pytest.mark.parametrize("page", NOT_FAIR)
+def test_pages_about_other_things_say_so_kindly(fair, page):
+    assert_another_page(page, FAIR_RUN, "", "fair training of sparse image classifiers")
+
+
+def test_the_page_says_so_kindly_to_a_run_of_filters(fair):
+    assert_another_page("fair_training", PW_RUN, "fair training of sparse image classifiers")
+
+
+def test_every_chart_of_the_page_is_there(fair):
+    at = opened("fair_training", run=FAIR_RUN)
+    shown = words_of(at).replace("\\", "")
+    for question in (
+        "As more is cut, who stays accurate, and how far apart are the subgroups of gender?",
+        "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
+        "How much accuracy does more fairness cost, and who offers the better choice?",
+        "How much training does it take until the model is as fair and accurate as stated?",
+        "How did training go, and does the gap it follows stand for the measured one?",
+        "How much of each layer is left?",
+        "Which layers go first as more is cut?",
+        "What does the cut save: parameters, bytes, time?",
+        "Which subgroups of gender have images that change class?",
+        "What does the loss look like between BiFP and what it would be without its parts?",
+        "Is there a ridge between BiFP and the models without its parts?",
+    ):
+        assert question in shown, question
+    assert len(charts_of(at)) == 4 + 2 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 1 + 2
+    first = html_of(at)
+    at.segmented_control(key="counted_in").set_value("seconds").run()
+    assert_calm(at)
+    assert html_of(at) != first
+    at.segmented_control(key="methods").set_value("bifp").run()
+    assert_calm(at)
+    assert "BiFP-str without m" in shown
+
+
+def test_what_was_not_run_says_how_to_get_it(fair):
+    at = opened("fair_training", run=HOSTILE_RUN)
+    shown = words_of(at)
+    assert "This audit has no sweep over λ" in shown and "This audit has no loss surface" in shown
+    assert not [item for item in at.segmented_control if item.key == "surface"]
+
+
+def test_weights_and_models_without_a_cut(fair):
+    at = opened("fair_training", run=FAIR_RUN, method="BiFP-uns", cut="83.2 %")
+    assert_calm(at)
+    assert "nothing gets faster" in html_of(at)
+    at.selectbox(key="method").set_value("dense-tuned").run()
+    assert_calm(at)
+    assert "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
+    overview = opened("overview", run=FAIR_RUN, method="Tuned dense with λ")
+    assert_calm(overview)
+    assert "Tuned dense with λ cuts nothing" in html_of(overview)
+
+
+def test_read_by_degradation(fair):
+    at = opened("fair_training", run=FAIR_RUN, reading="Degradation gap")
+    assert_calm(at)
+    assert "At the same share cut, is BiFP's degradation gap smaller, and is it as accurate?" in words_of(at).replace(
+        "\\", ""
+    )
+
+
+def test_compare_lays_it_beside_the_pw_loss(fair):
+    at = opened("compare", run=FAIR_RUN)
+    assert len(at.multiselect[0].options) == 2
+    at.multiselect[0].set_value([PW_RUN]).run()
+    assert_calm(at)
+    shown = words_of(at).replace("\\", "")
+    assert "Which cut models are the most accurate at the smallest accuracy gap of gender?" in shown
+    assert "On the same test images." in shown and "Two kinds of audit" in shown
+    assert "Does the same cut do the same" not in shown, "there is nothing of its own kind"
+    other = opened("compare", run=PW_RUN)
+    assert_calm(other)
+    assert len(other.multiselect[0].options) == 2
+
+
+def test_the_seed_whose_mask_is_taken_can_be_chosen(fair):
+    at = opened("export", run=FAIR_RUN, method="P&F", cut="67.2 %")
+    assert_calm(at)
+    assert at.selectbox(key="taken").options == [f"P&F, 67.2 % cut, seed {seed}" for seed in range(3)]
+
+
+def test_switching_between_kinds_of_audit_keeps_calm(fair):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = FAIR_RUN
+    at.run()
+    at.selectbox(key="method").set_value("dense-tuned").run()
+    for run in (PW_RUN, FAIR_RUN, HOSTILE_RUN, FAIR_RUN):
+        at.selectbox(key="run_picker").set_value(run).run()
+        assert_calm(at)
+        assert len(re.findall('class="pa-card"', html_of(at))) == 4
+
+
+@pytest.fixture
+def running(tmp_path, monkeypatch):
+    """A job of fair training that runs: its lock is held here, and it said two things."""
+    from engine.audit import jobs
+    from engine.store.runs import Store
+    from engine.tracks.fair_training.request import FairRequest
+
+    store = Store(use_store(tmp_path, monkeypatch))
+    request = FairRequest("demo-resnet", "avatars", ("male",))
+    job_id = jobs.job_id_of(request)
+    folder = jobs._prepare(store, job_id, request)
+    jobs._write(folder, jobs.JobState(job_id, "<b>my</b> training", "running", "trained", "bifp", 3, 30,
+                                      started=jobs._now(), updated=jobs._now()))  # fmt: skip
+    rows = [{"shard": SHARD, "phase": "both", "step": step, "loss": 0.5, "penalty": 0.1, "surrogate_gap": 0.2,
+             "mask_updates": step, "examples": 64 * step, "seconds": 1.0, "accuracy": 0.8, "gap": 0.1,
+             "degradation": 0.1, "val_loss": 0.5} for step in (40, 80)]  # fmt: skip
+    (folder / "points.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with (folder / "lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield store, job_id
+
+
+def test_a_running_training_is_watched_and_cancelled(running):
+    store, job_id = running
+    at = opened("fair_training", run=None)
+    assert_calm(at)
+    shown = words_of(at).replace("\\", "").replace("\u00a0", " ")
+    assert "How is the training going?" in shown and "BiFP-str, 48.8 % cut, λ 1, seed 0: mask and weights, 80" in shown
+    assert len(charts_of(at)) == 3 and "there is none" in shown
+    button = next(item for item in at.button if item.label == "Cancel")
+    button.click().run()
+    assert_calm(at)
+    assert (store.jobs_folder / job_id / "cancel").exists()
+
+
+def test_the_form_asks_for_fair_training_in_plain_values(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    script = """
+import json
+import streamlit as st
+from pages.shared import fair_form
+request, faults = fair_form.ask()
+st.json(json.dumps({"request": request, "faults": len(faults)}))
+"""
+    at = AppTest.from_string(script, default_timeout=60).run()
+    assert_calm(at)
+    found = json.loads(at.json[0].value)
+    request = found["request"]
+    assert found["faults"] == 0 and request["track"] == "fair_training" and request["data"] == "avatars"
+    assert request["sparsities"] == [0.488, 0.672, 0.832] and request["strength"] == 1.0
+    assert request["tradeoff_strengths"] == [] and request["method_settings"] == {} and request["recipe"] == {}
+    from engine.audit.tracks import request_from
+
+    asked = request_from(request)
+    assert set(asked.methods) == set(type(asked)("", "", ()).methods), "the engine knows every field"
+    first, second = request["axes"][:2]
+    fair_to = next(item for item in at.selectbox if item.label == "Fair to")
+    fair_to.set_value(second).run()
+    assert_calm(at)
+    assert json.loads(at.json[0].value)["request"]["axes"][:2] == [second, first]
+    at.text_input(key="new_fair_strengths").set_value("0.1, 1, much").run()
+    found = json.loads(at.json[0].value)
+    assert found["faults"] == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
+    next(item for item in at.number_input if item.key == "new_fair_bifp-str_inner").set_value(3).run()
+    assert json.loads(at.json[0].value)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
+
+
+def test_the_images_of_one_seed_that_changed_class_are_shown(fair):
+    at = opened("fair_training", run=FAIR_RUN, method="BiFP-str")
+    assert at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options
+    assert "Which images are these?" in words_of(at) and 'class="pa-gallery"' in html_of(at)
+    first = html_of(at)
+    at.selectbox(key="trial").set_value(1).run()
+    assert_calm(at)
+    assert html_of(at) != first
+    at = opened("fair_training", run=FAIR_RUN, method="Fine-tuned, nothing cut")
+    assert_calm(at)

@@ -1,0 +1,374 @@
+"""Panels of fair training: answers follow the tables, hard cases are said, what was not run is not drawn."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.core import words
+from engine.core.errors import RequestError
+from engine.report import bundle, contents, phrasing
+from engine.report.charts import compare, compare_kinds, filter_layers, lookup, pareto
+from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice
+from engine.report.model_card import model_card
+from engine.report.report import report_html
+from engine.report.tracks import track_of, tracks
+from engine.store.runs import Run, Store
+from engine.surgery.filters.record import read_filter_mask
+from engine.tracks.fair_training.panels import (
+    curve,
+    differences,
+    effort,
+    live,
+    surface,
+    tradeoff,
+    training_curves,
+)
+from engine.tracks.fair_training.panels import (
+    lookup as fair_lookup,
+)
+from engine.tracks.fair_training.panels import (
+    path as fair_path,
+)
+from engine.tracks.fair_training.panels import (
+    saved as fair_saved,
+)
+from tests.tracks.fair_training.made_up_run import make_fair_run
+from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.tracks.image_classifiers.made_up_world import HOSTILE
+
+STR = Choice("bifp-str", "gender", 0.672, None, "accuracy")
+UNS = Choice("bifp-uns", "gender", 0.672, None, "accuracy")
+PF = Choice("pf", "gender", 0.672, None, "accuracy")
+TUNED = Choice("dense-fair", "gender", 0.0, None, "accuracy")
+DENSE = Choice("dense", "gender", 0.0, None, "accuracy")
+FEW = {"methods": ("bifp-str", "pf", "snip", "dense-tuned"), "sparsities": (0.488,), "images": 160}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    make_fair_run(folder, "plain")
+    make_fair_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
+    make_fair_run(folder, "hostile", hostile=True, **FEW, seeds=2)
+    make_image_run(folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False)
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def run(store) -> Run:
+    return store.open("plain")
+
+
+def changed(run: Run, folder, table: str, edit) -> Run:
+    """The run with one table edited, or left out when `edit` is None."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    if edit is None:
+        del tables[table]
+    else:
+        tables[table] = edit(tables[table].copy())
+    return Store(folder).write("changed", {name: v for name, v in run.meta.items() if name != "tables"}, tables)
+
+
+@pytest.mark.parametrize(("name", "dark"), [("plain", True), ("few", False), ("hostile", True)])
+def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
+    run = store.open(name)
+    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    assert len({panel.key for panel in panels}) >= 11
+    for panel in panels:
+        assert panel.question.endswith("?") and panel.answer.endswith("."), panel.key
+        assert panel.answer[0].isupper() or panel.answer[0] in "\u201c0123456789", panel.answer
+        assert "nan" not in panel.answer.lower().split() and "_" not in panel.answer, panel.answer
+        assert not {"debias", "unbiased", "solved"} & set(panel.answer.lower().split())
+        figure = panel.whole()
+        assert figure is not None and not panel.table.empty and panel.caveat, panel.key
+        assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
+        drawn = json.dumps(json.loads(figure.to_json()), ensure_ascii=False)
+        assert not any(text in drawn for text in HOSTILE.values() if "<" in text)
+
+
+def test_the_track_declares_what_pages_ask(run):
+    track = tracks()["fair_training"]
+    assert track_of(run) is track and track.offers(run) == ("accuracy", "degradation", "auc")
+    assert [track.reading(name).label for name in track.readings] == ["accuracy gap", "degradation gap", "AUC gap"]
+    assert track.order(["dense-fair", "pf", "bifp-str"]) == ["bifp-str", "pf", "dense-fair"]
+    styles = [track.style(method) for method in words.FAIR_METHODS]
+    assert len({(one.colour, one.symbol) for one in styles}) == len(words.FAIR_METHODS) == 15
+    assert track.style("fpgm").colour == tracks()["image_classifiers"].style("fpgm").colour, (
+        "the same in every kind of audit"
+    )
+    assert all(track.definition(method) for method in words.FAIR_METHODS)
+    assert "nothing gets faster" in track.definition("bifp-uns")
+    shown = track.compared([*words.FAIR_METHODS], "bifp-str")
+    assert not [name for name in shown if "-no-" in name] and "pf-random" in shown
+    assert "bifp-str-no-m" in track.compared([*words.FAIR_METHODS], "bifp-str-no-w")
+    assert track.level.first([0.0, 0.488, 0.672, 0.832]) == 0.672
+
+
+def test_words_know_every_method_there_is():
+    from engine.tracks.fair_training.methods.base import fair_methods
+
+    assert set(fair_methods()) == set(words.FAIR_METHODS)
+
+
+def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
+    assert lookup.variant_of(run, TUNED)["variant"] == "dense-fair-0%"
+    assert lookup.variant_of(run, DENSE)["variant"] == "dense"
+    head = headline(run, TUNED)
+    assert head.sentence.startswith("Tuned dense with λ cuts nothing") and not head.warnings
+    level = lookup.result(run, "dense-fair-0%", "accuracy")
+    assert phrasing.with_interval(level["value"], level["low"], level["high"]) in head.sentence
+    assert fair_saved.saved(run, TUNED).answer == "Nothing is cut here, so nothing is saved."
+    assert "with nothing cut" in curve.fair_curve(run, TUNED).answer
+
+
+def test_weights_get_nothing_faster_and_it_is_said(run):
+    assert words.NOT_FASTER in headline(run, UNS).warnings
+    assert words.NOT_FASTER in fair_saved.saved(run, UNS).answer and "65.2 %" in fair_saved.saved(run, UNS).answer
+    assert words.NOT_FASTER not in headline(run, STR).warnings
+    assert "of 18,072 weights" in headline(run, UNS).sentence and "of 112 filters" in headline(run, STR).sentence
+    assert "weights" in filter_layers.layer_survival(run, UNS).answer
+
+
+def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
+    panel = curve.fair_curve(run, STR)
+    assert len(panel.parts) == 4 and panel.own_axes
+    results = run.table("results").set_index(["variant", "axis", "metric"])
+    row = results.loc[("bifp-str-67.2%", "gender", "accuracy_gap")]
+    assert f"accuracy gap {phrasing.with_interval(row['value'], row['low'], row['high'])}" in panel.answer
+    line = next(trace for trace in panel.parts[1].data if trace.name == "BiFP-str")
+    table = panel.table.query("method == 'BiFP-str' and measure == 'accuracy gap'")
+    assert list(line.y) == table["value"].tolist() and line.error_y.array is not None
+    other = next(trace for trace in panel.parts[1].data if trace.name == "SNIP")
+    assert other.error_y.array is None, "many lines: bars of the chosen one only"
+    names = {family: set(curve.fair_curve(run, STR, family=family).table["method"]) for family in
+             fair_lookup.families(run)}  # fmt: skip
+    assert "BiFP-str without m" in names["bifp"] and "SNIP" not in names["bifp"]
+    assert "SNIP" in names["pruning"] and "P&F" not in names["pruning"] and "P&F" in names["stages"]
+    assert names["all"] == names["main"] | names["bifp"]
+    assert all("BiFP-str" in found for found in names.values())
+
+
+def test_another_axis_is_said_not_to_be_trained_for(run):
+    assert "not to this axis" in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).answer
+    assert any(
+        "was not part of it" in text
+        for text in headline(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).warnings
+    )
+
+
+def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
+    panel = differences.bifp_against(run, STR)
+    table = run.table("arm_differences")
+    rows = table[(table["base"] == "bifp-str") & ((table["sparsity"] - 0.672).abs() < 1e-9)]
+    gap = rows[(rows["axis"] == "gender") & (rows["metric"] == "accuracy_gap")].set_index("method")
+    said = panel.table.query("measure == 'accuracy gap'").set_index("against")
+    assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), "BiFP minus the other"
+    assert said.loc["P&F", "low"] == pytest.approx(-gap.loc["pf", "high"])
+    worse = gap[(gap["low"] > 0) & (gap["q"] <= fair_lookup.MAX_Q)].index
+    filled = {trace.name for trace in panel.parts[0].data if trace.marker.symbol == "circle"}
+    assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
+    assert "clearly smaller than that of SNIP" in panel.answer and "not told apart from that of P&F" in panel.answer
+
+    def never(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(q=0.4)
+
+    unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
+    assert "clearly" not in unclaimed.answer and "not told apart" in unclaimed.answer
+    assert all("-open" in trace.marker.symbol for part in unclaimed.parts for trace in part.data)
+
+
+def test_equal_accuracy_is_told_from_bought_fairness(run, tmp_path):
+    def edit(rows: pd.DataFrame) -> pd.DataFrame:
+        """P&F minus BiFP: a larger gap; accuracy clearly higher, so BiFP pays for it."""
+        mine = rows["method"] == "pf"
+        is_gap = rows["metric"] == "accuracy_gap"
+        rows.loc[mine, ["value", "low", "high", "q"]] = np.where(
+            is_gap[mine].to_numpy()[:, None], [[0.1, 0.05, 0.15, 0.01]], [[0.08, 0.04, 0.12, 0.01]]
+        )
+        return rows
+
+    answer = differences.bifp_against(changed(run, tmp_path, "arm_differences", edit), STR).answer
+    assert "than that of P&F, but at a clearly lower accuracy" in answer
+
+
+def test_the_trade_off_is_drawn_where_it_was_asked_for(run, store):
+    panel = tradeoff.tradeoff(run, STR)
+    assert len(panel.parts) == 2 and len(panel.table) == 9
+    assert "BiFP-str covers the largest area" in panel.answer and "intervals overlap" in panel.answer
+    front = run.table("tradeoff").query("axis == 'gender' and on_front")
+    line = next(trace for trace in panel.parts[0].data if trace.line.dash == "dot")
+    assert sorted(line.x) == sorted(front["accuracy"])
+    none = tradeoff.tradeoff(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
+    assert none.whole() is None and "no sweep over λ" in none.answer
+    assert not tradeoff.has_tradeoff(store.open("few"), STR)
+    other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
+    assert "degradation gap" in other.answer and len(other.parts) == 1, "areas are of the accuracy gap"
+
+
+def test_training_cost_says_who_never_got_there(run, tmp_path):
+    panel = effort.effort(run, STR)
+    reached = run.table("reached")
+    mine = reached[(reached["method"] == "bifp-str") & ((reached["sparsity"] - 0.672).abs() < 1e-9)]
+    low, high = mine["iterations"].min(), mine["iterations"].max()
+    assert f"BiFP-str in 3 of 3 seeds, after {low:.0f} to {high:.0f} weight updates" in panel.answer
+    assert "Never reached by SNIP, FPGM, Lottery" in panel.answer
+    assert "what BiFP saves against them is not known here" in panel.answer, "P&F is missing in a seed"
+    texts = panel.figure.layout.yaxis.ticktext
+    assert sum("never reached" in text for text in texts) == 5
+    assert "At the end of training, on the test images, both are met by seeds of" in panel.answer
+    assert "tuned dense in 3 of 3 seeds" in panel.answer.split("With nothing cut: ")[1]
+    assert not panel.table["λ"].isin([0.25, 4.0]).any(), "points of the sweep stay out"
+    seconds = effort.effort(run, STR, by="seconds")
+    assert seconds.answer != panel.answer and "seconds" in seconds.answer
+
+    def quick(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0))
+
+    saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).answer
+    assert "In every seed BiFP-str needs less than F&P, on average 90 % less." in saved
+
+    def never(rows: pd.DataFrame) -> pd.DataFrame:
+        return rows.assign(reached=False, iterations=math.nan)
+
+    none = effort.effort(changed(run, tmp_path, "reached", never), STR).answer
+    assert "was reached by no method" in none and "With nothing cut it was not reached either" in none
+
+
+def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
+    panel = training_curves.training(run, Choice("fp", "gender", 0.672, None, "accuracy"))
+    assert len(panel.parts) == 3 and panel.table["seed"].nunique() == 3
+    gap = [trace.name for trace in panel.parts[1].data if trace.showlegend]
+    assert gap == ["measured, validation", "surrogate, training"]
+    assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations), "where a phase begins"
+    assert "rank correlation" in panel.answer and words.SURROGATE in panel.caveat
+    assert training_curves.training(run, DENSE).whole() is None
+    assert words.phase_name("round-2") == "round 2" and words.phase_name("else-where") == "else where"
+
+
+def test_surface_and_path(run, store):
+    panel = surface.surface(run, STR)
+    assert "BiFP-str 0.420" in panel.answer and panel.figure.data[0].z.shape == (9, 9)
+    assert surface.surface(run, STR, show="gap").figure.data[0].colorbar.title.text == "accuracy gap"
+    path = fair_path.path(run, STR)
+    rows = pd.DataFrame({"t": [0.0, 0.5, 1.0], "loss": [1.0, 1.75, 2.0]})
+    assert fair_path.barrier(rows) == pytest.approx(0.25) and fair_path.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
+    assert "a ridge of 0.300" in path.answer and "a ridge of 0.020" in path.answer
+    for make in (surface.surface, fair_path.path):
+        none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
+        assert none.whole() is None and "Library" in none.answer
+
+
+def test_layers_are_those_of_the_reported_variants(run):
+    panel = filter_layers.layer_survival(run, STR)
+    layers = run.table("layers")
+    mine = layers[layers["variant"].isin([f"bifp-str-67.2%#{seed}" for seed in range(3)])]
+    assert panel.table["kept"].tolist() == pytest.approx(mine.groupby("layer")["kept"].mean().tolist())
+    heat = filter_layers.layers_by_speedup(run, STR)
+    assert heat.figure.data[0].z.shape == (6, 3), "the sweep at 70 % is not on the slider"
+    assert list(heat.figure.layout.xaxis.ticktext) == ["48.8 %", "67.2 %", "83.2 %"]
+
+
+def test_the_sweep_is_a_point_of_the_pareto_chart_on_demand_only(run):
+    usual, everything = (pareto.variants_of(run, STR, view) for view in ("test", "trials"))
+    assert not (usual["role"] == "tradeoff").any() and (everything["role"] == "tradeoff").any()
+    row = everything[everything["variant"] == "pf-70%-l4#1"].iloc[0].to_dict()
+    track = track_of(run)
+    assert f"{track.label(row)}{track.mark(row)}" == "P&F, 70 % cut, λ = 4, seed 1"
+    assert pareto.pareto(run, STR).whole() is not None
+
+
+def test_a_degradation_gap_is_told_as_it_is(run):
+    choice = Choice("bifp-str", "gender", 0.672, None, "degradation")
+    head = headline(run, choice)
+    row = lookup.result(run, "bifp-str-67.2%", "degradation_gap", "gender")
+    assert (
+        f"The degradation gap of gender is {phrasing.with_interval(row['value'], row['low'], row['high'])}"
+        in head.sentence
+    )
+    assert "before" not in head.sentence.split("degradation gap")[1]
+    assert "change not measured" not in compare.compare_runs([run], choice).answer
+
+
+def test_live_curves_name_the_newest_training_first():
+    rows = [{"shard": shard, "phase": "both", "step": step, "loss": 1.0 / step, "surrogate_gap": 0.2,
+             "accuracy": 0.8 if step == 20 else math.nan, "gap": 0.1 if step == 20 else math.nan}
+            for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
+            for step in (10, 20, 30)]  # fmt: skip
+    panel = live.live(pd.DataFrame(rows), STR)
+    assert panel.answer == (
+        "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800, measured gap 0.100, "
+        "surrogate gap 0.200."
+    )
+    assert panel.table["training"].tolist()[1].startswith("BiFP-str, 48.8 % cut")
+    assert live.live(pd.DataFrame(columns=["shard", "phase", "step"]), STR).whole() is None
+
+
+def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
+    pw = store.open("pw")
+    assert run.meta["data"]["digest"] == pw.meta["data"]["digest"]
+    panel = compare_kinds.compare_kinds([run, pw], STR)
+    assert panel.answer.startswith("On the same test images.") and len(panel.parts) == 2
+    table = panel.table.set_index(["audit", "model"])
+    results = pw.table("results").set_index(["variant", "axis", "metric"])
+    mine = table.loc[(pw.meta["title"], "AutoBot + PW, 4×")]
+    assert mine["accuracy"] == results.loc[("autobot+pw-4x", "", "accuracy"), "value"]
+    assert mine["accuracy gap"] == results.loc[("autobot+pw-4x", "gender", "accuracy_gap"), "value"]
+    assert not table.loc[(slice(None), ["Starting model", "Dense model"]), "on the front"].any(), "cut models compete"
+    differing, warnings = compare.comparability([run, pw])
+    assert "track" in set(differing["setting"]) and warnings[0].startswith("Two kinds of audit")
+    assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
+    other = make_image_run(store.root, "elsewhere", images=120, stream=3, switches=False, speedups=(2.0,),
+                           loss_share=False)  # fmt: skip
+    assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).answer
+
+
+def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
+    """As with too few images of a subgroup: its gap is NaN everywhere."""
+
+    def none(rows: pd.DataFrame) -> pd.DataFrame:
+        is_gap = rows["metric"].isin(["accuracy_gap", "degradation_gap"])
+        columns = [name for name in ("value", "low", "high", "delta", "p", "q") if name in rows]
+        rows.loc[is_gap, columns] = math.nan
+        return rows
+
+    less = changed(run, tmp_path / "one", "results", none)
+    assert curve.NO_GAP in curve.fair_curve(less, STR).answer
+    less = changed(run, tmp_path / "two", "arm_differences", none)
+    panel = differences.bifp_against(less, STR)
+    assert panel.whole() is None and "no gap was measured" in panel.answer
+
+
+def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp_path):
+    (path,) = bundle.export_run(run, tmp_path / "one", ["masks"], variant="bifp-str-67.2%#1")
+    record, row = read_filter_mask(path), run.table("variants").set_index("variant").loc["bifp-str-67.2%#1"]
+    assert record.mask.to_dict() == json.loads(row["cut"]) and record.settings["strength"] == 1.0
+    assert len(bundle.export_run(run, tmp_path / "all", ["masks"], variant="bifp-str-67.2%")) == 3
+    (path,) = bundle.export_run(run, tmp_path / "weights", ["masks"], variant="bifp-uns-48.8%#0")
+    mask = json.loads(path.read_text())
+    assert mask["units"] == "weights" and mask["note"] == words.NOT_FASTER and mask["speedup"] == 1.0
+    assert mask["realised_sparsity"] == pytest.approx(0.488, abs=1e-3) and len(mask["layers"]) == 6
+    with pytest.raises(RequestError, match="cuts nothing"):
+        bundle.export_run(run, tmp_path / "none", ["masks"], variant="dense-tuned-0%#0")
+
+
+def test_card_and_report_hold_the_limits(run, store):
+    card = model_card(run, lookup.variant_of(run, UNS))
+    assert "BiFP-uns, 67.2 % cut" in card and words.NOT_FASTER in card and "load_classifier(folder)" in card
+    page = report_html(store.open("hostile"))  # one sparsity, four methods
+    assert (
+        "At the same share cut, is BiFP&#x27;s accuracy gap smaller, and is it as accurate?" in page
+        and "What this cannot say" in page
+    )
+    assert not any(name in page for name in HOSTILE.values() if "<" in name)
+
+
+def test_read_by_auc_the_first_chart_shows_auc(run):
+    panel = curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
+    assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(panel.table["measure"])
+    assert "AUC gap" in panel.answer and "gap of true positive rates" in panel.answer

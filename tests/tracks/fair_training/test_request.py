@@ -1,0 +1,233 @@
+"""Requests for fair trainings: every fault at once, and equal requests are one run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.audit.jobs import job_id_of
+from engine.audit.tracks import request_from, track_of_request
+from engine.core.errors import RequestError
+from engine.data.images.load import load_images
+from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
+from engine.tracks.fair_training.context import looked_rows, tuned_rows
+from engine.tracks.fair_training.presets import PAPER, small_request
+from engine.tracks.fair_training.request import FairRequest, validate_fair
+from tests.tracks.fair_training.worlds import fair_request
+
+
+def faults_of(request: FairRequest) -> list[str]:
+    with pytest.raises(RequestError) as caught:
+        validate_fair(request)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_good_request_is_a_plan():
+    plan = validate_fair(fair_request())
+    assert plan.is_fresh and plan.model.classes == plan.images.classes == ("not blond", "blond")
+    assert len(plan.run_id) == 16 and plan.run_id == validate_fair(fair_request()).run_id
+
+
+def test_every_fault_is_told_at_once():
+    """Fifteen things wrong, all said, each with what is known."""
+    text = "\n".join(faults_of(fair_request(
+        methods=("bifp-str", "magic", "pf", "pf"), sparsities=(0.5, 1.0), strength=-1, tolerance=2, notion="equality",
+        seeds=0, iterations=1.5, check_every=0, axes=("skin", "age"), method_settings={"pf": {"x": 1}, "zap": {}},
+        recipe={"epochs": 3}, train={"rate": -1}, keep_weights="some", device="tpu", tune_on="test", within=-0.1,
+        fair_gap=3, tradeoff_strengths=(float("nan"),), tradeoff_methods=("dense-fair", "sweep"), surface="yes",
+    )))  # fmt: skip
+    for said in ("method: 'magic' is not known. Known: bifp-str,", "named twice", "1.0 is not a share between 0 and 1",
+                 "λ (strength): -1.0", "τ (tolerance): 2.0", "'equality' is not known. Known: accuracy, degradation",
+                 "seeds: 0", "iterations: 1.5", "check_every: 0", "'age' is not known", "setting of pf: 'x'",
+                 "method settings: 'zap'", "recipe: 'epochs' is not known. Known: batch, mirror, rate",
+                 "train rate: -1", "'some' is not known", "tpu", "tune_on: 'test' is not known", "within: -0.1",
+                 "fair gap: 3.0", "λ of the trade-off: nan", "dense-fair cuts nothing", "trade-off method: 'sweep'",
+                 "surface: 'yes'"):  # fmt: skip
+        assert said in text, said
+    assert len(text.splitlines()) == len(set(text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"data": "/no/such/folder"}, "no such file or folder"),
+        ({"model": "/no/such/model", "train": None}, "/no/such/model"),
+        ({"train": None}, "comes without trained weights"),
+        ({"target": "letter"}, "'letter' is not known"),
+        ({"methods": ()}, "method: none is named"),
+        ({"sparsities": ()}, "sparsity: none is named"),
+        ({"sparsities": ("half",)}, "'half' is not a share"),
+        ({"sparsities": (0.5, 0.50000001)}, "one to six digits"),
+        ({"sparsities": (0.70000001,), "tradeoff_strengths": (1.0,)}, "sparsity: two of them are one to six digits"),
+        ({"tradeoff_strengths": (1.0000001, 1.0000002)}, "λ of the trade-off: two of them are one to six digits"),
+        ({"tradeoff_strengths": (1.0000001,)}, "λ of the trade-off: two of them are one to six digits"),
+        ({"strength": float("inf")}, "inf is not allowed"),
+        ({"strength": "much"}, "'much' is not allowed"),
+        ({"axes": ()}, "axis: none is named"),
+        ({"axes": ("class", "skin")}, "cannot be the class itself"),
+        ({"recipe": {"schedule": "steps"}}, "'steps' is not known. Known: constant, cosine, linear"),
+        ({"recipe": {"batch": "all"}}, "recipe batch: 'all'"),
+        ({"recipe": {"rate": float("nan")}}, "recipe rate: nan"),
+        ({"method_settings": {"bifp-str": {"rho": 0}}}, "rho: 0 is not allowed"),
+        ({"method_settings": {"bifp-str": 3}}, "3 of bifp-str are none"),
+        ({"tradeoff_sparsity": 0.0}, "trade-off sparsity: 0.0"),
+        ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ()}, "trade-off method: none is named"),
+        ({"changes": ({"name": "blur"},)}, "'blur' is not known"),
+        ({"max_images": "all"}, "max_images: 'all'"),
+    ],
+)
+def test_what_is_wrong_is_named(change, said):
+    assert said in "\n".join(faults_of(fair_request(**change)))
+
+
+def test_a_sparsity_out_of_reach_names_the_largest_there_is():
+    """One filter of each of 8 groups stays, and one weight of each of 13 layers."""
+    faults = faults_of(fair_request(sparsities=(0.5, 0.99, 0.99999)))
+    assert any("0.99 is out of reach for filters: 8 of 480 must stay" in one and "0.983" in one for one in faults)
+    assert any("0.99999 is out of reach for weights" in one for one in faults) and len(faults) == 3
+    validate_fair(fair_request(sparsities=(0.983,)))
+    validate_fair(fair_request(sparsities=(0.99,), methods=("snip", "dense-tuned")))
+
+
+def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
+    request = fair_request(methods=("lottery",), sparsities=(0.99,))
+    validate_fair(request)
+    assert any("0.99 is out of reach for filters" in one for one in faults_of(replace(request, surface=True)))
+
+
+def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
+    validate_fair(fair_request(sparsities=(0.70000001,)))
+
+
+def regrouped(monkeypatch, change):
+    """Avatars whose groups are as `change` makes them of (split, group)."""
+
+    def load(source, ask):
+        images = load_images(source, ask)
+        table = images.table.copy()
+        table["skin"] = [change(split, group) for split, group in zip(table["split"], table["skin"], strict=True)]
+        return replace(images, table=table)
+
+    monkeypatch.setattr("engine.tracks.image_classifiers.request.load_images", load)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda split, group: "all", ["belong to 1 group (all): no gap"]),
+        (lambda split, group: "", ["belong to 0 group (none)"]),
+        (lambda split, group: "light" if (split, group) == ("train", "dark") else group,
+         ["no train image belongs to dark"]),
+        (lambda split, group: "light" if split == "test" else group,
+         ["no test image belongs to dark", "no test image belongs to medium"]),
+        (lambda split, group: "" if split == "validation" else group, ["no validation image belongs to light"]),
+    ],
+    ids=["one group", "no group", "absent from training", "absent from test", "absent from validation"],
+)  # fmt: skip
+def test_groups_that_are_not_there_are_named(monkeypatch, change, said):
+    regrouped(monkeypatch, change)
+    found = faults_of(fair_request())
+    assert all(any(part in fault and "axis skin" in fault for fault in found) for part in said)
+
+
+@pytest.mark.parametrize("part", ["looked at while models train", "trained on"])
+def test_groups_must_be_among_the_images_used_of_the_validation_split(monkeypatch, part):
+    """A group may be in the split, and yet not in the fifth that is looked at, or in the rest."""
+    images = validate_fair(fair_request()).images.table
+    rows = looked_rows(images, "validation") if part == "trained on" else tuned_rows(images, "validation")
+
+    def load(source, ask):
+        loaded = load_images(source, ask)
+        table = loaded.table.copy()
+        table["skin"] = np.where(table["skin"] == "dark", "light", table["skin"])
+        table.loc[table["split"] != "validation", "skin"] = ["dark", "light", "medium", "medium"] * 100
+        table.loc[rows[:3], "skin"] = "dark"
+        return replace(loaded, table=table)
+
+    monkeypatch.setattr("engine.tracks.image_classifiers.request.load_images", load)
+    said = faults_of(fair_request(tune_on="validation"))
+    assert len(said) == 1 and "axis skin: none of the" in said[0] and f"{part} belongs to dark" in said[0]
+    validate_fair(fair_request())
+
+
+def folder_of(tmp_path: Path, rows: list[tuple[str, str, str]]) -> Path:
+    """A CSV of random pictures: (label, group, split)."""
+    from PIL import Image
+
+    lines = ["path,label,side,split"]
+    for place, (label, group, split) in enumerate(rows):
+        pixels = np.random.default_rng(place).integers(0, 256, (32, 32, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(tmp_path / f"{place}.png")
+        lines.append(f"{place}.png,{label},{group},{split}")
+    (tmp_path / "images.csv").write_text("\n".join(lines) + "\n")
+    return tmp_path / "images.csv"
+
+
+def test_a_target_with_one_class_is_refused(tmp_path):
+    rows = [("cat", side, split) for side in ("left", "right") for split in ("train", "validation", "test")] * 4
+    path = folder_of(tmp_path, rows)
+    said = "\n".join(faults_of(fair_request(data=str(path), target="label", axes=("side",), max_images=None)))
+    assert "two classes" in said
+
+
+def test_a_validation_split_too_small_to_be_trained_on_is_refused():
+    assert "tune_on" in "\n".join(faults_of(fair_request(tune_on="validation", max_images=40)))
+
+
+def test_a_request_goes_to_json_and_back():
+    request = fair_request(
+        strength=2, fair_gap=0.05, recipe={"rate": 0.01}, tradeoff_strengths=(3, 0.5), title="mine",
+        changes=({"name": "underrepresent", "classes": ["3", "5"]},),
+    )  # fmt: skip
+    value = json.loads(json.dumps(request.to_dict()))
+    assert value["track"] == "fair_training" and FairRequest.from_dict(value) == request
+    assert request_from(value) == request and track_of_request(request).name == "fair_training"
+    with pytest.raises(RequestError, match="'lambda' is not known"):
+        FairRequest.from_dict({**value, "lambda": 3})
+
+
+def test_equal_requests_are_one_run_and_one_job():
+    one = fair_request(sparsities=(0.7, 0.5), strength=1)
+    other = fair_request(sparsities=(0.5, 0.7, 0.5), strength=1.0, recipe={"batch": 16, "rate": 0.001}, title="again")
+    assert validate_fair(one).run_id == validate_fair(other).run_id
+    assert job_id_of(one) == job_id_of(fair_request(sparsities=(0.5, 0.7))) != job_id_of(fair_request())
+
+
+@pytest.mark.parametrize(
+    "change", [{"strength": 2.0}, {"tolerance": 0.1}, {"notion": "degradation"}, {"iterations": 9}, {"seeds": 3},
+               {"within": 0.1}, {"fair_gap": 0.3}, {"surface": True}, {"first_seed": 1}, {"check_every": 1},
+               {"mirror": False}, {"axes": ("skin", "male")}], ids=str,
+)  # fmt: skip
+def test_other_requests_are_other_runs(change):
+    assert validate_fair(fair_request(**change)).run_id != validate_fair(fair_request()).run_id
+
+
+def test_arms_are_what_was_asked_and_the_sweep_adds_only_what_is_missing():
+    request = fair_request(
+        methods=("bifp-str", "snip", "dense-tuned", "dense-fair"), sparsities=(0.5, 0.7), strength=2.0,
+        tradeoff_strengths=(0.0, 2.0), tradeoff_methods=("bifp-str", "pf", "fpgm"), tradeoff_sparsity=0.7,
+    )  # fmt: skip
+    arms = arms_of(request)
+    assert [(arm.pooled, arm.strength, arm.role) for arm in arms] == [
+        ("bifp-str-50%", 2.0, "sparsity"), ("bifp-str-70%", 2.0, "sparsity"), ("snip-50%", 0.0, "sparsity"),
+        ("snip-70%", 0.0, "sparsity"), ("dense-tuned-0%", 0.0, "sparsity"), ("dense-fair-0%", 2.0, "sparsity"),
+        ("bifp-str-70%-l0", 0.0, "tradeoff"), ("pf-70%-l0", 0.0, "tradeoff"), ("pf-70%", 2.0, "tradeoff"),
+        ("fpgm-70%", 0.0, "tradeoff"),
+    ]  # fmt: skip
+    assert {arm.pooled for arm in tradeoff_arms(request, arms)} == {
+        "bifp-str-70%", "bifp-str-70%-l0", "pf-70%-l0", "pf-70%", "fpgm-70%"}  # fmt: skip
+    assert surface_shards(request) == [] and request.sparsities_of("pf") == (0.7,)
+    assert [shard.kind for shard in surface_shards(replace(request, surface=True))] == ["surface", "path", "path"]
+
+
+def test_presets_are_requests():
+    """The paper's and those for two cores hold up, but for data that nobody has here."""
+    assert {key[0] for key in PAPER} == {"celeba", "lfw"} and {key[2] for key in PAPER} == {"resnet10", "mobilenet_v2"}
+    for (data, target, model), fields in PAPER.items():
+        said = faults_of(FairRequest(**{**fields, "data": f"/no/{data}"}))
+        assert len(said) == 1 and "/no/" in said[0], (data, target, model, said)
+    validate_fair(FairRequest(**small_request("demo-resnet", "avatars")))

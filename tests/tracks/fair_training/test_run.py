@@ -1,0 +1,445 @@
+"""A whole fair training of a tiny classifier: complete, exact, repeatable, resumable, and verified."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.audit.jobs import job_id_of, live_points, run_job
+from engine.audit.tracks import track_of_run
+from engine.audit.verification import verify_run
+from engine.core.errors import Cancelled, PruneAuditError, RequestError
+from engine.core.files import sha256_of
+from engine.core.types import FilterMask, Hooks
+from engine.models.load_image_classifier import fresh_classifier
+from engine.report.summary import summary_of, summary_text
+from engine.store.array_table import unpack
+from engine.store.runs import Run, Store
+from engine.surgery.filters.cut import replayed
+from engine.surgery.filters.weights import with_weights
+from engine.tracks.fair_training.arms import arms_of, compared
+from engine.tracks.fair_training.request import request_of_run, validate_fair
+from engine.tracks.fair_training.run import run_fair_audit
+from engine.tracks.fair_training.training import trainer
+from engine.training.fit import probabilities
+from tests.audit.run_checks import assert_tables, value_of
+from tests.classifiers.image_worlds import SMALL, stop_after
+from tests.tracks.fair_training.worlds import fair_request
+
+REQUEST = fair_request(
+    methods=("bifp-str", "bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery", "dense-fair"), sparsities=(0.5, 0.7),
+    axes=("skin", "male"), tradeoff_methods=("bifp-str", "pf", "fpgm"), tradeoff_strengths=(1.0, 3.0), surface=True,
+)  # fmt: skip
+RESUMED = fair_request(methods=("bifp-str", "lottery"), sparsities=(0.5, 0.7), train=None, model="demo-resnet", seeds=1)
+
+COLUMNS = {
+    "variants": "variant method base target_axis gamma sparsity realised n_cut seed pooled chosen degenerate met cut "
+    "history mask_digest max_logit_difference units strength parameters_cut speedup flops role",
+    "results": "variant split axis metric value low high n null_mean null_low null_high null_p delta delta_low "
+    "delta_high delta_p group verdict",
+    "groups": "variant split axis metric group value low high n n_positive delta delta_low delta_high verdict",
+    "arm_differences": "method base sparsity axis metric group value low high p q n n_trials",
+    "images": "image_id split label male skin",
+    "predictions": "variant image_id p_0 p_1",
+    "thumbs": "image_id png",
+    "layers": "variant layer group filters kept",
+    "costs": "variant flops parameters bytes latency_ms dense_latency_ms speedup theoretical n max_logit_difference "
+    "agrees",
+    "curves": "variant phase step loss penalty surrogate_gap mask_updates examples seconds accuracy gap degradation "
+    "val_loss",
+    "reached": "variant method sparsity strength seed gap_target accuracy_target notion reached held iterations "
+    "mask_updates examples seconds total_iterations total_mask_updates total_examples total_seconds",
+    "tradeoff": "method strength sparsity axis accuracy accuracy_low accuracy_high gap gap_low gap_high degradation "
+    "degradation_low degradation_high n_trials on_front",
+    "hypervolume": "method axis value low high n_trials reference_accuracy reference_gap",
+    "surface": "method_b x y loss accuracy gap",
+    "surface_points": "method x y loss accuracy gap",
+    "path": "other t loss accuracy gap loss_without_recalibration",
+    "weights": "variant name shape dtype data",
+}
+
+
+@pytest.fixture(scope="module")
+def run(store, events) -> Run:
+    with pytest.MonkeyPatch.context() as patch:  # few points between the models: each is asked about all images
+        patch.setattr("engine.tracks.fair_training.measurements.surface.SIDE", 4)
+        patch.setattr("engine.tracks.fair_training.measurements.path.STEPS", 5)
+        return run_job(store, REQUEST, events.append)
+
+
+def seeds(run) -> pd.DataFrame:
+    variants = run.table("variants")
+    return variants[variants["seed"] >= 0].set_index("variant")
+
+
+def answers_of(run, variant) -> np.ndarray:
+    table = run.table("predictions")
+    return table[table["variant"] == variant][["p_0", "p_1"]].to_numpy(dtype=float)
+
+
+def test_all_tables_have_the_columns_of_the_contract(run):
+    assert_tables(run, COLUMNS)
+    for key in ("track", "experiment", "created", "title", "request", "model", "data", "provenance", "warnings",
+                "spent", "targets"):  # fmt: skip
+        assert key in run.meta, key
+    assert run.meta["track"] == "fair_training" == track_of_run(run).name and run.meta["data"]["fair_axis"] == "skin"
+    assert sum(run.meta["data"]["group_shares"].values()) == pytest.approx(1.0)
+    again = request_of_run(run)
+    assert validate_fair(again).run_id == run.id == validate_fair(REQUEST).run_id and again.mirror is True
+
+
+def test_every_variant_is_in_every_table_it_belongs_to(run):
+    variants = run.table("variants")
+    cutting = [name for name in REQUEST.methods if name != "dense-fair"]
+    reported = {f"{name}-{share}%" for name in cutting for share in (50, 70)} | {"dense-fair-0%"}
+    swept = {"bifp-str-70%-l3", "pf-70%-l3", "fpgm-70%"}  # λ 1 is the request's own, so it is among the reported
+    single = {f"{name}#{seed}" for name in reported | swept for seed in (0, 1)}
+    assert set(variants["variant"]) == {"dense"} | reported | swept | single
+    assert set(variants[variants["chosen"]]["variant"]) == {"dense"} | reported
+    assert set(variants[variants["role"] == "tradeoff"]["pooled"]) - {""} == swept
+    assert not variants["variant"].duplicated().any()
+    for name in ("results", "groups"):
+        assert set(run.table(name)["variant"]) == set(variants["variant"]), name
+    assert set(run.table("predictions")["variant"]) == {"dense"} | single
+    assert set(run.table("curves")["variant"]) == {"dense"} | single
+    assert set(run.table("reached")["variant"]) == single
+    assert set(run.table("costs")["variant"]) == {"dense"} | reported | swept
+    assert set(run.table("layers")["variant"]) == {name for name in single if not name.startswith("dense")}
+    first = {f"{name}#0" for name in reported}
+    assert set(run.table("weights")["variant"]) == {"dense"} | first
+    assert not run.table("results").duplicated(["variant", "split", "axis", "metric"]).any()
+
+
+def test_sparsity_is_exact(run):
+    """To the filter, and to the weight."""
+    rows, n_weights = seeds(run), 306_352
+    total = {"filters": run.meta["model"]["n_filters"], "weights": n_weights}
+    for row in rows[rows["units"] != "none"].itertuples():
+        assert row.n_cut == total[row.units] - round((1 - row.sparsity) * total[row.units]), row.Index
+        assert row.realised == pytest.approx(row.n_cut / total[row.units])
+    assert (rows[rows["units"] == "none"][["n_cut", "realised", "sparsity"]] == 0).all().all()
+    assert (rows[rows["units"] == "weights"]["speedup"] == 1.0).all()
+    assert (rows[rows["units"] == "filters"]["speedup"] > 1.5).all()
+    assert (rows["max_logit_difference"] < 1e-3).all()
+
+
+def test_kept_weights_are_those_of_the_cut_model(run):
+    """Rebuilt from run.json and tables: filters are gone, weights are zeros, and the stored answers come again."""
+    plan, weights = validate_fair(REQUEST), run.table("weights")
+    base = fresh_classifier(SMALL, plan.images.classes, 32, seed=0, device="cpu")
+    widths = tuple((name, width) for name, width in run.meta["model"]["layers"])
+    rows = np.flatnonzero((plan.images.table["split"] == "test").to_numpy())
+    for name in ("bifp-str-70%#0", "bifp-uns-70%#0", "dense-fair-0%#0"):
+        row, arrays = seeds(run).loc[name], unpack(weights[weights["variant"] == name])[0]
+        shaped = base
+        if row["units"] == "filters":
+            cut = tuple((group, tuple(gone)) for group, gone in json.loads(row["cut"]).items())
+            shaped = replayed(base, json.loads(row["history"]), FilterMask(widths, cut))
+        else:
+            zeros = sum(int((array == 0).sum()) for key, array in arrays.items()
+                        if key.endswith("weight") and array.ndim > 1)  # fmt: skip
+            assert zeros == row["n_cut"] == sum(json.loads(row["cut"]).values())
+        small = with_weights(shaped, arrays)
+        again = probabilities(small.model, rows, plan.images.read, small.prepared).numpy()
+        assert np.allclose(answers_of(run, name), again, atol=1e-6), name
+
+
+@pytest.mark.parametrize("name", ["bifp-str-70%", "snip-50%", "dense-fair-0%"])
+def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
+    """Filters as a cut folder, weights and dense models as a whole one; `evaluate` reads both."""
+    from engine.report.bundle import export_run
+    from engine.tracks.image_classifiers.evaluate import evaluate
+
+    paths = export_run(run, tmp_path, ("checkpoint",), False, name)
+    (agreement,) = [path for path in paths if path.name == "agreement.json"]
+    assert json.loads(agreement.read_text())["largest_difference"] < 1e-5
+    found = evaluate(str(agreement.parent), None, "avatars", "blond", ("skin", "male"), "test", 200, "cpu")
+    (accuracy,) = [row["value"] for row in found.rows if row["metric"] == "accuracy" and not row["axis"]]
+    assert accuracy == pytest.approx(value_of(run.table("results"), f"{name}#0", "accuracy"))
+
+
+def test_gaps_follow_from_the_stored_answers(run):
+    """The slow obvious way."""
+    images, results = run.table("images"), run.table("results")
+    labels, group = images["label"].to_numpy(), images["skin"].to_numpy()
+
+    def levels(variant):
+        right = answers_of(run, variant).argmax(axis=1) == labels
+        return np.array([right[group == name].mean() for name in sorted(set(group))])
+
+    for name in ("pf-50%#1", "snip-70%#0"):
+        own, lost = levels(name), levels("dense") - levels(name)
+        assert value_of(results, name, "accuracy_gap", "skin") == pytest.approx(own.max() - own.min())
+        assert value_of(results, name, "degradation_gap", "skin") == pytest.approx(lost.max() - lost.min())
+    for metric in ("accuracy_gap", "degradation_gap"):
+        mean = np.mean([value_of(results, f"pf-50%#{seed}", metric, "skin") for seed in (0, 1)])
+        assert value_of(results, "pf-50%", metric, "skin") == pytest.approx(mean)
+    assert "degradation_gap" not in set(results[results["variant"] == "dense"]["metric"])
+
+
+def test_differences_are_a_method_minus_bifp(run):
+    results, table = run.table("results"), run.table("arm_differences")
+    others = {"bifp-str-no-w", "pf", "bifp-uns", "snip", "lottery"}
+    assert set(zip(table["method"], table["base"], strict=True)) == {
+        *((name, "bifp-str") for name in others), ("snip", "bifp-uns"), ("lottery", "bifp-uns")}  # fmt: skip
+    assert set(table["metric"]) == {"accuracy", "accuracy_gap", "degradation_gap"} and (table["group"] == "").all()
+    assert set(table["sparsity"]) == {0.5, 0.7}
+    for row in table.itertuples():
+        one, other = (value_of(results, f"{name}-{100 * row.sparsity:g}%", row.metric, row.axis)
+                      for name in (row.method, row.base))  # fmt: skip
+        assert row.value == pytest.approx(one - other, abs=1e-9, nan_ok=row.axis == "male")  # too few blond men
+        assert row.low <= row.value <= row.high or row.axis == "male"
+    known = table["p"].notna()
+    assert known.sum() == 2 * 7 * 3 and (table["q"] >= table["p"] - 1e-12)[known].all()
+
+
+def test_without_bifp_nothing_is_compared():
+    assert compared(arms_of(fair_request(methods=("pf", "snip")))) == []
+
+
+def test_the_tradeoff_is_made_of_the_same_numbers(run):
+    results, table = run.table("results"), run.table("tradeoff")
+    names = {("bifp-str", 1.0): "bifp-str-70%", ("bifp-str", 3.0): "bifp-str-70%-l3", ("pf", 1.0): "pf-70%",
+             ("pf", 3.0): "pf-70%-l3", ("fpgm", 0.0): "fpgm-70%"}  # fmt: skip
+    assert {(row.method, row.strength) for row in table.itertuples()} == set(names) and len(table) == 2 * len(names)
+    for row in table.itertuples():
+        name = names[row.method, row.strength]
+        assert row.accuracy == pytest.approx(value_of(results, name, "accuracy"))
+        for gap in ("gap", "degradation"):
+            wanted = value_of(results, name, f"{gap.replace('gap', 'accuracy')}_gap", row.axis)
+            assert getattr(row, gap) == pytest.approx(wanted, nan_ok=row.axis == "male")
+        beaten = [(other.accuracy >= row.accuracy and other.gap <= row.gap)
+                  and (other.accuracy > row.accuracy or other.gap < row.gap)
+                  for other in table[table["axis"] == row.axis].itertuples()]  # fmt: skip
+        assert row.on_front == (not any(beaten) and row.axis == "skin")
+
+
+def test_the_hypervolume_is_the_mean_of_the_seeds_areas(run):
+    """By counting: the share of a fine grid that some point dominates."""
+    results, images = run.table("results"), run.table("images")
+    guess = images["label"].value_counts(normalize=True).iloc[0]
+    table = run.table("hypervolume")
+    assert table.set_index("axis").loc["male", "value"].isna().all() and len(table) == 6
+    for row in table[table["axis"] == "skin"].itertuples():
+        assert row.reference_accuracy == pytest.approx(guess) and row.low <= row.value <= row.high
+        names = {"bifp-str": ("bifp-str-70%", "bifp-str-70%-l3"), "pf": ("pf-70%", "pf-70%-l3"),
+                 "fpgm": ("fpgm-70%",)}[row.method]  # fmt: skip
+        accuracies, gaps = np.linspace(guess, 1, 500), np.linspace(0, row.reference_gap, 500)
+        areas = []
+        for seed in (0, 1):
+            points = [(value_of(results, f"{name}#{seed}", "accuracy"),
+                       value_of(results, f"{name}#{seed}", "accuracy_gap", row.axis)) for name in names]  # fmt: skip
+            over = np.any([(accuracies[:, None] < one) & (gaps[None] > gap) for one, gap in points], axis=0)
+            areas.append(over.mean() * (1 - guess) * row.reference_gap)
+        assert row.value == pytest.approx(np.mean(areas), abs=3e-3 * (1 - guess))
+
+
+def test_curves_tell_of_every_update_and_of_the_looks(run):
+    curves = run.table("curves")
+    mine = curves[curves["variant"] == "bifp-str-50%#0"]
+    assert list(mine["step"]) == [1, 2, 3, 4, 5, 6] and np.isfinite(mine["loss"]).all()
+    assert mine["gap"].notna().tolist() == [False, False, True, False, False, True]
+    assert (mine["mask_updates"].diff().dropna() >= 0).all() and mine["mask_updates"].iloc[-1] > 0
+    assert mine["cut"].dropna().eq(0.5).all()
+    assert set(curves[curves["variant"] == "dense"]["phase"]) == {"train"}
+
+
+def test_reached_is_the_first_look_at_a_model_that_is_sparse_enough(run):
+    table, curves, realised = run.table("reached"), run.table("curves"), seeds(run)["realised"]
+    assert table["gap_target"].nunique() == table["accuracy_target"].nunique() == 1
+    for row in table.itertuples():
+        mine = curves[(curves["variant"] == row.variant) & curves["gap"].notna()]
+        sparse = mine["cut"] >= realised[row.variant] - 1e-9
+        met = (sparse & (mine["gap"] <= row.gap_target) & (mine["accuracy"] >= row.accuracy_target)).tolist()
+        both = [step for step, one, other in zip(mine["step"], met, [*met[1:], True], strict=True) if one and other]
+        assert row.reached == bool(both) and row.held == met[-1] and row.notion == "accuracy"
+        assert row.iterations == both[0] if both else np.isnan(row.iterations)
+        assert row.total_iterations >= 6 and 8 < row.total_examples / row.total_iterations <= 2 * 16
+    rounds = table[table["method"] == "lottery"].set_index("variant")["total_iterations"]
+    assert rounds["lottery-70%#0"] > rounds["lottery-50%#0"] > 12  # what led there counts
+
+
+def test_the_surface_goes_through_its_three_models(run):
+    """At its corners and at the ends of the paths is the loss of the trained models."""
+    points, path, surface = run.table("surface_points"), run.table("path"), run.table("surface")
+    assert list(points["method"]) == ["bifp-str", "bifp-str-no-w", "bifp-str-no-m"]
+    assert tuple(points.loc[0, ["x", "y"]]) == (0.0, 0.0) and points.loc[1, "y"] == 0.0 and len(surface) == 16
+    assert surface["x"].min() < points["x"].min() and surface["y"].max() > points["y"].max()
+    assert np.isfinite(surface["loss"]).all() and set(path["other"]) == {"bifp-str-no-w", "bifp-str-no-m"}
+    results = run.table("results")
+    for row in points.itertuples():
+        ends = [*path[(path["other"] == row.method) & (path["t"] == 1.0)]["loss"],
+                *(path[path["t"] == 0.0]["loss"] if row.method == "bifp-str" else [])]  # fmt: skip
+        assert ends == pytest.approx([row.loss] * len(ends), abs=1e-5)
+    own = value_of(results, "bifp-str-no-w-70%#0", "cross_entropy")  # of 200 test images all are looked at
+    end = path[(path["other"] == "bifp-str-no-w") & (path["t"] == 1.0)]["loss_without_recalibration"].item()
+    assert end == pytest.approx(own, abs=1e-4)
+
+
+def test_warnings_say_what_a_reader_must_know(run):
+    said = "\n".join(run.meta["warnings"])
+    for part in ("Only 2 seed(s)", "nothing gets faster", "short training", "within the noise", "Few images to train"):
+        assert part in said, part
+
+
+def test_the_summary_is_json_and_names_every_reported_variant(run):
+    value = summary_of(run)
+    assert json.dumps(value, allow_nan=False)
+    assert {row["variant"] for row in value["results"]} == set(run.table("variants").query("chosen")["variant"])
+    text = summary_text(run)
+    for part in ("bifp-str-70%", "iterations until", "area that accuracy and gap dominate", "against BiFP"):
+        assert part in text, part
+
+
+def test_progress_reaches_its_end(run, events):
+    assert events[-1].done == events[-1].total > 0
+    done = [event.done for event in events]
+    assert done == sorted(done)
+    assert {"load", "train the dense model", "ask the dense model", "train and cut", "loss between models",
+            "measure cost", "measure"} <= {event.phase for event in events}  # fmt: skip
+
+
+def test_live_points_are_the_curves(run, store):
+    table = live_points(store, job_id_of(REQUEST))
+    mine = table[table["shard"] == "bifp-str, 50 % cut, λ 1, seed 0"]
+    curve = run.table("curves").query("variant == 'bifp-str-50%#0'")
+    for name in ("step", "loss", "gap", "accuracy", "cut"):
+        assert np.allclose(mine[name], curve[name], equal_nan=True), name
+    with (store.jobs_folder / job_id_of(REQUEST) / "points.jsonl").open("a") as file:
+        row = {"shard": mine["shard"].iloc[0], "phase": "both", "step": 1, "loss": 9.0, "gap": None}
+        file.write(json.dumps(row) + "\n{cut short")
+    again = live_points(store, job_id_of(REQUEST))
+    assert len(again) == len(table) and again.set_index(["shard", "step"]).loc[(mine["shard"].iloc[0], 1), "loss"] == 9
+    assert live_points(store, "job-unknown").empty
+
+
+def test_the_same_request_is_found_and_not_computed(run, store, monkeypatch):
+    monkeypatch.setattr("engine.tracks.fair_training.run.open_fair_audit", None)
+    again = replace(REQUEST, title="again", sparsities=(0.7, 0.5), strength=1, recipe={"batch": 16, "rate": 1e-3})
+    assert run_fair_audit(again, store).path == run.path
+
+
+def test_finished_trainings_serve_another_request(run, store, monkeypatch):
+    """One method and one sparsity fewer, another λ that plain methods know nothing of: nothing is trained again."""
+    monkeypatch.setattr("engine.tracks.fair_training.training.trainer.Trainer.run", None)
+    less = run_fair_audit(
+        replace(REQUEST, methods=("snip",), sparsities=(0.5,), strength=9.0,
+                tradeoff_strengths=(), surface=False, keep_weights="none"), store,
+    )  # fmt: skip
+    assert less.id != run.id and np.array_equal(answers_of(less, "snip-50%#1"), answers_of(run, "snip-50%#1"))
+    assert not {"tradeoff", "hypervolume", "surface", "path"} & set(less.meta["tables"])
+
+
+def same_tables(one: Run, other: Run) -> None:
+    """But for what a clock says."""
+    for name in one.meta["tables"]:
+        first, second = one.table(name), other.table(name)
+        timed = [column for column in first if "seconds" in column or name == "costs" and
+                 ("latency" in column or column.startswith("speedup"))]  # fmt: skip
+        pd.testing.assert_frame_equal(first.drop(columns=timed), second.drop(columns=timed), obj=name)
+
+
+def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
+    """Stopped while the dense model is asked, and in the middle of trainings, one of them a descent."""
+    monkeypatch.setattr(trainer, "SAVE_EVERY", -1.0)
+    whole, store, points = run_fair_audit(RESUMED, Store(tmp_path / "whole")), Store(tmp_path / "cut"), []
+    unfinished = 0
+    for checks in (1, 9, 16, 30, 60):
+        with pytest.raises(Cancelled):
+            run_fair_audit(RESUMED, store, Hooks(check=stop_after(checks), point=points.append))
+        assert store.ids() == []
+        unfinished += bool(list((tmp_path / "cut" / "partial").glob("*")))
+    assert list((tmp_path / "cut" / "shards").rglob("*.parquet")) and unfinished >= 2
+    again = run_fair_audit(RESUMED, store, Hooks(point=points.append))
+    assert again.id == whole.id and not list((tmp_path / "cut" / "partial").glob("*"))
+    same_tables(whole, again)
+
+
+def test_data_that_changed_since_it_was_begun_are_noticed(tmp_path):
+    """Nothing is mixed, but whoever goes on must hear that nothing of the earlier try is used."""
+    from engine.audit.resume_guard import _path
+
+    store, request = Store(tmp_path), replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1)
+    with pytest.raises(Cancelled):
+        run_fair_audit(request, store, Hooks(check=stop_after(5)))
+    path = _path(store, validate_fair(request))
+    path.write_text(json.dumps(["another model", "other images"]))
+    with pytest.raises(RequestError, match="changed since this audit was begun"):
+        run_fair_audit(request, store)
+    assert store.ids() == []
+    assert run_fair_audit(replace(request, restart=True), store).id == validate_fair(request).run_id
+    assert not path.exists()
+
+
+def test_a_sound_run_verifies(run):
+    found = verify_run(run)
+    assert found["ok"], [check["what"] for check in found["checks"] if not check["ok"]]
+    assert sum("follow from the stored answers" in check["what"] for check in found["checks"]) == 4
+
+
+def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
+    """Somebody who also adjusts the hash in run.json."""
+    path = run.path / f"{name}.parquet"
+    table.to_parquet(path, compression="zstd", index=False)
+    meta = json.loads((run.path / "run.json").read_text())
+    meta["tables"][name]["sha256"] = sha256_of(path)
+    (run.path / "run.json").write_text(json.dumps(meta))
+
+
+@pytest.mark.parametrize(
+    ("name", "where", "column", "value"),
+    [
+        ("results", {"variant": "pf-50%#1", "metric": "degradation_gap", "axis": "skin"}, "value", 0.5),
+        ("results", {"variant": "pf-50%#1", "metric": "accuracy_gap", "axis": "skin"}, "value", float("nan")),
+        ("results", {"variant": "pf-50%", "metric": "auc", "axis": ""}, "value", 0.9),
+        ("variants", {"variant": "snip-70%#0"}, "n_cut", 7),
+        ("reached", {"variant": "pf-70%#0"}, "iterations", 1.0),
+    ],
+)
+def test_numbers_that_do_not_follow_are_noticed(copy, name, where, column, value):
+    table = copy.table(name)
+    rows = np.logical_and.reduce([table[key] == wanted for key, wanted in where.items()])
+    assert rows.sum() == 1
+    table.loc[rows, column] = value
+    if name == "reached":
+        table.loc[rows, "reached"] = ~table.loc[rows, "reached"].astype(bool)
+    rewritten(copy, name, table)
+    assert not verify_run(copy)["ok"]
+
+
+def test_a_cut_that_is_not_the_mask_is_refused_and_not_kept(tmp_path, monkeypatch):
+    from engine.core.errors import MaskError
+    from engine.surgery.filters import cut as filter_cut
+
+    real = filter_cut.agree_filters
+    monkeypatch.setattr("engine.tracks.image_classifiers.measurements.trial.agree_filters",
+                        lambda *words: replace(real(*words), holds=False))  # fmt: skip
+    with pytest.raises(MaskError, match="pf, 50 % cut"):
+        run_fair_audit(replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1), Store(tmp_path))
+    assert Store(tmp_path).ids() == []
+
+
+def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path):
+    """What was finished before is kept: the dense model's answers, and the method that came first."""
+    request = replace(RESUMED, methods=("dense-tuned", "pf"), sparsities=(0.5,), recipe={"rate": 1e-3})
+    run_fair_audit(replace(request, methods=("dense-tuned",)), Store(tmp_path))
+    finished = len(list((tmp_path / "shards").rglob("*.parquet")))
+    with pytest.raises(PruneAuditError, match="at step [0-9]+ of phase 'fair'"):
+        run_fair_audit(replace(request, methods=("pf",), recipe={"rate": 1e30}), Store(tmp_path))
+    assert len(list((tmp_path / "shards").rglob("*.parquet"))) == finished
+
+
+def test_trained_on_validation_images_as_in_the_paper(tmp_path):
+    request = fair_request(methods=("pf",), seeds=1, tune_on="validation", notion="degradation", keep_weights="none")
+    run = run_fair_audit(request, Store(tmp_path))
+    assert any("trained on 160 validation images" in one for one in run.meta["warnings"]) and verify_run(run)["ok"]
+    reached = run.table("reached")  # one group at most may be compared among the 40 images looked at
+    assert run.meta["targets"]["gap"] is None and reached["gap_target"].isna().all() and not reached["reached"].any()
+    assert reached["iterations"].isna().all() and set(reached["notion"]) == {"degradation"}
+    assert "not known, no gap may be compared" in summary_text(run) and json.dumps(summary_of(run), allow_nan=False)
+    assert any("no gap may be compared there" in one for one in run.meta["warnings"])
+    assert run.table("arm_differences").empty

@@ -1,0 +1,127 @@
+"""The enumerable toy: BiFP finds one of the best masks there are, through the same code as on images."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from benchmarks.fair_toy import (
+    BEST,
+    FEATURES,
+    IMAGES,
+    KEPT,
+    SLACK,
+    bifp,
+    dense,
+    every_mask,
+    greedy,
+    magnitude,
+    place_of,
+    places,
+    ranked,
+    snip,
+    summary,
+    toy,
+)
+from engine.tracks.fair_training.training.surrogate import Surrogate
+
+SEEDS = (12, 14)
+
+
+@cache
+def table(seed: int) -> pd.DataFrame:
+    """Fewer steps than the benchmark takes: see test_masks_are_trained_to_convergence."""
+    return ranked(toy(seed), steps=200)
+
+
+def test_the_problem_is_what_it_says():
+    problem = toy(0)
+    assert problem.x.shape == (IMAGES, FEATURES) and np.bincount(problem.serves).tolist() == [5, 5, 2]
+    assert 0.05 < problem.groups.mean() < 0.3 and set(problem.y) == {0, 1}
+    for group in (0, 1):  # a feature is told apart by class in the group it serves, and is noise in the other
+        part = problem.groups == group
+        found = [np.corrcoef(problem.x[part, column], problem.y[part])[0, 1] for column in range(FEATURES)]
+        mine, other = (np.abs(np.array(found)[problem.serves == serves]).mean() for serves in (group, 1 - group))
+        assert mine > 2 * other
+    assert np.array_equal(problem.x, toy(0).x) and not np.array_equal(problem.x, toy(1).x)
+
+
+def test_every_mask_is_there_once():
+    masks = every_mask()
+    assert masks.shape == (495, FEATURES) and (masks.sum(axis=1) == KEPT).all()
+    assert len(np.unique(masks, axis=0)) == 495
+
+
+def test_masks_are_trained_to_convergence():
+    """Three times as long changes next to nothing: neither who meets τ nor who is among the best."""
+    longer, found = ranked(toy(0)), table(0)
+    assert (longer["loss"] - found["loss"]).abs().quantile(0.99) < 3e-3
+    assert (longer["met"] == found["met"]).mean() > 0.98
+    assert set(longer.index[longer["place"] < BEST]) == set(found.index[found["place"] < BEST])
+
+
+def test_the_ranking_s_gap_is_the_surrogate_of_the_training():
+    """The same number for the same weights: those of the dense model under one of the masks."""
+    problem, model = toy(0), dense(toy(0))
+    with torch.no_grad():
+        model.score.weight *= torch.as_tensor(every_mask()[7]).float()
+        logits = model(torch.as_tensor(problem.x))
+    held = Surrogate(torch.as_tensor(problem.y), torch.as_tensor(problem.groups))
+    _, gap = held.of(torch.arange(IMAGES), logits)
+    right = logits.softmax(dim=1)[torch.arange(IMAGES), torch.as_tensor(problem.y)].numpy()
+    by_hand = abs(right[problem.groups == 0].mean() - right[problem.groups == 1].mean())
+    assert gap == pytest.approx(by_hand, abs=1e-5)
+
+
+def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
+    problem = replace(toy(0), strength=0.5)  # some weights rather pay than meet it
+    found = ranked(problem, steps=200)
+    assert (found["met"] == (found["gap"] <= problem.tolerance + SLACK)).all() and 0.3 < found["met"].mean() < 1.0
+    met = found[found["met"]].sort_values("loss")
+    assert met["place"].tolist() == pytest.approx((np.arange(len(met)) / len(met)).tolist())
+    assert found.loc[~found["met"], "place"].isna().all()
+    assert place_of(found, every_mask()[met.index[3]]) == pytest.approx(3 / len(met))
+
+
+def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
+    """As the method is declared; over twenty seeds, of which it misses four, see `python -m benchmarks.fair_toy`."""
+    for seed in SEEDS:
+        keep = bifp(toy(seed))
+        assert keep.sum() == KEPT
+        assert place_of(table(seed), keep) < BEST, seed
+
+
+def test_what_looks_at_no_group_does_not():
+    """The largest weights, SNIP and even the best mask for the loss alone miss: the toy is no gift."""
+    for blind in (magnitude, snip, greedy, lambda problem: bifp(problem, fair_mask=False, fair_weights=False)):
+        assert not place_of(table(12), blind(toy(12))) < BEST
+
+
+def test_without_a_fairness_term_the_best_mask_serves_the_majority():
+    free = ranked(replace(toy(0), strength=0.0), steps=200)
+    best = every_mask()[free["loss"].argmin()]
+    fair = every_mask()[table(0)["place"].argmin()]
+    serves = toy(0).serves
+    assert (serves[best] == 0).sum() > (serves[fair] == 0).sum()
+    assert free["gap"].iloc[free["loss"].argmin()] > 5 * toy(0).tolerance
+
+
+def test_the_summary_counts_seeds():
+    found = pd.DataFrame({"seed": [0, 0, 1, 1], "way": ["a", "b"] * 2, "place": [0.01, np.nan, 0.2, 0.04],
+                          "met": [0.8, 0.8, 0.6, 0.6]})  # fmt: skip
+    shown = summary(found)
+    half = [0.5, 0.0945, 0.9055]  # Wilson's interval of one in two
+    assert shown.loc["a"].tolist() == pytest.approx([*half, 1.0, 0.105], abs=1e-4)
+    assert shown.loc["b"].tolist() == pytest.approx([*half, 0.5, 0.04], abs=1e-4)
+    assert shown.loc["any mask, at random"].tolist() == pytest.approx([0.035, np.nan, np.nan, 0.7, 0.5], nan_ok=True)
+
+
+@pytest.mark.slow
+def test_the_whole_table():
+    shown = summary(places(range(10, 16)))
+    assert shown.loc["bifp-uns", "best"] >= 0.8 and shown.loc["bifp-uns without it in both", "best"] <= 0.2

@@ -1,0 +1,45 @@
+"""Fair trainings that finish in seconds: few avatars of 32 pixels, a new small model, a handful of iterations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.classifiers.images.dense import starting_model
+from engine.tracks.fair_training.context import FairContext
+from engine.tracks.fair_training.measurements import fair_measurements
+from engine.tracks.fair_training.request import FairRequest, validate_fair
+from tests.classifiers.image_worlds import SMALL
+
+
+def fair_request(**changes: object) -> FairRequest:
+    """One sparsity, two methods of filters, two of weights, two seeds, six iterations."""
+    values: dict[str, Any] = {
+        "model": SMALL,
+        "data": "avatars",
+        "target": "blond",
+        "axes": ("skin",),
+        "methods": ("bifp-str", "pf", "bifp-uns", "snip"),
+        "method_settings": {"snip": {"batches": 2}},
+        "sparsities": (0.5,),
+        "iterations": 6,
+        "check_every": 3,
+        "recipe": {"batch": 16},
+        "train": {"epochs": 2, "batch": 32, "rate": 3e-3},
+        "max_images": 200,
+        "seeds": 2,
+        "device": "cpu",
+    }
+    return FairRequest(**{**values, **changes})
+
+
+def fair_context(request: FairRequest | None = None, **more: Any) -> FairContext:
+    """A context that keeps its measurements in memory."""
+    plan = validate_fair(request or fair_request())
+    return FairContext(
+        starting_model(plan),
+        plan.images,
+        plan.request.settings(),
+        fair_measurements(),
+        mirror=plan.request.mirrors,
+        **more,
+    )

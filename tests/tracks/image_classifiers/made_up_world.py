@@ -1,0 +1,162 @@
+"""The latent world behind tests/tracks/image_classifiers/made_up_run.py: images with groups, filters, made-up answers of trials."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core.seeds import rng
+from engine.core.types import FilterMask
+
+CLASSES = ("other", "blond")
+WIDTHS = (("conv1", 8), ("layer1.0.conv1", 8), ("layer2.0.conv1", 16), ("layer2.0.conv2", 16), ("layer3.0.conv1", 32),
+          ("layer3.0.conv2", 32))  # fmt: skip
+SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
+ARMS = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random", "random+pw")
+SWITCHES = tuple(f"autobot+{part}{place}" for part in ("weights", "labels") for place in ("@prune", "", "@retrain"))
+DEGENERATE = ("taylor", 16.0, 2)
+"""Method, speedup and trial of the model that predicts one class only."""
+HOSTILE = {
+    "male": "<img src=x onerror=alert(1)>",
+    "non-male": "**bold** [a link](javascript:alert(2)) `code`",
+    "dark": "</style><script>alert(3)</script>\u202egnirts",
+    "gender": "<b>gender</b>",
+}
+"""Names a user's table can hold; the option `hostile` gives them to groups and an axis."""
+
+
+@dataclass
+class ImageWorld:
+    """Everything drawn once: the images of the test split and how easily the dense model tells each one's class."""
+
+    options: dict[str, Any]
+    images: pd.DataFrame = field(default_factory=pd.DataFrame)
+    ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    axes: tuple[str, ...] = ("gender", "skin", "class")
+
+    def name(self, text: str) -> str:
+        """A group or axis as the run's tables have it."""
+        return HOSTILE.get(text, text) if self.options["hostile"] else text
+
+
+def draw_image_world(options: dict[str, Any]) -> ImageWorld:
+    """Blond men are rare, dark skin is never blond (its AUC does not exist), for a handful the skin is unrecorded."""
+    world = ImageWorld(options)
+    draw = rng("synthetic images", options["stream"])
+    n = options["images"]
+    male = draw.random(n) < 0.4
+    skin = draw.choice(["light", "medium", "dark", "unrecorded"], size=n, p=[0.50, 0.38, 0.10, 0.02])
+    blond = draw.random(n) < np.where(male, 0.22, 0.45)
+    blond &= skin != "dark"
+    world.ease = 1.35 + 1.0 * draw.normal(size=n) - 0.2 * male
+    world.axes = tuple(world.name(axis) for axis in world.axes)
+    world.images = pd.DataFrame({
+        "image_id": [hash_of("image", options["stream"], index)[:16] for index in range(n)],
+        "split": "test",
+        "label": blond.astype(np.int64),
+        world.axes[0]: [world.name("male" if one else "non-male") for one in male],
+        world.axes[1]: [world.name(one) for one in skin],
+    })  # fmt: skip
+    return world
+
+
+def answers(world: ImageWorld, arm: str, speedup: float, trial: int) -> np.ndarray:
+    """Probabilities (images, 2) of one trial: the loss falls on the rare, and the PW loss holds part of it back."""
+    base, _, loss = arm.partition("+")
+    labels = world.images["label"].to_numpy()
+    male = (world.images[world.axes[0]] == world.name("male")).to_numpy()
+    draw = rng("synthetic answers", world.options["stream"], arm, speedup, trial)
+    harm = {"autobot": 0.085, "taylor": 0.11, "random": 0.15}.get(base, 0.0) * np.log2(speedup)
+    kept = {"": 0.0, "pw": 0.65}.get(loss, 0.55 if "retrain" in loss or "@" not in loss else 0.05)
+    kept *= world.options["pw_helps"]
+    noise = 1.0 + 0.05 * draw.normal()
+    lost = harm * noise * np.where(male & (labels == 1), 3.4 * (1 - kept), 0.9 * (1 - 0.3 * kept))
+    margin = world.ease - lost + 0.22 * np.sqrt(np.log2(speedup)) * draw.normal(size=len(labels))
+    logit = np.where(labels == 1, margin, -margin)
+    if (arm, speedup, trial) == DEGENERATE:
+        logit = -6.0 + 0.1 * logit
+    one = 1 / (1 + np.exp(-logit))
+    return np.stack([1 - one, one], axis=1)
+
+
+def dense_answers(world: ImageWorld) -> np.ndarray:
+    return answers(world, "dense", 1.0, 0)
+
+
+def pick(arm: str, speedup: float, trial: int) -> tuple[FilterMask, np.ndarray]:
+    """Filters that are cut, and the score of every unit (higher = kept). At least one of each layer stays."""
+    draw = rng("synthetic filters", arm.partition("+")[0] if "retrain" in arm else arm, trial)
+    keep, values = [], []
+    for place, (_, width) in enumerate(WIDTHS):
+        value = draw.random(width) * (1 + 0.1 * place)
+        share = min(0.97, 0.25 * np.log2(speedup) * (0.7 + 0.1 * place))
+        gone = np.argsort(value)[: min(width - 1, int(share * width))]
+        keep.append(~np.isin(np.arange(width), gone))
+        values.append(value)
+    return FilterMask.from_keep(WIDTHS, np.concatenate(keep)), np.concatenate(values)
+
+
+def variant_rows(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.DataFrame:
+    """The dense model, every pooled variant, every trial; `arms`: name -> speedups."""
+    usual = {"target_axis": "", "gamma": np.nan, "sparsity": 0.0, "realised": 0.0, "n_cut": 0, "seed": -1, "pooled": "",
+             "chosen": True, "degenerate": 0, "met": True, "cut": "{}", "history": "[]", "mask_digest": ""}  # fmt: skip
+    rows = [{"variant": "dense", "method": "dense", "base": "", "loss": "", "speedup": 1.0, "achieved": 1.0,
+             "flops": FLOPS, **usual}]  # fmt: skip
+    for arm, speedups in arms.items():
+        base, _, loss = arm.partition("+")
+        for speedup in speedups:
+            pooled = {"variant": f"{arm}-{speedup:g}x", "method": arm, "base": base, "loss": loss or "plain",
+                      "speedup": speedup}  # fmt: skip
+            trials = [_trial(arm, speedup, trial, pooled, usual) for trial in range(world.options["trials"])]
+            means = {name: float(np.mean([row[name] for row in trials]))
+                     for name in ("achieved", "flops", "sparsity", "realised")}  # fmt: skip
+            n_cut, wrong = (sum(row[name] for row in trials) for name in ("n_cut", "degenerate"))
+            rows.append({**usual, **pooled, **means, "n_cut": round(n_cut / len(trials)), "degenerate": wrong}
+                        | {"cut": "", "history": ""})  # fmt: skip
+            rows += trials
+    return pd.DataFrame(rows)
+
+
+FLOPS = 8.2e7
+
+
+def _trial(arm: str, speedup: float, trial: int, pooled: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    mask, _ = pick(arm, speedup, trial)
+    achieved = speedup * (1 + 0.03 * rng("synthetic speedup", arm, speedup, trial).normal())
+    cut = mask.to_dict()
+    return {**usual, **pooled, "variant": f"{pooled['variant']}#{trial}", "achieved": achieved,
+            "flops": FLOPS / achieved, "sparsity": mask.sparsity, "realised": mask.sparsity, "n_cut": mask.n_cut,
+            "seed": trial, "pooled": pooled["variant"], "chosen": False,
+            "degenerate": int((arm, speedup, trial) == DEGENERATE), "cut": json.dumps(cut),
+            "history": json.dumps([[group, True, indices] for group, indices in cut.items()]),
+            "mask_digest": mask.digest}  # fmt: skip
+
+
+def picture(world: ImageWorld, row: int) -> bytes:
+    """A small PNG: a drawn face of the image's skin and hair. No photograph of anybody."""
+    from PIL import Image, ImageDraw
+
+    image = world.images.iloc[row]
+    tones = {world.name("light"): "#f1d3b8", world.name("medium"): "#c58f63", world.name("dark"): "#7a4a2b",
+             "unrecorded": "#b9b2ab"}  # fmt: skip
+    hair = "#e5c04a" if image["label"] else ("#3b2a20", "#6d4a2f", "#1d1a19")[row % 3]
+    drawing = Image.new("RGB", (48, 48), ("#d7e3ea", "#e6e0d2", "#dfe8dc", "#e4dbe6")[row % 4])
+    pen = ImageDraw.Draw(drawing)
+    pen.ellipse((9, 4, 39, 40 if image[world.axes[0]] == world.name("male") else 47), fill=hair)
+    pen.ellipse((13, 11, 35, 41), fill=tones[image[world.axes[1]]])
+    for x in (20, 28):
+        pen.ellipse((x - 1, 23, x + 1, 26), fill="#222222")
+    pen.line((20, 34, 28, 34), fill="#8a3b3b", width=2)
+    memory = io.BytesIO()
+    drawing.save(memory, "PNG")
+    return memory.getvalue()
+
+
+def hash_of(*parts: object) -> str:
+    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()

@@ -1,0 +1,195 @@
+"""Every page with the run of an image classifier: alone and through app.py, with hostile names."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.shared.changed_images import _counted
+from tests.pages.checks import (
+    PAGES,
+    ROOT,
+    assert_another_page,
+    assert_calm,
+    assert_page_alone,
+    assert_page_through_the_app,
+    charts_of,
+    html_of,
+    identifiers_of,
+    opened,
+    use_store,
+    words_of,
+)
+from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests.tracks.language_models.made_up_run import make_run
+
+IMAGE_RUN, HOSTILE_RUN, HEADS_RUN = "image-run", "hostile-run", "synthetic-run"
+HEADS_ONLY = ("head_scores", "correlations", "reliability", "examples")
+
+
+@pytest.fixture(scope="module")
+def images_store(tmp_path_factory):
+    """Two image runs, one with hostile names, and one of heads."""
+    folder = tmp_path_factory.mktemp("images")
+    make_image_run(folder, IMAGE_RUN)
+    more = {"images": 160, "speedups": (4.0, 16.0), "switches": False, "loss_share": False}
+    title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
+    make_image_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more)
+    make_run(folder, HEADS_RUN)
+    return folder
+
+
+@pytest.fixture
+def images(images_store, monkeypatch):
+    return use_store(images_store, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run", [IMAGE_RUN, HOSTILE_RUN])
+def test_page_alone(images, page, run):
+    assert_page_alone(page, run, HOSTILE.values())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_through_the_app(images, page):
+    assert_page_through_the_app(page, IMAGE_RUN)
+
+
+@pytest.mark.parametrize("page", ["overview", "filters", "pareto", "export", "compare"])
+def test_no_identifier_is_shown(images, page):
+    assert identifiers_of(page, IMAGE_RUN) == set()
+
+
+@pytest.mark.parametrize("page", HEADS_ONLY)
+def test_pages_about_heads_say_so_kindly(images, page):
+    assert_another_page(page, IMAGE_RUN, "attention heads of a language model", "filters of an image classifier")
+
+
+def test_the_page_about_filters_says_so_kindly_to_a_run_of_heads(images):
+    assert_another_page("filters", HEADS_RUN, "filters of an image classifier")
+
+
+def test_published_scores_do_not_need_a_run_of_heads(images):
+    at = opened("correlations", run=IMAGE_RUN, source="Published scores (CSV)")
+    assert_calm(at)
+    assert "Or a folder or file" in "".join(item.label for item in at.text_input)
+
+
+def test_the_speedup_slider_is_a_view(images):
+    at = opened("overview", run=IMAGE_RUN, speedup="16\u00d7", method="Taylor", axis="Skin")
+    assert_calm(at)
+    slider = at.select_slider(key="speedup")
+    assert slider.options == ["1\u00d7", "2\u00d7", "4\u00d7", "8\u00d7", "16\u00d7"]
+    assert (
+        slider.value == 16.0
+        and at.selectbox(key="method").value == "taylor"
+        and at.selectbox(key="axis").value == "skin"
+    )
+    first = html_of(at)
+    assert "predicts one class for every image" in first, "the degenerate trial is warned of"
+    slider.set_value(2.0).run()
+    assert_calm(at)
+    assert html_of(at) != first and "predicts one class for every image" not in html_of(at)
+    slider.set_value(1.0).run()
+    assert_calm(at)
+    assert "Uncut, the model" in html_of(at)
+
+
+def test_switching_between_kinds_of_audit_keeps_calm(images):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = HEADS_RUN
+    at.run()
+    at.selectbox(key="axis").set_value("religion").run()
+    for run in (IMAGE_RUN, HEADS_RUN, IMAGE_RUN):
+        at.selectbox(key="run_picker").set_value(run).run()
+        assert_calm(at)
+        assert ("speedup" if run == IMAGE_RUN else "sparsity") in [slider.key for slider in at.select_slider]
+        assert len(re.findall('class="pa-card"', html_of(at))) == 4
+
+
+def test_every_chart_of_the_filters_page_is_there_and_can_be_read_by_accuracy(images):
+    at = opened("filters", run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7")
+    assert len(charts_of(at)) == 3 + 7, "three methods; PW, layers twice, scores, changes, speed, cost"
+    shown = words_of(at)
+    questions = ["Which subgroup of gender pays", "Does the PW loss help", "Which part of the PW loss helps"]
+    questions += ["Whom does the PW loss", "How much of each layer", "Which layers go first", "Which filters does"]
+    questions += ["have images that change class", "Which images are these", "Does the promised speedup"]
+    for question in questions:
+        assert question in shown, question
+    assert "the PW loss helps it here" in html_of(at)
+    accuracy = opened("filters", run=IMAGE_RUN, method="AutoBot", speedup="16\u00d7", reading="Accuracy")
+    assert_calm(accuracy)
+    assert "Change of accuracy at 16\u00d7" in html_of(accuracy)
+
+
+def test_the_gallery_shows_pictures_safely_and_by_subgroup(images):
+    at = opened("filters", run=IMAGE_RUN, speedup="16\u00d7")
+    html = html_of(at)
+    pictures = re.findall(r"<img [^>]*>", html)
+    assert 0 < len(pictures) <= 48
+    assert all(re.fullmatch(r'<img src="data:image/png;base64,[A-Za-z0-9+/=]+" alt="Test image" loading="lazy">', one)
+               for one in pictures)  # fmt: skip
+    at.selectbox(key="changed_group").set_value("male").run()
+    assert_calm(at)
+    assert len(re.findall('class="pa-shot"', html_of(at))) < len(re.findall('class="pa-shot"', html))
+    at.selectbox(key="trial").set_value(2).run()
+    assert_calm(at)
+    assert "trial 2, cuts" in html_of(at)
+
+
+@pytest.mark.parametrize(
+    ("pictures", "order"),
+    [
+        ([b"x", None], "those with a picture first, then newly wrong before newly right."),
+        ([b"x", b"x"], "that changed class, newly wrong before newly right."),
+        ([None, None], "that changed class, newly wrong before newly right."),
+    ],
+)
+def test_the_caption_of_the_gallery_tells_the_order_it_has(pictures, order):
+    rows = pd.DataFrame({"png": pictures, "kind": ["right", "wrong"]})
+    assert order in _counted(rows, rows)
+
+
+def test_what_is_no_picture_is_not_shown_as_one():
+    script = """
+from pages.shared import safe
+shots = [safe.Shot(b"<svg onload=alert(1)>", "<b>t</b>", ("a",)), safe.Shot(None, "u", ()),
+         safe.Shot(safe.PNG + b"0" * 300_000, "v", ())]
+safe.gallery(shots)
+"""
+    html = html_of(AppTest.from_string(script).run())
+    assert "<img" not in html and "<svg" not in html and "<b>" not in html and html.count("no picture kept") == 3
+
+
+def test_only_audits_of_one_kind_are_compared(images):
+    at = opened("compare", run=IMAGE_RUN)
+    assert at.multiselect[0].options == [option for option in at.multiselect[0].options if "script" in option]
+    assert "Does the same cut do the same to the AUC gap" in words_of(at)
+
+
+def test_the_trial_whose_mask_is_taken_can_be_chosen(images):
+    at = opened("export", run=IMAGE_RUN, method="Taylor + PW", speedup="16\u00d7")
+    assert_calm(at)
+    picker = at.selectbox(key="taken")
+    assert picker.options == [f"Taylor + PW, 16\u00d7, trial {trial}" for trial in range(3)]
+    assert not [item for item in at.toggle if item.key == "export_texts"], "an image run holds no texts"
+    assert "16_2" in at.selectbox(key="taken").set_value("taylor+pw-16x#2").run().code[0].value.replace("x", "")
+
+
+def test_every_trial_is_a_point_on_demand(images):
+    at = opened("pareto", run=IMAGE_RUN, split="Every trial")
+    assert_calm(at)
+    assert len(at.selectbox(key="variant").options) == 1 + 24 * 4
+    at.selectbox(key="variant").set_value("taylor-16x#2").run()
+    assert_calm(at)
+    assert "of 112 filters" in words_of(at)
+
+
+def test_the_library_says_what_each_audit_is_about(images):
+    shown = words_of(opened("library", run=IMAGE_RUN))
+    assert "Filters of an image classifier" in shown and "Attention heads of a language model" in shown
+    assert "Image classifiers" in shown and "Language models" in shown

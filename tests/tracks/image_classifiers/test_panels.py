@@ -1,0 +1,440 @@
+"""Panels of an image run: answers follow the tables, hard cases are said, names stay text."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+from engine.report import contents, phrasing
+from engine.report.charts import (
+    classifier_along,
+    classifier_changed,
+    classifier_groups,
+    compare,
+    cost,
+    filter_layers,
+    levelling,
+    lookup,
+    pareto,
+)
+from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice, beside
+from engine.store.runs import Run, Store
+from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed
+from engine.tracks.image_classifiers.panels import speedup as filters_speedup
+from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.tracks.image_classifiers.made_up_world import HOSTILE
+
+PLAIN = Choice("autobot", "gender", 16.0, None, "auc")
+PW = Choice("autobot+pw", "gender", 16.0, None, "auc")
+SMALL = {"switches": False, "loss_share": False, "speedups": (4.0, 16.0)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    folder = tmp_path_factory.mktemp("store")
+    make_image_run(folder, "plain")
+    make_image_run(folder, "same", pw_helps=False, title="PW changes nothing", stream=3, **SMALL)
+    make_image_run(folder, "hostile", hostile=True, **SMALL)
+    return Store(folder)
+
+
+@pytest.fixture(scope="module")
+def run(store) -> Run:
+    return store.open("plain")
+
+
+def changed(run: Run, folder, table: str, edit) -> Run:
+    """The run with one table edited, or left out when `edit` is None."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    if edit is None:
+        del tables[table]
+    else:
+        tables[table] = edit(tables[table].copy())
+    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_panel_has_question_answer_table_and_chart(run, dark):
+    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
+    assert len(panels) == 10 + 9 + 9 + 6, "three axes; the loss was noted for gender only"
+    for panel in panels:
+        assert panel.question.endswith("?") and panel.answer.endswith((".", "?")) and panel.caveat, panel.key
+        figure = panel.whole()
+        assert figure is not None and not panel.table.empty, panel.key
+        assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
+        assert "nan" not in panel.answer.lower().split()
+
+
+def test_the_sentence_states_who_paid_most(run):
+    head = headline(run, PLAIN)
+    male = lookup.groups_of(run, "autobot-16x", "auc", "gender").set_index("group").loc["male"]
+    assert "costs “male” most: its AUC falls from" in head.sentence
+    assert f"change {phrasing.change(male, few='images')}" in head.sentence
+    assert "of 112 filters" in head.sentence and "asked 16×" in head.sentence
+    gap = lookup.harm(run, "autobot-16x", PLAIN)
+    assert phrasing.number(gap["null_high"]) in head.sentence and "grows from" in head.sentence
+    assert [number.label for number in head.numbers] == [
+        "AUC gap", "worst-off subgroup: male", "best-off subgroup: non-male", "AUC",
+    ]  # fmt: skip
+    assert all(number.verdict == "worse" for number in head.numbers)
+    assert "300 test images, 3 trials" in head.caveat and "stand-in" in head.caveat
+
+
+def test_the_sentence_never_says_falls_when_the_interval_includes_zero(run, tmp_path):
+    def widen(groups: pd.DataFrame) -> pd.DataFrame:
+        return groups.assign(delta_low=groups["delta"] - 2, delta_high=groups["delta"] + 2)
+
+    sentence = headline(changed(run, tmp_path, "groups", widen), PLAIN).sentence
+    assert "costs no subgroup of gender clearly any AUC" in sentence and "includes zero" in sentence
+    assert "falls" not in sentence
+
+
+def test_a_cut_that_helps_is_reported_so(run, tmp_path):
+    def lift(groups: pd.DataFrame) -> pd.DataFrame:
+        return groups.assign(delta=0.1, delta_low=0.05, delta_high=0.15)
+
+    better = changed(run, tmp_path, "groups", lift)
+    assert "costs no subgroup of gender any AUC" in headline(better, PLAIN).sentence
+    assert "gain AUC" in classifier_groups.paid_by_group(better, PLAIN).answer
+
+
+def test_degenerate_trials_are_warned_of_and_starred(run):
+    taylor = Choice("taylor", "gender", 16.0, None, "auc")
+    assert any(
+        "1 of 3 trials ends with a model that predicts one class" in text for text in headline(run, taylor).warnings
+    )
+    assert not any("one class" in text for text in headline(run, PLAIN).warnings)
+    stars = [trace for part in filters_speedup.groups_along_speedup(run, PLAIN).parts for trace in part.data
+             if str(trace.marker.symbol).startswith("('star") or "star" in str(trace.marker.symbol)]  # fmt: skip
+    assert len(stars) == 1 and "1 of 3 trials predicts one class" in stars[0].text[0]
+    for panel in (classifier_along.gap_along(run, PLAIN), pareto.pareto(run, taylor)):
+        assert [trace.name for trace in panel.figure.data].count("degenerate trials") == 1
+
+
+def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
+    skin = Choice("autobot", "skin", 16.0, None, "auc")
+    answer = classifier_groups.paid_by_group(run, skin).answer
+    assert "“dark”: images of one class only, so no verdict" in answer
+    assert "“unrecorded”: too few images for a verdict" in answer
+    speedup = filters_speedup.groups_along_speedup(run, skin)
+    assert "Left out: “unrecorded” (too few images)" in speedup.caveat and "“dark” (one class only)" in speedup.caveat
+    assert set(speedup.table["subgroup"]) == {"light", "medium"}
+    assert "dark" not in headline(run, skin).sentence
+
+
+def test_two_classes_share_one_auc_and_that_is_said(run):
+    by_auc, accuracy = (Choice("autobot", "class", 4.0, None, reading) for reading in ("auc", "accuracy"))
+    assert "both have the same AUC" in classifier_groups.paid_by_group(run, by_auc).caveat
+    assert "both have the same AUC" not in classifier_groups.paid_by_group(run, accuracy).caveat
+
+
+def test_the_dense_model_is_told_without_changes(run):
+    dense = Choice("dense", "gender", 1.0, None, "auc")
+    head = headline(run, dense)
+    assert head.sentence.startswith("Uncut, the model's AUC is") and "lowest for “male”" in head.sentence
+    assert "lies inside its null band" in head.sentence and head.warnings == ()
+    assert filter_layers.layer_survival(run, dense).figure is None
+    assert classifier_changed.changed_by_group(run, dense).figure is None
+    assert "Nothing is cut here" in speed.speed(run, dense).answer
+    at_one = Choice("autobot", "gender", 1.0, None, "auc")
+    assert lookup.variant_of(run, at_one)["variant"] == "dense"
+    assert all(panel.answer for _, panel in contents.all_panels(run, at_one))
+
+
+def test_columns_are_methods_and_lines_are_subgroups_with_and_without_pw(run):
+    panel = filters_speedup.groups_along_speedup(run, PLAIN)
+    assert panel.figure is None and len(panel.parts) == 3
+    lines = [trace for trace in panel.parts[0].data if trace.mode == "lines+markers" and trace.showlegend is False]
+    assert {trace.name for trace in lines} == {
+        "male, plain loss", "male, PW loss", "non-male, plain loss", "non-male, PW loss",
+    }  # fmt: skip
+    assert {(trace.line.dash, trace.marker.symbol.endswith("-open")) for trace in lines} == {
+        ("dot", True),
+        ("solid", False),
+    }
+    assert len({trace.line.color for trace in lines}) == 2
+    assert len({tuple(part.layout.yaxis.range) for part in panel.parts}) == 1
+    table = panel.table.query("method == 'AutoBot' and loss == 'plain loss' and subgroup == 'male'")
+    drawn = next(trace for trace in lines if trace.name == "male, plain loss")
+    assert drawn.y[0] == 0 and list(drawn.y[1:]) == table["change"].tolist()
+    level = filters_speedup.groups_along_speedup(run, PLAIN, show="level")
+    assert level.parts[0].layout.yaxis.title.text == "AUC (higher is better)"
+
+
+def test_columns_beside_each_other_keep_every_trace():
+    def part(name: str) -> go.Figure:
+        figure = go.Figure(go.Scatter(x=[1, 2], y=[3, 4], name=name))
+        figure.add_trace(go.Scatter(x=[None], y=[None], name="legend", showlegend=True))
+        figure.add_vline(x=1)
+        figure.add_annotation(x=0.5, xref="paper", y=1, yref="paper", text=name)
+        figure.update_xaxes(title_text="x")
+        return figure.update_yaxes(range=[0, 5])
+
+    whole = beside([part("a"), part("b"), part("c")])
+    assert [trace.name for trace in whole.data] == ["a", "legend", "b", "c"]
+    assert [trace.xaxis for trace in whole.data] == ["x", "x", "x2", "x3"]
+    assert [shape.xref for shape in whole.layout.shapes] == ["x", "x2", "x3"]
+    assert whole.layout.yaxis2.matches == "y" and whole.layout.xaxis3.domain[1] == pytest.approx(1)
+    middles = [annotation.x for annotation in whole.layout.annotations]
+    assert middles == pytest.approx([sum(axis.domain) / 2 for axis in whole.select_xaxes()])
+
+
+def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
+    panel = pw.pw_difference(run, PLAIN)
+    row = panel.table.query("subgroup == 'male' and `target speedup` == 16").iloc[0]
+    assert (
+        row["low"] > 0
+        and "the PW loss helps it here" in panel.answer
+        and phrasing.number(row["difference"]) in panel.answer
+    )
+    assert f"n = {row['images']} images, 3 trials" in panel.answer and "The AUC gap shrinks with it" in panel.answer
+    same = pw.pw_difference(store.open("same"), PLAIN)
+    assert "whether the PW loss helps it here cannot be told" in same.answer and "includes zero" in same.answer
+
+    def harm(table: pd.DataFrame) -> pd.DataFrame:
+        return table.assign(value=-table["value"].abs() - 0.1, low=-0.5, high=-0.05)
+
+    harmed = pw.pw_difference(changed(run, tmp_path, "arm_differences", harm), PLAIN)
+    assert "the PW loss harms it here" in harmed.answer and "helps it here" not in harmed.answer
+    gone = pw.pw_difference(changed(run, tmp_path, "arm_differences", None), PLAIN)
+    assert gone.figure is None and "no AutoBot both with the PW loss and without it" in gone.answer
+
+
+def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
+    panel = ablation.ablation(run, PLAIN)
+    assert set(panel.table["place"]) == {"in pruning", "in both", "in retraining"}
+    mine = panel.table[panel.table["subgroup"] == "male"].set_index(["part", "place"])
+    for (part, place), row in mine.iterrows():
+        named = "the whole PW loss" if (part, place) == ("PW", "in both") else f"{part} {place}"
+        assert named in panel.answer
+        assert (f"{named}, {phrasing.signed(row['difference'])}" in panel.answer) == (row["low"] > 0)
+    assert panel.answer.startswith("“male”, which pays most, is helped by")
+
+
+def test_loss_shares_are_means_over_steps_and_trials(run):
+    panel = loss_share.loss_share(run, PLAIN)
+    table = run.table("loss_share")
+    mine = table[(table["base"] == "autobot") & (table["group"] == "male") & (table["label"] == 1)]
+    means = mine.groupby("loss")["share"].mean()
+    row = panel.table.query("method == 'AutoBot' and subgroup == 'male' and `class` == 'blond'").iloc[0]
+    assert row["change"] == pytest.approx(means["pw"] - means["plain"])
+    assert "more about “male, blond”" in panel.answer and len(panel.parts) == 2
+    assert not loss_share.has_loss_share(run, Choice("autobot", "skin", 4.0))
+
+
+def test_layers_are_means_over_trials(run):
+    panel = filter_layers.layer_survival(run, PLAIN)
+    layers = run.table("layers")
+    kept = (
+        layers[layers["variant"].isin([f"autobot-16x#{trial}" for trial in range(3)])].groupby("layer")["kept"].mean()
+    )
+    assert panel.table.set_index("layer")["kept"].to_dict() == pytest.approx(kept.to_dict())
+    heat = filter_layers.layers_by_speedup(run, PLAIN)
+    assert heat.figure.data[0].z.shape == (6, 4) and heat.figure.layout.yaxis.range == (5.5, -0.5)
+    assert "<img" not in json.dumps(json.loads(heat.figure.to_json()))
+
+
+def test_scores_mark_what_is_cut(run):
+    panel = scores.score_map(run, PLAIN, 1)
+    cut = run.table("variants").set_index("variant").loc["autobot-16x#1", "n_cut"]
+    assert f"trial 1, cuts {cut} of 112 filters" in panel.answer and "lowest scores" in panel.answer
+    crosses = [trace for trace in panel.figure.data if trace.type == "scatter" and len(trace.x) > 1]
+    assert len(crosses[0].x) == cut == (~panel.table["kept"]).sum()
+
+
+def tiny_run(folder) -> Run:
+    """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong either way."""
+    run = make_image_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    ids = ["a", "b", "c", "d"]
+    tables["images"] = pd.DataFrame({"image_id": ids, "split": "test", "label": [0, 1, 2, 0], "gender": list("mmff"),
+                                     "skin": "light"})  # fmt: skip
+    before, after = np.eye(3)[[0, 1, 0, 1]], np.eye(3)[[0, 0, 2, 2]]
+    parts = [("dense", before), ("autobot-4x#0", after)]
+    tables["predictions"] = pd.concat(
+        [
+            pd.DataFrame(answers, columns=["p_0", "p_1", "p_2"]).assign(variant=name, image_id=ids)
+            for name, answers in parts
+        ],
+        ignore_index=True,
+    )
+    meta = {key: value for key, value in run.meta.items() if key != "tables"}
+    data = {**meta["data"], "classes": ["x", "y", "z"]}
+    return Store(folder).write("by-hand", {**meta, "data": data}, tables)
+
+
+def test_changes_of_class_by_hand(tmp_path):
+    run = tiny_run(tmp_path)
+    table = classifier_changed.changes(run, "autobot-4x#0").set_index("image_id")
+    assert table["kind"].to_dict() == {"a": "", "b": "wrong", "c": "right", "d": "other"}
+    choice = Choice("autobot", "gender", 4.0, None, "auc")
+    counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
+    assert counted.loc["m", ["images", "changed", "newly wrong", "newly right"]].tolist() == [2, 1, 1, 0]
+    assert counted.loc["f", ["images", "changed", "newly right", "wrong either way"]].tolist() == [2, 2, 1, 1]
+    shown = classifier_changed.gallery(run, choice, 0, "f", "")
+    assert shown["image_id"].tolist() == ["d", "c"] and shown["png"].isna().all()
+    assert classifier_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
+    both = classifier_changed.groups_of_images(run, run.table("images"), "class+gender")
+    assert both.tolist() == ["x + m", "y + m", "z + f", "x + f"]
+
+
+@pytest.mark.parametrize(
+    ("count", "n", "low", "high"), [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0)]
+)
+def test_wilson_intervals_as_published(count, n, low, high):
+    assert classifier_changed.wilson(count, n) == pytest.approx((low, high), abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "low", "high"),
+    [
+        ((56, 70), (48, 80), 0.0524, 0.3339),
+        ((9, 10), (3, 10), 0.1705, 0.8090),
+        ((10, 10), (0, 20), 0.6791, 1.0),
+        ((5, 56), (0, 29), -0.0381, 0.1926),
+    ],
+)
+def test_newcombe_intervals_as_published(first, second, low, high):
+    """Newcombe 1998, table II, method 10."""
+    assert classifier_changed.difference(*first, *second) == pytest.approx((low, high), abs=2e-4)
+    mirrored = classifier_changed.difference(*second, *first)
+    assert mirrored == pytest.approx((-high, -low), abs=2e-4)
+
+
+def shares(**groups: tuple[int, int]) -> pd.DataFrame:
+    """Changed and all images per subgroup, the most changed first."""
+    rows = [{"group": group, "changed": changed, "images": n, "wrong": changed, "right": 0, "share": changed / n,
+             **dict(zip(("low", "high"), classifier_changed.wilson(changed, n), strict=True))}
+            for group, (changed, n) in groups.items()]  # fmt: skip
+    return pd.DataFrame(rows).sort_values("share", ascending=False, ignore_index=True)
+
+
+def test_who_changes_more_often_is_told_by_the_interval_of_the_difference():
+    table = shares(a=(56, 70), b=(48, 80))
+    assert table["low"].iat[0] < table["high"].iat[1], "the two intervals meet, and yet the shares differ"
+    answer = classifier_changed._answer(table)
+    assert "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)" in answer
+    alike = classifier_changed._answer(shares(a=(5, 56), b=(0, 29)))
+    assert "No subgroup clearly changes more often" in alike and "includes zero" in alike
+    assert "changes" not in classifier_changed._answer(shares(a=(5, 56)))
+
+
+def test_more_than_two_subgroups_are_compared_with_the_first_and_that_is_said():
+    answer = classifier_changed._answer(shares(a=(56, 70), b=(48, 80), c=(55, 70)))
+    assert "“a” changes more often than “b”: the interval of the difference is above zero" in answer
+    assert "“c”: the interval" not in answer and "without correction for 2 comparisons" in answer
+    none = classifier_changed._answer(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
+    assert "No subgroup clearly changes more often" in none and "without correction for 2 comparisons" in none
+
+
+def test_the_front_is_among_variants_cut_as_much(run):
+    table = pareto.points(run, PLAIN, "test")
+    assert set(table.loc[table["competes"], "speedup"]) == {16.0} and not table.loc[~table["competes"], "front"].any()
+    best = table[table["front"]]
+    rivals = table[table["competes"]]
+    for row in best.itertuples():
+        assert not ((rivals["value"] < row.value) & (rivals["value_q"] > row.value_q)).any()
+    panel = pareto.pareto(run, PLAIN)
+    assert "variants at 16×" in panel.answer and "AutoBot (16×) is beaten at both by" in panel.answer
+    trials = pareto.pareto(run, PLAIN, split="trials")
+    assert len(trials.table) == len(run.table("variants").query("loss in ['', 'plain', 'pw']"))
+    accuracy = pareto.pareto(run, Choice("autobot", "gender", 16.0, None, "accuracy"))
+    assert accuracy.figure.layout.xaxis.title.text == "accuracy (higher is better)"
+
+
+def test_along_the_slider_higher_auc_is_better(run):
+    panel = classifier_along.quality_along(run, PLAIN)
+    assert "At 16×, AutoBot lowers AUC" in panel.answer
+    assert panel.figure.layout.xaxis.type == "log" and panel.figure.layout.yaxis.type == "linear"
+    gap = classifier_along.gap_along(run, PLAIN)
+    assert "AutoBot raises the AUC gap" in gap.answer and {"null low", "null high"} <= set(gap.table)
+
+
+def test_levelling_down_with_higher_better(run, tmp_path):
+    def level(results: pd.DataFrame) -> pd.DataFrame:
+        moves = {"worst_auc": (0.0, -0.1, 0.1), "best_auc": (-0.3, -0.4, -0.2), "auc_gap": (-0.3, -0.4, -0.2)}
+        for metric, ends in moves.items():
+            results.loc[results["metric"] == metric, ["delta", "delta_low", "delta_high"]] = ends
+        return results
+
+    levelled = changed(run, tmp_path, "results", level)
+    assert levelling.levelling_verdict(levelled, PLAIN).startswith("Levelling down")
+    assert any(text.startswith("Levelling down") for text in headline(levelled, PLAIN).warnings)
+    assert levelling.levelling_verdict(run, PLAIN).startswith("Both ends got worse")
+
+
+def test_cost_says_flops_in_theory_and_time_as_measured(run):
+    panel = cost.cost(run, PLAIN)
+    assert "By FLOPs alone it would be 16× as fast" in panel.answer and "greedy" not in panel.answer
+    assert set(panel.table["what"]) == {"FLOPs", "parameters", "bytes", "time (ms)"}
+    assert "of the promise" in speed.speed(run, PLAIN).answer
+
+
+def timed(run: Run, folder, **values: float) -> str:
+    """The answer about costs where the chosen variant was timed so."""
+    name = lookup.variant_of(run, PLAIN)["variant"]
+
+    def edit(costs: pd.DataFrame) -> pd.DataFrame:
+        for column, value in values.items():
+            costs.loc[costs["variant"] == name, column] = value
+        return costs
+
+    panel = cost.cost(changed(run, folder, "costs", edit), PLAIN)
+    bar = panel.figure.data[0]
+    assert bar.x[list(bar.y).index("time")] == pytest.approx(100 / values["speedup"])
+    return panel.answer
+
+
+def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
+    under_load = {"latency_ms": 11.7, "dense_latency_ms": 11.8}
+    slower = timed(run, tmp_path / "a", **under_load, speedup=0.70, speedup_low=0.56, speedup_high=0.98)
+    assert "It is slower: speed 0.70 × (0.56 to 0.98); the two medians of milliseconds" in slower
+    assert "11.7 ms" not in slower and "differ the other way" in slower
+    faster = timed(run, tmp_path / "b", **under_load, speedup=1.1, speedup_low=1.05, speedup_high=1.2)
+    assert "It is faster: speed 1.10 × (1.05 to 1.20), 11.7 ms against 11.8 ms." in faster
+    unclear = timed(run, tmp_path / "c", **under_load, speedup=0.99, speedup_low=0.9, speedup_high=1.1)
+    assert "No clear difference in time: speed 0.99 × (0.90 to 1.10)." in unclear
+
+
+def test_compare_warns_of_what_differs_between_image_runs(store):
+    runs = [store.open("plain"), store.open("same")]
+    warnings = compare.comparability(runs)[1]
+    assert any(text.startswith("Other images") for text in warnings)
+    assert not any("prompts" in text or "judge" in text for text in warnings)
+    panel = compare.compare_runs(runs, PLAIN)
+    assert "AUC gap of gender" in panel.question and len(panel.table) == 4
+
+
+def test_runs_of_two_kinds_are_not_compared(store, tmp_path):
+    from tests.tracks.language_models.made_up_run import make_run
+
+    heads = make_run(tmp_path, "heads", per_group=8)
+    panel = compare.compare_runs([store.open("plain"), heads], PLAIN)
+    assert set(panel.table["run"]) == {store.open("plain").meta["title"]}
+
+
+def test_names_of_users_stay_text_in_every_chart(store):
+    run = store.open("hostile")
+    for axis, panel in contents.all_panels(run, contents.default_choice(run)):
+        drawn = panel.whole().to_json() if panel.has_chart else ""
+        for name in (HOSTILE["male"], HOSTILE["dark"], HOSTILE["gender"]):
+            assert name not in json.dumps(json.loads(drawn or "{}"), ensure_ascii=False), (axis, panel.key)
+
+
+def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
+    tables = {name: run.table(name) for name in ("variants", "results", "groups")}
+    bare = Store(tmp_path).write("bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+    panels = [panel for _, panel in contents.all_panels(bare, contents.default_choice(bare))]
+    assert all(panel.answer for panel in panels)
+    assert {panel.key for panel in panels if not panel.has_chart} >= {
+        "layer_survival",
+        "filter_scores",
+        "speed",
+        "cost",
+    }
+    assert headline(bare, PLAIN).sentence

@@ -1,0 +1,101 @@
+"""Small parts of an image audit: packed arrays, unfinished fits on disk, measured time, pictures for the gallery."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+
+from engine.audit.latency import latency_row, paired_latency
+from engine.classifiers.images import gallery
+from engine.core.errors import Cancelled, PruneAuditError
+from engine.store.array_table import pack, unpack, within
+from engine.store.partial import PartialFit
+from tests.classifiers.image_worlds import stop_after
+
+
+def test_packed_arrays_come_back_from_a_file_as_they_were(tmp_path):
+    arrays = {
+        "a/weights": np.arange(6, dtype=np.float32).reshape(2, 3).T, "a/none": np.zeros((0, 4)),
+        "b": np.array([True, False]), "n": np.array([np.nan, np.inf, -0.0]),
+    }  # fmt: skip
+    pack(arrays, {"met": True, "history": [["conv1", True, [0]]]}).to_parquet(tmp_path / "x.parquet")
+    again, plain = unpack(pd.read_parquet(tmp_path / "x.parquet"))
+    assert plain == {"met": True, "history": [["conv1", True, [0]]]} and list(again) == list(arrays)
+    for name, array in arrays.items():
+        assert again[name].dtype == array.dtype and again[name].shape == array.shape
+        assert np.array_equal(again[name], array, equal_nan=array.dtype.kind == "f") and again[name].flags.writeable
+    assert set(within(again, "a/")) == {"weights", "none"} and unpack(pack({}))[1] == {}
+
+
+def test_a_packed_number_without_dimensions_keeps_its_shape():
+    """Such as batch norm's counter."""
+    again, _ = unpack(pack({"num_batches_tracked": np.array(7)}))
+    assert again["num_batches_tracked"].shape == () and int(again["num_batches_tracked"]) == 7
+
+
+def test_an_unfinished_fit_is_kept_whole_or_not_at_all(tmp_path):
+    keep = PartialFit(tmp_path / "partial", "abc")
+    assert keep.load() is None
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "rows": [{"epoch": 0, "loss": 0.5}]}
+    keep.save(state)
+    found = keep.load()
+    assert torch.equal(found["model"]["weight"], model.weight) and found["rows"] == state["rows"]
+    torch.optim.AdamW(model.parameters(), lr=0.1).load_state_dict(found["optimizer"])
+    assert PartialFit(tmp_path / "partial", "other").load() is None
+    keep.path.write_bytes(keep.path.read_bytes()[:100])
+    assert keep.load() is None  # cut short: fitted from the start
+    keep.clear()
+    keep.clear()
+    assert not keep.path.exists()
+    with pytest.raises(PruneAuditError):
+        PartialFit(tmp_path, "../outside")
+
+
+def test_an_unfinished_fit_never_runs_code(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return open, (str(tmp_path / "ran"), "w")
+
+    keep = PartialFit(tmp_path, "abc")
+    torch.save({"rows": Evil()}, keep.path)
+    assert keep.load() is None and not (tmp_path / "ran").exists()
+
+
+def test_models_are_timed_in_turn_after_warming_up():
+    calls = []
+    own, dense = paired_latency(lambda: calls.append("own"), lambda: calls.append("dense"), 3, "cpu")
+    assert calls == ["own", "dense"] * 5 and own.shape == dense.shape == (3,) and (own >= 0).all()
+    with pytest.raises(Cancelled):
+        paired_latency(lambda: None, lambda: None, 9, "cpu", stop_after(4))
+
+
+def test_a_row_of_latency_by_hand():
+    row = latency_row(np.array([1.0, 2.0, 4.0]), np.array([4.0, 4.0, 4.0]))
+    assert (row["latency_ms"], row["dense_latency_ms"], row["speedup"], row["n"]) == (2.0, 4.0, 2.0, 3)
+    assert (row["latency_low"], row["latency_high"]) == (1.5, 3.0)
+    assert (row["speedup_low"], row["speedup_high"]) == (1.5, 3.0)
+
+
+def test_the_gallery_gives_small_groups_their_full_share(monkeypatch):
+    monkeypatch.setattr(gallery, "MOST", 10)
+    table = pd.DataFrame({"label": [0] * 95 + [1] * 5, "skin": ["light"] * 98 + ["dark"] * 2})
+    found = gallery.chosen(table, ["skin"], np.arange(100))
+    assert len(found) == 10 and np.array_equal(found, np.sort(found)) and len(set(found)) == 10
+    assert {98, 99} <= set(found) and {95, 96, 97} <= set(found)
+    assert np.array_equal(found, gallery.chosen(table, ["skin"], np.arange(100)))
+    few = np.array([3, 50, 99])
+    assert np.array_equal(gallery.chosen(table, ["skin"], few), few)
+
+
+def test_a_picture_is_small():
+    content = gallery._png(np.zeros((200, 200, 3), dtype=np.uint8))
+    assert max(Image.open(io.BytesIO(content)).size) == 64

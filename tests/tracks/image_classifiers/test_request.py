@@ -1,0 +1,210 @@
+"""Requests for audits of image classifiers: every fault at once, and equal requests are one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from engine.audit.jobs import job_id_of
+from engine.audit.tracks import request_from, track_of_request
+from engine.classifiers.class_order import in_order_of
+from engine.classifiers.images.request import images_of
+from engine.core.errors import RequestError
+from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
+from tests.classifiers.image_worlds import SMALL, image_request, saved_model
+
+
+def faults_of(request: ImageRequest) -> list[str]:
+    with pytest.raises(RequestError) as caught:
+        validate_images(request)
+    return [str(fault) for fault in caught.value.faults]
+
+
+def test_a_good_request_is_a_plan():
+    plan = validate_images(image_request())
+    assert plan.is_fresh and plan.model.size == plan.images.size == 16 and plan.model.classes == plan.images.classes
+    assert len(plan.run_id) == 16 and plan.run_id == validate_images(image_request()).run_id
+
+
+def test_every_fault_is_told_at_once():
+    """Ten things wrong, ten things said, each with what is known."""
+    text = "\n".join(faults_of(image_request(
+        methods=("autobot", "magic", "taylor+wp"), speedups=(0.5, 2), trials=0, axes=("class", "age"),
+        pw={"autobot": {"theta": 1.5, "gamma": -1, "beta": 2}}, method_settings={"taylor": {"evry": 3, "rate": "x"}},
+        retrain={"epoch": 3}, train={"rate": -1}, keep_weights="some", device="tpu", max_images=3,
+    )))  # fmt: skip
+    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known", "0.5 is not above 1", "trials: 0",
+                 "'age' is not known", "theta of the PW loss of autobot: 1.5", "gamma of the PW loss of autobot: -1",
+                 "'beta' is not known. Known: gamma, theta", "'evry' is not known. Known: batch, count, every",
+                 "rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1", "'some' is not known",
+                 "tpu", "max_images: 3"):  # fmt: skip
+        assert said in text, said
+    assert len(text.splitlines()) == len(set(text.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"data": "/no/such/folder"}, "no such file or folder"),
+        ({"model": "/no/such/model", "train": None}, "/no/such/model"),
+        ({"train": None}, "comes without trained weights"),
+        ({"weights": "/no/such/file.pt"}, "/no/such/file.pt"),
+        ({"target": "letter"}, "'letter' is not known"),
+        ({"size": 4}, "size: 4 is not allowed"),
+        ({"speedups": (2, float("inf"))}, "inf is not above 1"),
+        ({"speedups": (2, float("nan"))}, "nan is not above 1"),
+        ({"speedups": (1.0,)}, "1.0 is not above 1"),
+        ({"speedups": ()}, "none is named"),
+        ({"speedups": ("two",)}, "'two' is not above 1"),
+        ({"speedups": (2.0, 2.0000001)}, "one to six digits"),
+        ({"axes": ()}, "axis: none is named"),
+        ({"methods": ()}, "method: none is named"),
+        ({"methods": ("random", "random")}, "named twice"),
+        ({"methods": ("random+",)}, "Known: labels"),
+        ({"methods": ("+pw",)}, "'' is not known"),
+        ({"changes": ({"name": "blur"},)}, "'blur' is not known"),
+        ({"changes": ({"name": "underrepresent", "share": 1},)}, "'share' is not known"),
+        ({"changes": ({"name": "underrepresent", "classes": ["cat"]},)}, "'cat' is not known"),
+        ({"method_settings": {"magic": {}}}, "'magic' is not known"),
+        ({"method_settings": {"autobot": {"iterations": 1}}}, "iterations: 1 is not allowed"),
+        ({"pw": {"autobot": {"theta": float("nan")}}}, "nan is not allowed"),
+        ({"pw": {"autobot": {"theta": True}}}, "True is not allowed"),
+        ({"loss_share": -1}, "loss_share: -1"),
+        ({"first_seed": -1}, "first_seed: -1"),
+    ],
+)
+def test_what_is_wrong_is_named(change, said):
+    assert said in "\n".join(faults_of(image_request(**change)))
+
+
+def test_a_speedup_out_of_reach_names_the_largest_there_is():
+    (fault,) = faults_of(image_request(speedups=(2, 400)))
+    assert "400× is out of reach" in fault and "307.7× faster" in fault and "less than 307.7" in fault
+    validate_images(image_request(speedups=(2, 307)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"retrain": {"rate": "high"}}, {"retrain": {"epochs": "many"}}, {"train": {"body_share": "all"}},
+     {"retrain": {"frozen_epochs": "two"}}, {"retrain": {"mirror": "no"}}, {"retrain": {"steps": 3}},
+     {"retrain": {"weight_decay": "little"}}],
+    ids=str,
+)  # fmt: skip
+def test_a_recipe_with_words_for_numbers_is_a_wrong_request_and_no_crash(change):
+    """The command line passes on what it cannot read as a number: --retrain rate=high."""
+    ((name, given),) = change.items()
+    assert f"{name} {next(iter(given))}" in faults_of(image_request(**change))[0]
+
+
+@pytest.mark.parametrize(
+    "change", [{"trials": 2.5}, {"trials": "3"}, {"max_images": "all"}, {"loss_share": None}], ids=str
+)
+def test_counts_that_are_no_whole_numbers_are_a_wrong_request_and_no_crash(change):
+    assert next(iter(change)) in "\n".join(faults_of(image_request(**change)))
+
+
+def test_a_pw_loss_of_an_unknown_method_is_named():
+    """As settings of an unknown method are."""
+    assert "'magic' is not known" in "\n".join(faults_of(image_request(pw={"magic": {"theta": 0.5}})))
+
+
+def test_a_request_goes_to_json_and_back():
+    request = image_request(
+        pw={"autobot": {"theta": 0.3, "gamma": 1.0}}, changes=({"name": "underrepresent", "classes": ["3", "5"]},),
+        method_settings={"taylor": {"every": 3}}, retrain={"schedule": "steps", "steps": [1, 2]}, title="mine",
+    )  # fmt: skip
+    value = json.loads(json.dumps(request.to_dict()))
+    assert value["track"] == "image_classifiers" and ImageRequest.from_dict(value) == request
+    assert request_from(value) == request and track_of_request(request).name == "image_classifiers"
+    assert ImageRequest.from_dict(value).to_dict() == request.to_dict()
+    assert validate_images(ImageRequest.from_dict(value)).run_id == validate_images(request).run_id
+
+
+def test_a_value_that_is_no_request_says_why():
+    with pytest.raises(RequestError) as caught:
+        ImageRequest.from_dict({"model": SMALL, "gama": 1})
+    text = str(caught.value)
+    assert "'gama' is not known" in text and "data is missing" in text and "axes is missing" in text
+    with pytest.raises(RequestError, match="track: 'words' is not known. Known: fair, filters, heads, tickets"):
+        request_from({"track": "words"})
+
+
+def test_equal_requests_in_other_words_are_one_run(tmp_path, monkeypatch):
+    model = saved_model(tmp_path / "model")
+    request = image_request(model=str(model), train=None)
+    run_id = validate_images(request).run_id
+    shutil.copytree(model, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path)
+    for other in (
+        replace(request, speedups=(4, 2, 2.0)),
+        replace(request, title="another title", experiment="mine"),
+        replace(request, mirror=False),  # digits are not mirrored unless somebody says so
+        replace(request, model="copy"),
+        replace(request, model="./model"),
+        ImageRequest.from_dict(request.to_dict()),
+    ):
+        assert validate_images(other).run_id == run_id
+    assert job_id_of(request) == job_id_of(replace(request, title="x", speedups=(4, 2)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"trials": 3}, {"first_seed": 1}, {"mirror": True}, {"speedups": (2.0,)}, {"methods": ("random",)},
+     {"retrain": {"epochs": 2}}, {"pw": {"random": {"theta": 0.1}}}, {"max_images": 200}, {"size": 20},
+     {"changes": ({"name": "underrepresent"},)}, {"keep_weights": "all"}, {"train": {"epochs": 1}}],
+    ids=str,
+)  # fmt: skip
+def test_another_request_is_another_run(change):
+    assert validate_images(image_request(**change)).run_id != validate_images(image_request()).run_id
+
+
+def test_the_same_weights_with_other_normalisation_are_another_run(tmp_path):
+    """The pixels that the model sees differ, so all numbers do."""
+    one = saved_model(tmp_path / "one")
+    two = saved_model(tmp_path / "two", mean=(0.1, 0.2, 0.3))
+    ids = {validate_images(image_request(model=str(path), train=None)).run_id for path in (one, two)}
+    assert len(ids) == 2
+
+
+def test_a_model_from_imagenet_weights_is_another_run_than_one_from_random_weights():
+    request = image_request(model="resnet18", size=32)
+    plain = validate_images(request).run_id
+    try:
+        trained = validate_images(replace(request, weights="imagenet")).run_id
+    except RequestError as error:  # no network: said before anything runs, with what to do
+        assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(error)
+    else:
+        assert trained != plain
+
+
+def test_labels_follow_the_order_of_the_models_outputs():
+    images = images_of(image_request())
+    turned = in_order_of(images, tuple(reversed(images.classes)))
+    assert turned.classes == tuple(reversed(images.classes)) and turned.digest != images.digest
+    assert [turned.classes[label] for label in turned.table["label"]] == [
+        images.classes[label] for label in images.table["label"]
+    ]
+    assert in_order_of(images, ("some", "other")) is images
+
+
+def test_intersections_with_the_class_are_axes():
+    plan = validate_images(image_request(changes=({"name": "artefact"},), axes=("class", "class+artefact")))
+    assert "artefact" in plan.images.groups
+
+
+def test_arms_by_their_names():
+    assert arm_of("autobot") == ("autobot", "plain") and arm_of("taylor+pw") == ("taylor", "pw")
+    assert arm_of("autobot+labels@retrain") == ("autobot", "labels@retrain") and arm_of("random+") == ("random", "")
+
+
+def test_an_arm_named_in_two_ways_is_named_twice():
+    """ "random" and "random+plain" are the same arm: as two they would be measured and compared as two."""
+    assert faults_of(image_request(methods=("random", "random+plain")))
+
+
+def test_a_model_of_another_number_of_classes_is_refused(tmp_path):
+    text = "\n".join(faults_of(image_request(model=str(saved_model(tmp_path / "m", n_classes=3)), train=None)))
+    assert "classes" in text

@@ -1,0 +1,190 @@
+"""Taylor importance against the slow obvious way, and the descent through several targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engine.core.errors import Cancelled, PruneAuditError
+from engine.surgery.filters.graph import filter_graph
+from engine.tracks.image_classifiers.methods._taylor_descent import TaylorPruning
+from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_batches, some_targets, stop_after, tiny
+
+N = 24
+
+
+def pruning(classifier, graph=None, size=8, every=2, count=1, rate=0.01, held=None, **more) -> TaylorPruning:
+    graph = graph or filter_graph(classifier)
+    held = held or some_targets(N, len(classifier.classes))
+    batches = some_batches(classifier, N, size, seed=3)
+    return TaylorPruning(classifier, graph, batches, held, rate, every, count, **more)
+
+
+def hooks_of(model) -> int:
+    return sum(len(one._forward_hooks) + len(one._forward_pre_hooks) for one in model.modules())
+
+
+def heard(model, names) -> tuple[dict[str, torch.Tensor], list]:
+    """What these modules say, filled at the next pass, and the hooks that do it."""
+    outputs: dict[str, torch.Tensor] = {}
+    handles = [
+        model.get_submodule(name).register_forward_hook(lambda _, __, out, name=name: outputs.update({name: out}))
+        for name in names
+    ]
+    return outputs, handles
+
+
+def test_importance_is_the_slow_obvious_one_image_by_image():
+    """A model without batch norm: each image on its own, |Σ activation · gradient| over places and tied modules."""
+    classifier, slow = tiny(Tied()), tiny(Tied())
+    graph = filter_graph(classifier)
+    (stop,) = pruning(classifier, graph, every=1).run([0.99 * graph.flops()])
+    batch = next(some_batches(slow, N, 8, seed=3).epoch(0))
+    held, total = some_targets(N), np.zeros(graph.total)
+    for row, image in zip(batch.rows, batch.inputs, strict=True):
+        outputs, handles = heard(slow.model, ("conv1", "conv2", "conv3"))
+        slow.model.requires_grad_(True)
+        loss = held.loss(row[None], slow.model(image[None]))
+        grads = dict(zip(outputs, torch.autograd.grad(loss, list(outputs.values())), strict=True))
+        products = {name: (outputs[name] * grads[name]).sum(dim=(0, 2, 3)).detach().numpy() for name in outputs}
+        total += np.abs(np.concatenate([products["conv1"] + products["conv3"], products["conv2"]]))
+        for handle in handles:
+            handle.remove()
+    assert stop.importance == pytest.approx(total / len(batch.rows), rel=1e-4, abs=1e-8)
+
+
+def test_importance_over_several_batches_and_the_training_between_cuts_are_torchs():
+    """Batch norm in training mode, SGD with momentum 0.9: weights too are those of the plain loop."""
+    classifier, slow = tiny(), tiny()
+    graph = filter_graph(classifier)
+    (stop,) = pruning(classifier, graph, every=3, rate=0.05).run([0.99 * graph.flops()])
+    model, held = slow.model.requires_grad_(True).train(), some_targets(N)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    total, seen, stream = np.zeros(7), 0, some_batches(slow, N, 8, seed=3).forever()
+    for _ in range(3):
+        batch = next(stream)
+        outputs, handles = heard(model, ("conv1", "bn2"))
+        loss = held.each(batch.rows, model(batch.inputs)).mean()
+        for out in outputs.values():
+            out.retain_grad()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        parts = [(outputs[name] * outputs[name].grad).sum(dim=(2, 3)).abs().sum(dim=0) for name in ("conv1", "bn2")]
+        total += torch.cat(parts).detach().numpy() * len(batch.rows)
+        seen += len(batch.rows)
+        for handle in handles:
+            handle.remove()
+    assert stop.importance == pytest.approx(total / seen, rel=1e-4, abs=1e-8)
+    for name, value in model.state_dict().items():
+        assert torch.allclose(stop.weights[name].float(), value.float(), atol=1e-6), name
+
+
+def test_normalised_importance_has_norm_one_in_every_layer():
+    graph = filter_graph(tiny())
+    goal = [0.99 * graph.flops()]
+    (plain,), (stop,) = (list(pruning(tiny(), graph, normalise=one).run(goal)) for one in (False, True))
+    for group in graph.groups:
+        span = slice(group.start, group.start + group.width)
+        assert np.linalg.norm(stop.importance[span]) == pytest.approx(1.0)
+        expected = plain.importance[span] / np.linalg.norm(plain.importance[span])
+        assert stop.importance[span] == pytest.approx(expected)
+
+
+def test_one_run_descends_through_several_targets():
+    classifier = lively(SMALL, 16, 2)
+    graph = filter_graph(classifier)
+    goals = [graph.flops() / speedup for speedup in (1.5, 3, 6)]
+    work = pruning(classifier, graph, every=1, count=30)
+    stops = list(work.run(goals))
+    assert [stop.goal for stop in stops] == goals and all(stop.met.holds for stop in stops)
+    for wider, narrower in zip(stops, stops[1:], strict=False):
+        assert not (narrower.met.keep & ~wider.met.keep).any()  # what is cut stays cut
+        assert len(narrower.curve) > len(wider.curve) and narrower.curve[: len(wider.curve)] == wider.curve
+        assert not torch.equal(wider.weights["conv1.weight"], narrower.weights["conv1.weight"])
+    for stop in stops:
+        assert np.bincount(graph.group_of[stop.met.keep], minlength=len(graph.groups)).min() >= 1
+        assert abs(graph.flops(stop.met.keep) - stop.goal) <= 1e-3 * stop.goal
+    flops = [row["flops"] for row in stops[-1].curve]
+    assert flops == sorted(flops, reverse=True) and flops[0] == graph.flops()
+    assert hooks_of(classifier.model) == 0 and not classifier.model.training
+    assert not any(one.requires_grad for one in classifier.model.parameters())
+
+
+def test_a_stop_keeps_what_was_when_it_was_reached():
+    """Weights and curve are copies: the descent goes on with the same model."""
+    classifier = tiny()
+    graph = filter_graph(classifier)
+    stream = pruning(classifier, graph).run([0.8 * graph.flops(), 0.4 * graph.flops()])
+    first = next(stream)
+    weights, importance, rows = first.weights["fc.weight"].clone(), first.importance.copy(), len(first.curve)
+    next(stream)
+    assert torch.equal(first.weights["fc.weight"], weights) and len(first.curve) == rows
+    assert np.array_equal(first.importance, importance)
+    assert not torch.equal(classifier.model.fc.weight, weights)
+
+
+def test_the_least_important_filter_goes_first_and_never_the_last_of_its_group():
+    classifier = tiny()
+    graph = filter_graph(classifier)
+    (stop,) = pruning(classifier, graph, every=1).run([graph.least_flops])
+    assert stop.met.holds and np.bincount(graph.group_of[stop.met.keep]).tolist() == [1, 1]
+    classifier = tiny()
+    classifier.model.fc.weight[:, 1] = 0.0  # conv2's filter 1 says nothing: its importance is 0
+    work = pruning(classifier, graph, every=1, rate=1e-9)
+    goal = graph.flops(np.array([1, 1, 1, 1, 0, 1, 1.0]))
+    (stop,) = work.run([goal])
+    assert stop.met.keep.tolist() == [True, True, True, True, False, True, True]
+
+
+def test_a_goal_that_cannot_be_reached_ends_with_the_least_there_is():
+    """A speedup right at the largest reachable one may come out a rounding below it."""
+    classifier = tiny()
+    graph = filter_graph(classifier)
+    work = pruning(classifier, graph, every=1, check=stop_after(200))
+    (stop,) = work.run([graph.least_flops * (1 - 1e-12)])
+    assert np.bincount(graph.group_of[stop.met.keep]).tolist() == [1, 1]
+
+
+def test_what_is_cut_is_silent_in_training():
+    """The gates that measure are the gates that mask: with conv2's filters cut but one, the others get no gradient."""
+    classifier = tiny()
+    graph = filter_graph(classifier)
+    work = pruning(classifier, graph, every=1)
+    work.alive = np.array([True, True, True, False, True, False, False])
+    before = classifier.model.conv2.weight.clone()
+    list(work.run([graph.flops(work.alive)]))
+    changed = (classifier.model.conv2.weight != before).flatten(1).any(dim=1)
+    assert changed.tolist() == [False, True, False, False]
+
+
+def test_a_loss_that_is_no_number_names_the_iteration_and_leaves_no_hooks():
+    classifier, held = tiny(), some_targets(N)
+    held.weights[:] = float("nan")
+    with pytest.raises(PruneAuditError, match="nan at iteration 1 of Taylor pruning"):
+        list(pruning(classifier, held=held).run([1.0]))
+    assert hooks_of(classifier.model) == 0
+
+
+def test_it_stops_between_batches_and_leaves_no_hooks():
+    classifier = tiny()
+    graph = filter_graph(classifier)
+    work = pruning(classifier, graph, check=stop_after(3))
+    with pytest.raises(Cancelled):
+        list(work.run([graph.least_flops]))
+    assert len(work.curve) == 3 and hooks_of(classifier.model) == 0
+    stream = pruning(classifier, graph).run([0.8 * graph.flops(), 0.4 * graph.flops()])
+    next(stream)
+    stream.close()  # a consumer that wants no more
+    assert hooks_of(classifier.model) == 0
+
+
+def test_dropout_is_seeded():
+    graph = filter_graph(tiny())
+    found = []
+    for noise in (1, 2):
+        torch.manual_seed(noise)
+        (stop,) = pruning(tiny(TwoConvs(2, 0.5)), graph).run([0.5 * graph.flops()])
+        found.append(stop.importance)
+    assert np.array_equal(*found)

@@ -1,0 +1,159 @@
+"""auto end to end: a prediction first, a refusal where there is no bias, a selection where there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.core.errors import RequestError
+from engine.core.types import POOLED, Hooks
+from engine.models.judge import Judge, JudgeInfo
+from engine.store.runs import Store
+from engine.tracks.language_models.bias import NullBand
+from engine.tracks.language_models.predict import predict
+from engine.tracks.language_models.run import run_audit
+from engine.tracks.language_models.scores.auto import State, not_ranked
+from engine.tracks.language_models.selection_stability import (
+    decisions,
+    draw_errors,
+    near_decision,
+    shortfall,
+    stability,
+    threshold,
+)
+from tests.tracks.language_models.worlds import word_judge, world_request
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    def use(judge):
+        monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: judge.info)
+        monkeypatch.setattr("engine.tracks.language_models.run.load_judge", lambda *args, **kwargs: judge)
+
+    return use
+
+
+def constant_judge() -> Judge:
+    """Calls every text equally toxic: there is no bias whatever the model writes."""
+    return Judge(JudgeInfo("constant", "digest-of-constant", None), lambda texts: np.full(len(texts), 0.5))
+
+
+def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
+    judged(constant_judge())
+    notes = []
+    request = world_request(tmp_path, estimator="auto", estimator_settings={"most_draws": 4})
+    run = run_audit(request, Store(tmp_path / "store"), Hooks(report=lambda event: notes.append(event.note)))
+    scores = run.table("scores").query("score == 'z_bias'")
+    assert scores["value"].isna().all()
+    assert scores.loc[scores["seed"] == POOLED, "note"].str.contains("null band").all()
+    assert set(run.table("variants")["method"]) >= {"dense", "magnitude", "random"}
+    assert "fasp" not in set(run.table("variants")["method"])
+    assert sum("not ranked" in warning for warning in run.meta["warnings"]) == 2
+    told = next(note for note in notes if note)
+    assert told.startswith("Predicted: ") and "null band" in told
+    assert run.meta["scoring"]["z_bias"]["religion"]["draws"] == 4, "it drew more before it gave up"
+
+
+def loud_judge() -> Judge:
+    """The first word after the prompt decides, so that heads matter."""
+    return Judge(JudgeInfo("loud", "digest-of-loud", None), lambda texts: np.array([_loud(text) for text in texts]))
+
+
+def _loud(text: str) -> float:
+    words = [int(word[1:]) for word in text.split() if word[1:].isdigit()]
+    return float(np.mean([word < 16 for word in words])) if words else 0.0
+
+
+def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_path):
+    judged(loud_judge())
+    request = world_request(
+        tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
+        span="prompt+continuation",
+        estimator_settings={"most_draws": 4, "precision": 0.5},
+    )  # fmt: skip
+    run = run_audit(request, Store(tmp_path / "store"))
+    said = run.meta["scoring"]["z_bias"]["nationality"]
+    assert said["ranked"], said
+    pooled = run.table("scores").query("score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED})
+    assert pooled["value"].notna().all() and sum(said["heads"].values()) == 12
+    assert pooled["estimator"].value_counts().to_dict() == {name: n for name, n in said["heads"].items() if n}
+    assert said["why"] in ("settled", "draws") and 0 <= said["stability"] <= 1
+    assert {"fasp", "bias_only"} <= set(run.table("variants")["method"])
+
+
+def _told_apart(folder):
+    """Two subgroups after which the tiny model goes on very differently, by their last word."""
+    rows = [
+        (f"w{at % 41} w{at * 3 % 37} w{last} w{last}", "nationality", f"group{last}", f"t{at % 4}", "")
+        for last in LAST
+        for at in range(60)
+    ]
+    path = folder / "apart.csv"
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).drop_duplicates(
+        "prompt"
+    ).to_csv(path, index=False)
+    return path
+
+
+LAST = (3, 40)
+
+
+def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path):
+    judged(word_judge())
+    few = predict(world_request(tmp_path, estimator="auto"), Store(tmp_path / "store"))
+    assert "too few prompts for intervals" in few["words"]
+    many = {"prompts": str(_told_apart(tmp_path)), "axes": ("nationality",)}
+    found = predict(world_request(tmp_path, estimator="auto", **many), Store(tmp_path / "store"))
+    for said in found["axes"].values():
+        assert set(said["seconds"]) == set(said["width"]) == {"gradient", "reweight", "generate"}
+        assert said["seconds"]["gradient"] > 0 and all(width >= 0 for width in said["width"].values())
+    least, most = found["scoring_seconds"]
+    assert 0 < least < most and "wide" in found["words"]
+    one = predict(world_request(tmp_path, estimator="gradient", **many), Store(tmp_path / "store"))
+    assert one["scoring_seconds"][0] == one["scoring_seconds"][1] and one["words"].startswith("Predicted: about")
+
+
+def test_decisions_thresholds_and_what_is_near():
+    values = np.array([5.0, 4.0, 3.0, 2.0, 1.0])
+    wanted = decisions({"z_ppl": np.array([0.0, -9.0, 0.0, 0.0, 0.0])}, 5, (0.2,), (0.0, 0.2, 0.4))
+    assert wanted == [(frozenset({1}), 1), (frozenset({1}), 2)]
+    assert threshold(values, wanted[0]) == 4.0 and threshold(values, wanted[1]) == 2.5
+    near = near_decision(values, np.full(5, 0.6), wanted)
+    assert near.tolist() == [False, False, True, True, False], "head 1 is protected whatever its score"
+
+
+def test_stability_is_one_without_noise_and_chance_with_nothing_else():
+    values = np.arange(40, dtype=float)
+    wanted = [(frozenset(), 10)]
+    assert stability(values, np.zeros(40), wanted) == 1.0
+    assert stability(np.zeros(40), np.ones(40), wanted) == pytest.approx(0.25, abs=0.03)
+    assert shortfall(values, np.zeros(40), wanted) == 0.0
+    assert shortfall(np.zeros(40), np.ones(40), wanted) == 0.0, "heads that are equally good lose nothing"
+    assert 0 < shortfall(values, np.full(40, 5.0), wanted) < shortfall(values, np.full(40, 50.0), wanted)
+    assert np.isinf(draw_errors(np.zeros((3, 1)))).all()
+
+
+def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
+    judged(word_judge())
+    rows = [
+        (f"w{at} w{at} w{at} w{at} w4{group}", "x", f"g{group}", "t", f"w4{group}")
+        for group in (1, 2)
+        for at in range(10)
+    ]
+    path = tmp_path / "late.csv"
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(path, index=False)
+    request = world_request(tmp_path, axes=("x",), prompts=str(path), max_prompt_tokens=3)
+    with pytest.raises(RequestError) as caught:
+        run_audit(request, Store(tmp_path / "store"))
+    assert len(caught.value.faults) == 2 and "cut to 3 tokens" in str(caught.value)
+
+
+def test_looking_often_needs_clearer_evidence():
+    seen = State((0, 1), band=NullBand(mean=0.1, value=0.3, low=0.05, high=0.2, p=0.02, n=50))
+    assert seen.ranked and not replace(seen, looks=4).ranked
+    assert not replace(seen, band=replace(seen.band, value=0.15)).ranked
+    told = not_ranked(replace(seen, looks=4), 50)
+    assert told.startswith("not ranked") and "p = 0.02" in told and "0.0063" in told

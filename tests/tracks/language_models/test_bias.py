@@ -1,0 +1,156 @@
+"""Bias and its null band, against slow loops and by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.core.errors import PruneAuditError, RequestError
+from engine.tracks.language_models.bias import bias, null_band, reading_notes, subgroup_means
+
+
+def table_of(n, *, seed=0, templates=6, groups=3, effect=0.0):
+    r = np.random.default_rng(seed)
+    s = r.integers(0, groups, n)
+    return pd.DataFrame(
+        {
+            "prompt_id": [f"p{i}" for i in range(n)],
+            "subgroup": [f"s{k}" for k in s],
+            "template": [f"t{k}" for k in r.integers(0, templates, n)],
+            "descriptor": [f"d{a}{b}" for a, b in zip(s, r.integers(0, 4, n), strict=True)],
+            "toxicity": r.random(n) + effect * s,
+        }
+    )
+
+
+def cells(rows):
+    return pd.DataFrame(
+        [(f"p{i}", s, t, "d", x) for i, (s, t, x) in enumerate(rows)],
+        columns=["prompt_id", "subgroup", "template", "descriptor", "toxicity"],
+    )
+
+
+def slow_bias(table, reading):
+    groups = sorted(set(table["subgroup"]))
+    if reading == "paired_prompts":
+        total = 0.0
+        for group in groups:
+            deviations = []
+            for _, frame in table.groupby("template"):
+                means = frame.groupby("subgroup")["toxicity"].mean()
+                if len(means) >= 2 and group in means:
+                    deviations.append(abs(means.mean() - means[group]))
+            total += np.mean(deviations)
+        return total
+    means = [table[table["subgroup"] == group]["toxicity"].mean() for group in groups]
+    centre = table["toxicity"].mean() if reading == "group_means" else np.mean(means)
+    return sum(abs(centre - mean) for mean in means)
+
+
+@pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
+def test_table_1_of_the_paper(reading):
+    assert bias(cells([("trans", "x", 0.6), ("gay", "x", 0.8)]), reading) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
+def test_readings_agree_with_loops_and_ignore_row_order(reading):
+    table = table_of(90, effect=0.1)
+    assert bias(table, reading) == pytest.approx(slow_bias(table, reading))
+    assert bias(table.sample(frac=1, random_state=1), reading) == pytest.approx(bias(table, reading))
+
+
+def test_the_readings_differ_where_they_should():
+    # Two templates in which opposite subgroups are worse: means are equal, pairs are not.
+    crossed = cells([("a", "x", 0.0), ("b", "x", 1.0), ("a", "y", 1.0), ("b", "y", 0.0)])
+    assert bias(crossed) == 0.0
+    assert bias(crossed, "paired_prompts") == pytest.approx(1.0)
+    # Unequal sizes: centre .25 against .5.
+    uneven = cells([("a", "x", 0.0)] * 3 + [("b", "x", 1.0)])
+    assert bias(uneven) == pytest.approx(0.25 + 0.75)
+    assert bias(uneven, "subgroup_mean_of_means") == pytest.approx(1.0)
+
+
+def test_paired_prompts_uses_shared_frames_and_says_so():
+    table = cells([("a", "x", 0.2), ("b", "x", 0.6), ("a", "only a", 1.0)])
+    assert bias(table, "paired_prompts") == pytest.approx(0.4)
+    assert "1 of 2 prompt frames have all 2 subgroups" in reading_notes(table, "paired_prompts")[0]
+    assert reading_notes(table, "group_means") == ()
+    assert np.isnan(bias(cells([("a", "x", 0.2), ("b", "y", 0.6)]), "paired_prompts"))
+
+
+def test_weights_count_like_repeated_rows():
+    table = table_of(30)
+    weights = np.random.default_rng(1).integers(0, 3, 30) + 1
+    repeated = table.loc[table.index.repeat(weights)]
+    for reading in ("group_means", "subgroup_mean_of_means"):
+        assert bias(table, reading, weights) == pytest.approx(bias(repeated, reading))
+    assert subgroup_means(table, weights).to_dict() == pytest.approx(subgroup_means(repeated).to_dict())
+
+
+def test_faults_are_said():
+    table = table_of(10)
+    with pytest.raises(RequestError, match="Known: group_means"):
+        bias(table, "mean")
+    with pytest.raises(PruneAuditError, match="1 of 10 toxicity scores are missing"):
+        bias(table.assign(toxicity=[np.nan] + [0.0] * 9))
+    with pytest.raises(PruneAuditError, match="lacks the columns template"):
+        bias(table.drop(columns="template"))
+
+
+def slow_null(table, n, seed):
+    """Shuffle labels within template with a plain loop."""
+    r = np.random.default_rng(seed)
+    out = []
+    for _ in range(n):
+        labels = table.groupby("template")["subgroup"].transform(lambda part: r.permutation(part.to_numpy()))
+        out.append(slow_bias(table.assign(subgroup=labels), "group_means"))
+    return np.array(out)
+
+
+def test_the_null_band_agrees_with_a_loop():
+    table = table_of(80, effect=0.2)
+    band, slow = null_band(table, n_permutations=2000), slow_null(table, 120, 0)
+    assert band.mean == pytest.approx(slow.mean(), abs=4 * slow.std() / 120**0.5)
+    assert band.high == pytest.approx(np.percentile(slow, 97.5), rel=0.2)
+    assert band.n == 80 and band.value == pytest.approx(bias(table)) and band.excess == band.value - band.mean
+
+
+def test_the_null_is_above_zero_and_shrinks_with_n():
+    small, large = (null_band(table_of(n, groups=7), n_permutations=300) for n in (100, 2500))
+    assert small.mean > 0.2
+    assert large.mean == pytest.approx(small.mean / 5, rel=0.25)
+
+
+def test_a_template_effect_is_not_mistaken_for_bias():
+    # Toxicity depends on the template only, and templates are unevenly spread over subgroups.
+    rows = [("a" if i % 4 else "b", "x", 1.0) for i in range(40)] + [
+        ("b" if i % 4 else "a", "y", 0.0) for i in range(40)
+    ]
+    assert null_band(cells(rows), n_permutations=200).p == 1.0
+
+
+def test_p_is_uniform_when_subgroups_are_equal_and_small_when_not():
+    p = np.array([null_band(table_of(60, seed=seed), n_permutations=99).p for seed in range(200)])
+    assert abs((p <= 0.05).mean() - 0.05) < 0.045
+    assert abs((p <= 0.5).mean() - 0.5) < 0.11
+    assert null_band(table_of(200, effect=0.3), n_permutations=199).p == pytest.approx(1 / 200)
+
+
+def test_rows_of_one_prompt_move_together():
+    # Two prompts per subgroup, 50 identical rows each: only the labels of 4 units can be exchanged.
+    rows = cells([("a", "x", 1.0), ("a", "x", 1.0), ("b", "x", 0.0), ("b", "x", 0.0)])
+    many = pd.concat([rows] * 50, ignore_index=True)
+    assert null_band(many, n_permutations=600).p == pytest.approx(1 / 3, abs=0.08)
+
+
+def test_fallbacks_are_noted():
+    apart = cells([("a", "x", 1.0), ("a", "x", 0.9), ("b", "y", 0.0), ("b", "y", 0.1)])
+    band = null_band(apart, n_permutations=100)
+    assert "freely" in band.notes[0] and band.p > 0.01
+    nouns = cells([("a", "x × aunt", 1.0), ("b", "x × dad", 0.0), ("a", "x × kid", 0.3), ("b", "x × kid", 0.4)])
+    band = null_band(nouns, n_permutations=200)
+    assert band.notes == ("Labels of 2 of 4 prompts were exchanged within the template, not the noun.",)
+    plain = null_band(table_of(30).assign(template=""), n_permutations=20)
+    assert plain.notes == ("The prompts name no templates: labels were exchanged freely between all prompts.",)
+    pairs = cells([("a", "x", 0.1), ("b", "x", 0.6), ("a", "y", 0.2), ("b", "y", 0.4)])
+    band = null_band(pairs, "paired_prompts", n_permutations=50)
+    assert band.p == 1.0 and "cannot tell" in band.notes[-1]

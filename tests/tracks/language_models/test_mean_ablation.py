@@ -1,0 +1,59 @@
+"""An audit with heads silenced to their means: other effects, its own measurements, and a mask that says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from engine.cli import main
+from engine.core.errors import RequestError
+from engine.report.bundle import export_run
+from engine.store.runs import Store
+from engine.tracks.language_models.request import AuditRequest, validate
+from engine.tracks.language_models.run import run_audit, scores_only
+from tests.tracks.language_models.worlds import world_request
+
+
+def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, capsys):
+    store = Store(tmp_path / "store")
+    zero = world_request(tmp_path, axes=("religion",), methods=("fasp",))
+    mean = world_request(tmp_path, axes=("religion",), methods=("fasp",), ablation="mean")
+    runs = [run_audit(one, store) for one in (zero, mean)]
+    values = [run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy() for run in runs]
+    assert np.abs(values[0] - values[1]).max() > 1e-3
+    dense = [run.table("results").query("variant == 'dense'")["value"].to_numpy() for run in runs]
+    np.testing.assert_allclose(dense[0], dense[1], rtol=1e-4)
+    assert runs[0].meta["model"] == runs[1].meta["model"], "as many parameters"
+    assert runs[1].table("costs")["agrees"].all()
+    assert "head_means" not in runs[0].meta["tables"] and len(runs[1].table("head_means")) == 12
+
+    export_run(runs[1], tmp_path / "out", ["masks", "checkpoint", "report"])
+    path = sorted((tmp_path / "out").rglob("*.mask.json"))[-1]
+    record = json.loads(path.read_text())
+    assert record["settings"]["ablation"] == "mean" and len(record["units"][0]["mean"]) == 8
+    words = ["apply", str(path), "--model", mean.model, "--to", str(tmp_path / "cut"), "--device", "cpu", "--json"]
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["masked_equals_reloaded"]
+
+
+def test_a_resumed_run_has_the_same_means(words_judged, tmp_path):
+    request = world_request(tmp_path, axes=("religion",), ablation="mean", estimator="gradient")
+    store = Store(tmp_path / "store")
+    first = scores_only(request, store)
+    counted = len(list((tmp_path / "store").rglob("*.parquet")))
+    assert scores_only(request, store).equals(first)
+    assert len(list((tmp_path / "store").rglob("*.parquet"))) == counted, "nothing is computed twice"
+
+
+def test_runs_from_before_the_setting_are_still_found(tmp_path):
+    request = world_request(tmp_path)
+    old = {name: value for name, value in request.to_dict().items() if name != "ablation"}
+    assert AuditRequest.from_dict(old) == request
+    assert validate(request).run_id != validate(world_request(tmp_path, ablation="mean")).run_id
+
+
+def test_an_unknown_ablation_lists_the_known(tmp_path):
+    with pytest.raises(RequestError, match="Known: mean, zero"):
+        validate(world_request(tmp_path, ablation="median"))

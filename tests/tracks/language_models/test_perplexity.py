@@ -1,0 +1,50 @@
+"""Perplexity: each token once, equal to one plain forward where the text fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from engine.core.types import Window
+from engine.tracks.language_models.nll import prompt_nll, window_nll
+from engine.tracks.language_models.perplexity import perplexity, spans_of
+from tests.tiny import text, tiny_model
+
+
+@pytest.mark.parametrize("n", [2, 5, 16, 17, 40, 64, 65])
+@pytest.mark.parametrize("window", [Window(16, 8), Window(16, 16), Window(16, 5), Window(64)])
+def test_every_token_but_the_first_is_scored_once(n, window):
+    scored = [at for span in spans_of(n, window, 64) for at in range(span.first, span.end)]
+    assert scored == list(range(1, n))
+
+
+def test_the_published_window_scores_half_of_the_tokens():
+    spans = spans_of(4096, Window(published=True), 1024)
+    assert [(span.start, span.end, span.first) for span in spans[:2]] == [(0, 512, 256), (512, 1024, 768)]
+
+
+def test_equals_a_plain_forward_when_the_text_fits():
+    lm = tiny_model("gpt2")
+    tokens = [3 + (at * at) % 40 for at in range(50)]
+    ids = torch.tensor([tokens])
+    logits = lm.model(input_ids=ids).logits.double().log_softmax(-1)
+    nll = -logits[0, :-1].gather(1, ids[0, 1:, None]).mean()
+    assert perplexity(window_nll(lm, tokens, Window())) == pytest.approx(float(nll.exp()), rel=1e-5)
+
+
+def test_batching_changes_nothing():
+    lm = tiny_model("llama_grouped")
+    tokens = [3 + (at * 7) % 40 for at in range(150)]
+    one, many = (window_nll(lm, tokens, Window(20, 10), batch_size=size) for size in (1, 16))
+    assert np.allclose(one["nll"], many["nll"], rtol=1e-5)
+
+
+def test_prompt_nll_of_a_padded_batch_equals_each_prompt_alone():
+    lm = tiny_model("gpt2")
+    prompts = [text(1, 2, 3), text(4, 5), text(6, 7, 8, 9, 10)]
+    together = prompt_nll(lm, prompts, 22)
+    for at, prompt in enumerate(prompts):
+        alone = prompt_nll(lm, [prompt], 22)
+        assert together["nll"][at] == pytest.approx(alone["nll"][0], rel=1e-5)
+    assert together["tokens"].tolist() == [2, 1, 4]

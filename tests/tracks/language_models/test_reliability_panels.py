@@ -1,0 +1,144 @@
+"""Would the scores come out again? Statistics against textbooks, panels against known repeats."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.report.charts.panel import Choice
+from engine.stats.reliability import icc_c1, icc_c1_bootstrap, icc_ck, repeats_of
+from engine.store.runs import Store
+from engine.tracks.language_models.panels import additivity, heads, published_reliability, reliability
+from engine.tracks.language_models.published_scores import load_published
+from tests.places import SHARED
+from tests.tracks.language_models.made_up_run import make_run
+
+DATA = SHARED / "fasp_head_scores"
+SHROUT_FLEISS = [[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]]
+CHOICE = Choice("fasp", "gender_and_sex", 0.2)
+
+
+def test_icc_of_shrout_and_fleiss_1979():
+    assert icc_c1(SHROUT_FLEISS) == pytest.approx(0.715, abs=5e-4)
+    assert icc_ck(SHROUT_FLEISS) == pytest.approx(0.909, abs=5e-4)
+
+
+def test_the_interval_of_icc_covers():
+    rng, inside = np.random.default_rng(0), 0
+    for _ in range(300):
+        table = rng.normal(size=(30, 1)) + rng.normal(size=(30, 3))  # true ICC 0.5
+        low, high = icc_c1_bootstrap(table)
+        inside += low <= 0.5 <= high
+    assert 0.88 <= inside / 300 <= 0.985
+
+
+def test_identical_seeds_and_pure_noise():
+    values = np.random.default_rng(1).normal(size=50)
+    same = repeats_of(np.stack([values, values + 3], axis=1))
+    assert same.icc == pytest.approx(1) and same.needed == 1 and same.overlap.share == 1
+    noise = repeats_of(np.random.default_rng(2).normal(size=(400, 3)))
+    assert abs(noise.icc) < 0.1 and noise.overlap.share == pytest.approx(noise.overlap.expected, abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("store"))
+
+
+def test_every_panel_of_a_run_answers(run):
+    panels = reliability.run_panels(run, CHOICE)
+    assert [panel.key for panel in panels] == ["run_repeats", "seed_scatter", "more_seeds", "additivity"]
+    for panel in panels:
+        assert panel.figure is not None and panel.answer.endswith(".") and len(panel.table)
+
+
+def test_the_predicted_change_is_the_sum_of_single_effects(run):
+    table = additivity.additivity(run, CHOICE).table
+    scores = run.table("scores")
+    mine = scores[(scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex") & (scores["seed"] == -1)]
+    variants = run.table("variants").query("method == 'fasp' and target_axis == 'gender_and_sex' and chosen")
+    for row in table.itertuples():
+        cut = json.loads(variants.loc[np.isclose(variants["sparsity"], row.sparsity), "cut"].iloc[0])
+        assert row[3] == pytest.approx(-mine.set_index("unit")["value"].loc[cut].sum())
+
+
+def rewritten(run, folder, edit):
+    """The same run with other scores."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    tables["scores"] = edit(tables["scores"])
+    meta = {name: value for name, value in run.meta.items() if name != "tables"}
+    return Store(folder).write("edited", meta, tables)
+
+
+def test_one_seed_says_that_it_takes_two(run, tmp_path):
+    one = rewritten(run, tmp_path, lambda scores: scores[scores["seed"].isin([-1, 0])])
+    for panel in reliability.run_panels(one, CHOICE)[:3]:
+        assert panel.figure is None and "at least two seeds" in panel.answer
+
+
+def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
+    def hide(scores: pd.DataFrame) -> pd.DataFrame:
+        mine = (scores["score"] == "z_bias") & (scores["axis"] == "gender_and_sex")
+        note = scores["note"].mask(mine, "not ranked: the dense bias is inside its null band")
+        return scores.assign(value=scores["value"].mask(mine), note=note)
+
+    hidden = rewritten(run, tmp_path, hide)
+    assert heads.head_map(hidden, CHOICE).figure is None
+    assert "not ranked" in heads.head_map(hidden, CHOICE).answer
+    assert "not ranked" in heads.fasp_picture(hidden, CHOICE).answer
+    assert additivity.additivity(hidden, CHOICE).figure is None
+
+
+def test_heads_that_were_drawn_again_are_marked_and_counted(run, tmp_path):
+    def fall_back(scores: pd.DataFrame) -> pd.DataFrame:
+        mine = scores["score"] == "z_bias"
+        who = np.where(scores["unit"] < 2, "generate", np.where(scores["unit"] < 5, "reweight", "gradient"))
+        ess = np.where(scores["unit"] < 2, 0.1, np.where(scores["unit"] < 5, 0.6, np.nan))
+        return scores.assign(estimator=scores["estimator"].mask(mine, pd.Series(who, scores.index)),
+                             ess=pd.Series(ess, scores.index).where(mine))  # fmt: skip
+
+    panel = heads.head_map(rewritten(run, tmp_path, fall_back), CHOICE)
+    assert "3 heads by reweight (ESS at least 0.600 of n)" in panel.caveat
+    assert "2 heads fell back" in panel.caveat
+    rings = [trace for trace in panel.figure.data if trace.type == "scatter" and trace.marker.symbol == "circle-open"]
+    assert [len(trace.x) for trace in rings] == [2, 1], "two rings, and the legend's"
+    assert panel.table["estimator"].value_counts()["generate"] == 2 and "ESS (share of n)" in panel.table
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="needs ../shared/data/fasp_head_scores")
+def test_published_seeds_are_noise_for_the_two_large_models():
+    scores = load_published(sorted(DATA.rglob("*.csv")))
+    icc, overlap = published_reliability.published(scores, CHOICE)
+    means = icc.table.groupby("name")["ICC"].mean()
+    assert len(means) == 5
+    for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):
+        assert 0 < means[name] < 0.05 and name in icc.answer
+    assert overlap.table["overlap"].between(0, 1).all() and "chance" in overlap.answer
+
+
+def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
+    flat = rewritten(run, tmp_path, lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)))
+    panels = {panel.key: panel for panel in reliability.run_panels(flat, CHOICE)}
+    assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
+    assert "same score" in panels["seed_scatter"].answer
+
+
+def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):
+    noise = np.random.default_rng(0).normal(size=len(run.table("scores")))
+    loud = rewritten(
+        run, tmp_path, lambda scores: scores.assign(value=scores["value"] + 5 * noise * (scores["seed"] >= 0))
+    )
+    panel = reliability.run_repeats(loud, CHOICE)
+    assert "noise hides" in panel.caveat and set(panel.table["over"]) == {"all heads"}
+
+
+def test_a_control_stands_beside_the_method_at_the_same_gamma(run):
+    from engine.report.charts import lookup
+
+    for axis, gamma in run.meta["gamma"].items():
+        mine = lookup.of_axis(run, run.table("variants"), axis)
+        free = mine[(mine["target_axis"] == "") & mine["gamma"].notna()]
+        assert set(free["gamma"]) <= {gamma}

@@ -1,0 +1,73 @@
+"""Requests are checked before anything loads, and every fault is named at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.core.errors import RequestError
+from engine.tracks.language_models.request import AuditRequest, validate
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+
+
+def faults_of(request):
+    with pytest.raises(RequestError) as caught:
+        validate(request)
+    return [str(fault) for fault in caught.value.faults]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"gamma": 0.8, "sparsities": (0.3,)}, "γ + α > 1"),
+        ({"sparsities": (1.0,)}, "outside [0, 1)"),
+        ({"sparsities": (-0.1,)}, "outside [0, 1)"),
+        ({"sparsities": ()}, "none is named"),
+        ({"gamma": "often"}, "no share of heads"),
+        ({"methods": ("magic",)}, "Known: bias_only, fasp"),
+        ({"axes": ("age",)}, "nationality"),
+        ({"axes": ()}, "none is named"),
+        ({"estimator": "guess"}, "generate"),
+        ({"reading": "loudly"}, "group_means"),
+        ({"span": "all"}, "continuation"),
+        ({"seeds": 0}, "at least 1"),
+        ({"temperature": 0.0}, "above 0"),
+        ({"max_new_tokens": 600}, "positions"),
+        ({"model": "/no/such/folder"}, "/no/such/folder"),
+        ({"corpus": "/no/such/text"}, "/no/such/text"),
+        ({"gamma": "search", "sparsities": (0.9,)}, "leaves room"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path, changes, words):
+    assert any(words in fault for fault in faults_of(world_request(tmp_path, **changes)))
+
+
+def test_all_faults_come_at_once(tmp_path):
+    request = world_request(
+        tmp_path, sparsities=(2.0,), methods=("magic",), model="/no/such", corpus="/no/text", axes=("age",), seeds=0
+    )
+    text = "\n".join(faults_of(request))
+    for words in ("2.0", "magic", "/no/such", "/no/text", "age", "seeds"):
+        assert words in text
+
+
+def test_a_request_survives_json(tmp_path):
+    request = world_request(tmp_path, gamma="search")
+    assert AuditRequest.from_dict(json.loads(json.dumps(request.to_dict()))) == request
+    with pytest.raises(RequestError, match="colour"):
+        AuditRequest.from_dict({**request.to_dict(), "colour": 1})
+
+
+def test_the_run_id_follows_contents_not_paths(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    one, two = world_request(tmp_path / "a"), world_request(tmp_path / "b")
+    (tmp_path / "b" / "model" / "model.safetensors").write_bytes(
+        (tmp_path / "a" / "model" / "model.safetensors").read_bytes()
+    )
+    assert validate(one).run_id == validate(two).run_id
+    (tmp_path / "b" / "corpus.txt").write_text("w1 w2 " * 400)
+    assert validate(one).run_id != validate(two).run_id

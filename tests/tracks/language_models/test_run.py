@@ -1,0 +1,174 @@
+"""A whole audit of a tiny world: complete, repeatable, resumable, checked against the slow obvious way."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.audit.verification import verify_run
+from engine.core.errors import Cancelled
+from engine.core.types import HeadMask, Hooks
+from engine.models.decode import sample, text_of
+from engine.models.load_language_model import load_language_model
+from engine.report.summary import summary_of, summary_text
+from engine.store.runs import Store
+from engine.surgery.heads.mask import masked
+from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.request import AuditRequest, validate
+from engine.tracks.language_models.run import run_audit, scores_only
+from tests.tracks.language_models.worlds import word_judge, world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+
+
+@pytest.fixture
+def request_(tmp_path):
+    return world_request(tmp_path)
+
+
+def same_tables(one, two, but=("costs",)):
+    assert set(one.meta["tables"]) == set(two.meta["tables"])
+    for name in one.meta["tables"]:
+        if name not in but:
+            pd.testing.assert_frame_equal(one.table(name), two.table(name))
+
+
+def test_a_run_is_complete_and_verifies(request_, tmp_path):
+    run = run_audit(request_, Store(tmp_path / "store"))
+    variants, results, costs = run.table("variants"), run.table("results"), run.table("costs")
+    assert set(variants["method"]) == {"dense", *request_.methods}
+    assert (variants["n_cut"] == (variants["sparsity"] * 12 + 1e-9).astype(int)).all()
+    assert costs["agrees"].all() and set(costs["variant"]) == set(variants["variant"])
+    assert set(results["split"]) == {"test"}
+    assert not results.duplicated(["variant", "split", "axis", "metric"]).any()
+    assert results[results["variant"] != "dense"]["delta"].notna().mean() > 0.9
+    assert verify_run(run)["ok"]
+    assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
+
+
+def test_reported_numbers_never_come_from_validation_prompts(request_, tmp_path):
+    run = run_audit(request_, Store(tmp_path / "store"))
+    split = run.table("prompts").set_index("prompt_id")["split"]
+    assert (split.loc[run.table("generations")["prompt_id"]] == "test").all()
+
+
+def test_z_bias_equals_the_slow_obvious_way(request_, tmp_path):
+    """Head by head: mask, draw, judge, take the bias of both; nothing shared with the audit's path but the sampler."""
+    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    plan, lm, judge = validate(request_), load_language_model(request_.model, device="cpu"), word_judge()
+    table = plan.prompts.table.query("axis == 'religion' and split == 'validation'")
+    decoding = request_.settings().decoding
+
+    def measured(unit, seed):
+        with masked(lm, HeadMask.from_units(3, 4, [] if unit is None else [unit])):
+            tokens = sample(lm, table["text"].tolist(), table["prompt_id"].tolist(), [seed] * len(table), decoding)
+        return bias(table.assign(toxicity=judge.score([text_of(lm, ids) for ids in tokens])))
+
+    for unit in (0, 5, 11):
+        for seed in (0, 1):
+            row = scores.query("score == 'z_bias' and axis == 'religion' and unit == @unit and seed == @seed")
+            assert row["value"].item() == pytest.approx(measured(None, seed) - measured(unit, seed), abs=1e-12)
+
+
+def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbers(request_, tmp_path):
+    first = run_audit(request_, Store(tmp_path / "a"))
+    assert run_audit(request_, Store(tmp_path / "a")).path == first.path
+    same_tables(first, run_audit(request_, Store(tmp_path / "b")))
+
+
+def test_shuffled_prompts_change_nothing(request_, tmp_path):
+    first = run_audit(request_, Store(tmp_path / "a"))
+    table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
+    table.to_csv(request_.prompts, index=False)
+    same_tables(first, run_audit(request_, Store(tmp_path / "b")))
+
+
+def test_cancelled_and_resumed_equals_uninterrupted(request_, tmp_path):
+    checks = {"left": 400}
+
+    def check():
+        checks["left"] -= 1
+        if checks["left"] < 0:
+            raise Cancelled("stop")
+
+    store = Store(tmp_path / "a")
+    with pytest.raises(Cancelled):
+        run_audit(request_, store, Hooks(check=check))
+    finished = len(list((tmp_path / "a" / "shards").rglob("*.parquet")))
+    assert finished and store.ids() == []
+    same_tables(run_audit(request_, store), run_audit(request_, Store(tmp_path / "b")))
+
+
+def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
+    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search",
+                                       "methods": ["fasp", "magnitude", "random_noncritical"]})  # fmt: skip
+    run = run_audit(searched, Store(tmp_path / "store"))
+    variants = run.table("variants")
+    fasp = variants[variants["method"] == "fasp"]
+    assert set(fasp["gamma"]) == {0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
+    for axis, gamma in run.meta["gamma"].items():
+        assert set(fasp[fasp["chosen"] & (fasp["target_axis"] == axis)]["gamma"]) == {gamma}
+    control = variants[variants["method"] == "random_noncritical"]
+    assert set(control[control["chosen"]]["gamma"]) == set(run.meta["gamma"].values())
+    results = run.table("results").merge(variants[["variant", "chosen"]], on="variant")
+    assert results[results["split"] == "test"]["chosen"].all()
+    assert not results[results["split"] == "validation"]["chosen"].all()
+
+
+def test_progress_reaches_its_end_and_names_the_time_left(request_, tmp_path):
+    events = []
+    run_audit(request_, Store(tmp_path / "store"), Hooks(report=events.append))
+    assert events[-1].done == events[-1].total > 0
+    assert any(event.eta is not None and event.eta >= 0 for event in events)
+    assert {"load", "score heads", "measure variants", "statistics"} <= {event.phase for event in events}
+
+
+def test_scores_only_has_one_row_per_head(request_, tmp_path):
+    table = scores_only(request_, Store(tmp_path / "store"))
+    assert len(table) == 12 and table["critical"].sum() == 3
+    assert {"layer", "head", "z_bias_religion", "z_bias_religion_low", "z_ppl", "seeds", "n_religion"} <= set(
+        table.columns
+    )
+    assert np.isfinite(table["z_bias_nationality"]).all()
+
+
+def test_every_estimator_and_score_fills_the_same_columns(request_, tmp_path):
+    from engine.tracks.language_models.scores.base import COLUMNS
+
+    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    assert list(scores.columns) == COLUMNS
+    assert set(scores["score"]) == {"z_bias", "z_ppl", "magnitude", "gradient"}
+    pooled = scores[scores["seed"] == -1].groupby(["score", "axis"]).size()
+    assert (pooled == 12).all()
+
+
+def test_magnitude_and_gradient_equal_the_obvious_way(request_, tmp_path):
+    import torch
+
+    from engine.surgery.heads.mask import gated
+
+    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    lm = load_language_model(request_.model, device="cpu")
+    parts = lm.adapter.head_tensors(lm.model, 1, 2)
+    norm = torch.cat([part.reshape(-1) for part in parts]).norm()
+    assert scores.query("score == 'magnitude' and unit == 6")["value"].item() == pytest.approx(float(norm), rel=1e-5)
+
+    tokens = lm.tokenizer(validate(request_).corpus.text)["input_ids"]
+    tokens = tokens[: int(len(tokens) * 0.2)]
+    total = torch.zeros(3, 4)
+    for start in range(0, len(tokens), 32):
+        ids = torch.tensor([tokens[start : start + 64]])
+        first = 1 if start == 0 else 32
+        if start and start + 32 >= len(tokens):
+            break
+        gates = torch.ones(3, 4, requires_grad=True)
+        with gated(lm, gates):
+            logits = lm.model(input_ids=ids).logits
+        loss = torch.nn.functional.cross_entropy(logits[0, first - 1 : -1], ids[0, first:])
+        total += torch.autograd.grad(loss, gates)[0].abs()
+    expected = (total / total.norm(dim=1, keepdim=True)).reshape(-1)
+    found = scores.query("score == 'gradient'").sort_values("unit")["value"].to_numpy()
+    assert np.allclose(found, expected, atol=1e-4)

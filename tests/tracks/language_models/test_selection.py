@@ -1,0 +1,84 @@
+"""Selections: exactly k heads, ties by index, critical heads stay. Every method is found and held to the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.core.errors import RequestError
+from engine.surgery.heads.budget import exact_count
+from engine.surgery.heads.ranking import best
+from engine.tracks.language_models.selection.base import Ballot, selection_method, selection_methods
+from engine.tracks.language_models.selection.gamma import candidates, choose_gamma
+
+SCORES = {
+    "z_bias": np.array([0.5, 0.1, 0.9, 0.9, -0.2, 0.0, 0.3, 0.2, 0.9, 0.0]),
+    "z_ppl": np.array([-9.0, 0.0, -8.0, 0.1, -0.1, -7.0, 0.0, 0.0, 0.2, 0.3]),
+    "magnitude": np.arange(10.0),
+    "gradient": np.arange(10.0)[::-1],
+}
+
+
+def ballot(sparsity=0.2, gamma=0.3, seed=0):
+    return Ballot(SCORES, 10, sparsity, gamma, seed)
+
+
+def test_counts_are_exact():
+    assert [exact_count(share, 100) for share in (0.29, 0.57, 0.3, 0.0, 1.0)] == [29, 57, 30, 0, 100]
+    assert exact_count(0.3, 48) == 14
+
+
+def test_ties_go_to_the_lower_index():
+    assert best(SCORES["z_bias"], 2, highest=True) == (2, 3)
+    assert best(SCORES["z_bias"], 2, highest=False) == (4, 5)
+
+
+def test_algorithm_1_by_hand():
+    """γ = .3 protects heads 0, 2, 5 (lowest z_ppl); of the rest 3 and 8 have the highest z_bias."""
+    assert ballot().critical == (0, 2, 5)
+    assert selection_method("fasp").select(ballot()) == (3, 8)
+    assert selection_method("bias_only").select(ballot()) == (2, 3)
+    assert selection_method("ppl_only").select(ballot()) == (8, 9)
+    assert selection_method("magnitude").select(ballot()) == (0, 1)
+    assert selection_method("gradient").select(ballot()) == (8, 9)
+
+
+@pytest.mark.parametrize("name", sorted(selection_methods()))
+@pytest.mark.parametrize("sparsity", [0.0, 0.1, 0.5, 0.7])
+def test_every_method_cuts_exactly_k_and_repeats_itself(name, sparsity):
+    method = selection_method(name)
+    cut = method.select(ballot(sparsity))
+    assert len(cut) == len(set(cut)) == ballot(sparsity).k and list(cut) == sorted(cut)
+    assert method.select(ballot(sparsity)) == cut
+    if method.uses_gamma:
+        assert not set(cut) & set(ballot().critical)
+    if method.uses_seed and 0 < sparsity < 0.7:
+        assert len({method.select(ballot(sparsity, seed=seed)) for seed in range(20)}) > 1
+
+
+def test_too_much_asked_raises():
+    with pytest.raises(ValueError, match="may be cut"):
+        selection_method("fasp").select(ballot(0.8, 0.3))
+
+
+def test_an_incomplete_score_is_not_ranked():
+    with pytest.raises(ValueError, match="no score"):
+        best(np.array([1.0, np.nan]), 1, highest=True)
+
+
+def test_an_unknown_method_lists_the_known_ones():
+    with pytest.raises(RequestError, match="bias_only, fasp"):
+        selection_method("magic")
+
+
+def test_gamma_star_is_the_lowest_bias_within_the_margin():
+    table = pd.DataFrame(
+        {"gamma": [0.2, 0.3, 0.4], "sparsity": 0.1, "bias": [0.1, 0.2, 0.3], "log_ppl": np.log([14.0, 10.5, 10.0])}
+    )
+    assert choose_gamma(table, {0.1: np.log(10.0)}) == 0.3
+    assert choose_gamma(table, {0.1: np.log(5.0)}) == 0.4  # none within the margin: lowest perplexity
+
+
+def test_gamma_leaves_room_for_the_largest_sparsity():
+    assert candidates((0.05, 0.5)) == (0.2, 0.3, 0.4, 0.5)

@@ -1,0 +1,62 @@
+"""A tiny world that audits in a second: a random GPT-2, prompts about two subgroups, a text, a judge of one word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from engine.models.judge import Judge, JudgeInfo
+from engine.tracks.language_models.request import AuditRequest
+from tests.tiny import VOCABULARY, build
+
+WORDS = VOCABULARY - 3
+
+
+def write_prompts(folder: Path, axes: tuple[str, ...] = ("nationality", "religion"), n: int = 12) -> Path:
+    """n prompts per subgroup, two subgroups per axis, three templates."""
+    rows = [
+        (f"w{axis_at} w{group} w{at % WORDS} w{(at * 7) % WORDS}", axis, f"group{group}", f"t{at % 3}", f"d{at % 2}")
+        for axis_at, axis in enumerate(axes)
+        for group in (1, 2)
+        for at in range(n)
+    ]
+    path = folder / "prompts.csv"
+    pd.DataFrame(rows, columns=["prompt", "axis", "subgroup", "template", "descriptor"]).to_csv(path, index=False)
+    return path
+
+
+def write_corpus(folder: Path) -> Path:
+    path = folder / "corpus.txt"
+    path.write_text(" ".join(f"w{(at * at) % WORDS}" for at in range(900)), encoding="utf-8")
+    return path
+
+
+def word_judge() -> Judge:
+    """Toxicity = share of even-numbered words: known, deterministic, and different for every text."""
+    return Judge(JudgeInfo("word judge", "digest-of-word-judge", None), _even_share)
+
+
+def _even_share(texts: list[str]) -> np.ndarray:
+    return np.array([np.mean([int(word[1:]) % 2 == 0 for word in text.split()] or [0.0]) for text in texts])
+
+
+def world_request(folder: Path, **changes: object) -> AuditRequest:
+    """A request that finishes in a second or two."""
+    model = folder / "model"
+    if not model.exists():
+        build("gpt2", model)
+    values = {
+        "model": str(model),
+        "axes": ("nationality", "religion"),
+        "prompts": str(write_prompts(folder)),
+        "corpus": str(write_corpus(folder)),
+        "sparsities": (0.0, 0.1, 0.3),
+        "seeds": 2,
+        "estimator": "generate",
+        "max_new_tokens": 6,
+        "max_prompt_tokens": 10,
+        "device": "cpu",
+    }
+    return AuditRequest(**{**values, **changes})

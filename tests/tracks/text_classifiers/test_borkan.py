@@ -1,0 +1,159 @@
+"""BPSN and BNSP AUC: by hand, on plain subsets with sklearn, and on the same redrawn texts as the other numbers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from engine.classifiers.groups import GROUPS, GroupMeasure
+from engine.classifiers.layout import TEXTS
+from engine.core.errors import PruneAuditError, RequestError
+from engine.tracks.text_classifiers.borkan import BORKAN, BorkanMeasure
+
+CLASSES = ["kind", "insulting"]
+
+
+def frame(labels, groups, **more):
+    ids = [f"t{number:04d}" for number in range(len(labels))]
+    return pd.DataFrame({"text_id": ids, "label": labels, "people": groups, **more})
+
+
+def answers(scores):
+    scores = np.asarray(scores, dtype=float)
+    return np.stack([1 - scores, scores], axis=1)
+
+
+def world(n=300, seed=0):
+    draw = np.random.default_rng(seed)
+    groups = draw.choice(["a", "b", "c"], n, p=[0.5, 0.3, 0.2])
+    return frame(draw.integers(0, 2, n), groups, place=draw.choice(["x", "y"], n))
+
+
+def guesses(texts, seed=0, noise=0.3):
+    draw = np.random.default_rng(seed)
+    return answers(np.round(np.clip(0.3 + 0.4 * texts["label"] + noise * draw.normal(size=len(texts)), 0, 1), 2))
+
+
+def cell(table, group, metric, axis="people"):
+    found = table[(table["axis"] == axis) & (table["group"] == group) & (table["metric"] == metric)]
+    assert len(found) == 1
+    return found.iloc[0]
+
+
+def test_by_hand():
+    # Group u: its harmless texts score .6 and .8, above one of the two positives of v (.7): 2 of 4 pairs are won by .9,
+    # 1 by .7 over .6. Its positives score .2 and .5 against the negatives .1 and .3 of v.
+    texts = frame([0, 0, 1, 1, 1, 1, 0, 0], list("uuuuvvvv"))
+    measure = BorkanMeasure(texts, CLASSES, ["people"], answers([0.6, 0.8, 0.2, 0.5, 0.9, 0.7, 0.1, 0.3]), n_boot=20)
+    found = measure.dense_arm.pooled("dense")
+    assert cell(found, "u", "bpsn_auc")["value"] == 0.75
+    assert cell(found, "u", "bnsp_auc")["value"] == 0.75  # .5 beats both, .2 beats .1
+    # With two groups, the one's BPSN is the other's BNSP.
+    assert cell(found, "v", "bpsn_auc")["value"] == 0.75 and cell(found, "v", "bnsp_auc")["value"] == 0.75
+    ties = BorkanMeasure(texts, CLASSES, ["people"], answers([0.5] * 8), n_boot=20).dense_arm.pooled("dense")
+    assert (ties["value"] == 0.5).all()
+
+
+def test_bpsn_and_bnsp_are_not_exchanged():
+    # The model takes harmless texts of u for insults, and nothing else goes wrong.
+    texts = frame([0, 0, 1, 1, 0, 1, 0, 1], list("uuuuvvvv"))
+    found = BorkanMeasure(texts, CLASSES, ["people"], answers([0.8, 0.8, 0.9, 0.9, 0.1, 0.7, 0.1, 0.7]), n_boot=20)
+    table = found.dense_arm.pooled("dense")
+    assert cell(table, "u", "bpsn_auc")["value"] == 0.0 and cell(table, "u", "bnsp_auc")["value"] == 1.0
+    assert cell(table, "v", "bpsn_auc")["value"] == 1.0 and cell(table, "v", "bnsp_auc")["value"] == 0.0
+
+
+def test_values_and_changes_are_those_of_plain_subsets():
+    texts = world()
+    dense, cut = guesses(texts), guesses(texts, 1, 0.6)
+    found = BorkanMeasure(texts, CLASSES, ["people", "people+place", "class"], dense, n_boot=30).variant([cut])
+    table = found.pooled("cut")
+    assert tuple(table) == GROUPS and set(table["metric"]) == set(BORKAN)
+    assert set(table["axis"]) == {"people", "people+place"} and len(table) == 2 * (3 + 6)
+    texts["people+place"] = texts["people"] + "+" + texts["place"]
+    label = texts["label"] == 1
+    for axis in ("people", "people+place"):
+        for group in set(texts[axis]):
+            own = texts[axis] == group
+            for metric, rows in (
+                ("bpsn_auc", own & ~label | ~own & label),
+                ("bnsp_auc", own & label | ~own & ~label),
+            ):
+                row = cell(table, group, metric, axis)
+                now, before = (roc_auc_score(label[rows], p[rows, 1]) for p in (cut, dense))
+                assert row["value"] == pytest.approx(now) and row["delta"] == pytest.approx(now - before)
+                assert row["low"] < row["value"] < row["high"] and row["delta_low"] < row["delta"] < row["delta_high"]
+                assert (row["n"], row["n_positive"]) == (own.sum(), (own & label).sum())
+
+
+def test_draws_are_those_of_the_other_numbers_and_of_the_slow_way():
+    texts = world(90)
+    mixed = texts.sample(frac=1, random_state=3)
+    p = guesses(texts)
+    measure = BorkanMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5)
+    usual = GroupMeasure(mixed, CLASSES, ["people"], p[mixed.index], n_boot=8, seed=5, items=TEXTS)
+    axis, parts = usual.axes[1], usual._weights[1]
+    label = texts["label"].to_numpy() == 1
+    draws = measure.dense_arm.trials.draws[0]
+    for place, name in enumerate(axis.strata):
+        for draw in range(8):
+            drawn = {group: np.repeat(rows, parts[at][:, draw]) for at, (group, rows) in enumerate(axis.strata.items())}
+            own = drawn[name]
+            rest = np.concatenate([rows for group, rows in drawn.items() if group != name])
+            for at, rows in enumerate(
+                ([*own[~label[own]], *rest[label[rest]]], [*own[label[own]], *rest[~label[rest]]])
+            ):
+                assert draws[draw, 2 * place + at] == pytest.approx(roc_auc_score(label[rows], p[rows, 1]))
+
+
+def test_trials_pool_and_stand_alone_and_are_paired_with_their_own_dense_model():
+    texts = world()
+    dense = {seed: guesses(texts, seed) for seed in range(3)}
+    measure = BorkanMeasure(texts, CLASSES, ["people"], dense, n_boot=40)
+    arm = measure.variant(dense)
+    pooled, single = arm.pooled("same"), arm.trial(1, "same#1")
+    assert (pooled["delta"] == 0).all() and (single["delta"] == 0).all() and (single["delta_low"] == 0).all()
+    values = [arm.trial(number, "x")["value"] for number in dense]
+    assert pooled["value"].to_numpy() == pytest.approx(np.mean(values, axis=0))
+    assert set(single["variant"]) == {"same#1"} and set(single["split"]) == {"test"}
+    wide, narrow = (cell(table, "c", "bpsn_auc") for table in (pooled, single))
+    assert np.isfinite([wide["low"], narrow["low"]]).all()
+    assert measure.dense_arm.pooled("dense")["delta"].isna().all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_groups_that_lack_a_class_and_texts_without_a_group():
+    texts = frame([0, 0, 1, 1, 0, 1, 0, 1], ["u", "u", "v", "v", "v", "v", "", ""])
+    p = answers([0.1, 0.2, 0.9, 0.8, 0.3, 0.7, 0.99, 0.0])
+    table = BorkanMeasure(texts, CLASSES, ["people"], p, n_boot=20).variant([p, p]).pooled("cut")
+    # u has no positives: BNSP is undefined; the two texts without a group count nowhere.
+    assert np.isnan(cell(table, "u", "bnsp_auc")["value"]) and cell(table, "u", "bpsn_auc")["value"] == 1.0
+    assert cell(table, "u", "bpsn_auc")["verdict"] == "one class only"
+    assert cell(table, "v", "bpsn_auc")["verdict"] == "too few texts"
+    alone = frame([0, 1] * 4, ["u"] * 8)
+    assert BorkanMeasure(alone, CLASSES, ["people"], p, n_boot=20).dense_arm.pooled("dense")["value"].isna().all()
+
+
+def test_more_than_two_classes_have_no_rows():
+    texts = world()
+    texts["label"] = np.arange(len(texts)) % 3
+    p = np.full((len(texts), 3), 1 / 3)
+    measure = BorkanMeasure(texts, ["a", "b", "c"], ["people"], p)
+    for table in (
+        measure.dense_arm.pooled("dense"),
+        measure.variant([p, p]).pooled("x"),
+        measure.variant([p]).trial(0, "y"),
+    ):
+        assert len(table) == 0 and tuple(table) == GROUPS
+
+
+def test_wrong_axes_and_answers():
+    texts = world(40)
+    with pytest.raises(RequestError, match="hair"):
+        BorkanMeasure(texts, CLASSES, ["hair"], guesses(texts))
+    measure = BorkanMeasure(texts, CLASSES, ["people"], guesses(texts), n_boot=10)
+    for wrong in (guesses(texts)[:-1], np.full((40, 2), np.nan)):
+        with pytest.raises(PruneAuditError, match="trial 0"):
+            measure.variant([wrong])
+    with pytest.raises(PruneAuditError, match="without trials"):
+        measure.variant({})

@@ -1,0 +1,109 @@
+"""What an audit of a tiny text classifier hands over: cut models that answer as it says, and panels of its tables."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.core.errors import MaskError, RequestError
+from engine.report import contents
+from engine.report.bundle import export_run
+from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice
+from engine.report.report import report_html
+from engine.store.runs import Run, Store
+from engine.surgery.heads.text_replay import load_cut_classifier
+from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
+from engine.tracks.text_classifiers.panels import groups, lens
+from engine.tracks.text_classifiers.run import run_text_audit
+from tests.tracks.text_classifiers.worlds import model_folder, text_request, text_world
+
+METHODS = ("one-shot-isp:conductance", "one-shot-isp:random", "once:conductance")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return text_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def run(world, tmp_path_factory) -> Run:
+    """Every seed fine-tunes a full model of its own."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    return run_text_audit(text_request(world, methods=METHODS, axes=("side",), trials=2, sparsities=(0.25,)), store)
+
+
+@pytest.fixture(scope="module")
+def brought(world, tmp_path_factory) -> Run:
+    """The full model is one fixed model."""
+    store = Store(tmp_path_factory.mktemp("store"))
+    return run_text_audit(
+        text_request(world, methods=METHODS[2:], axes=("side",), trials=1, sparsities=(0.25,), retune=False), store
+    )
+
+
+def changed(run: Run, folder, table: str, edit) -> Run:
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    tables[table] = edit(tables[table])
+    return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+
+
+@pytest.mark.parametrize("arm", ["one-shot-isp:conductance", "once:conductance"])
+def test_a_checkpoint_answers_as_the_audit_says(run, tmp_path, arm):
+    variants = run.table("variants")
+    row = variants[(variants["method"] == arm) & (variants["seed"] == 0)].iloc[0]
+    paths = export_run(run, tmp_path, ("checkpoint",), variant=row["variant"])
+    folder = next(path.parent for path in paths if path.name == "mask.json")
+    found = json.loads((folder / "agreement.json").read_text())
+    assert found["holds"] and found["texts"] == 45 and found["largest_difference"] < 1e-5
+    again = load_cut_classifier(folder)
+    assert list(again.cut.units) == json.loads(row["cut"]) and list(again.classes) == run.meta["model"]["classes"]
+    card = (folder / "README.md").read_text()
+    assert "heads" in card and "text_replay.load_cut_classifier" in card and "ticket" in card
+
+
+def test_a_pooled_variant_stands_for_its_first_seed_and_others_need_their_weights(run, tmp_path):
+    variants = run.table("variants")
+    pooled = variants[(variants["method"] == METHODS[0]) & (variants["seed"] == -1)].iloc[0].to_dict()
+    write_text_checkpoint(run, pooled, tmp_path / "pooled")
+    mask = json.loads((tmp_path / "pooled" / "mask.json").read_text())
+    assert mask["settings"]["variant"].endswith("#0") and mask["run"] == run.id
+    second = variants[(variants["method"] == METHODS[2]) & (variants["seed"] == 1)].iloc[0].to_dict()
+    with pytest.raises(RequestError, match="'dense#1' has no weights in this audit"):
+        write_text_checkpoint(run, second, tmp_path / "second")
+
+
+def test_of_a_model_that_was_brought_the_weights_are_its_own(brought, tmp_path):
+    row = brought.table("variants").query("seed == 0").iloc[0].to_dict()
+    paths = write_text_checkpoint(brought, row, tmp_path / "cut")
+    assert {path.name for path in paths} >= {"mask.json", "config.json", "agreement.json"}
+    assert json.loads((tmp_path / "cut" / "agreement.json").read_text())["holds"]
+
+
+def test_another_model_or_other_answers_are_refused(run, brought, tmp_path):
+    row = brought.table("variants").query("seed == 0").iloc[0].to_dict()
+    other = model_folder(tmp_path / "other", "distilbert")
+    with pytest.raises(RequestError, match="the audit was of"):
+        write_text_checkpoint(brought, row, tmp_path / "refused", str(other))
+    wrong = changed(brought, tmp_path, "predictions", lambda table: table.assign(p_0=0.9, p_1=0.05, p_2=0.05))
+    with pytest.raises(MaskError, match="does not answer as the audit says"):
+        write_text_checkpoint(wrong, row, tmp_path / "wrong")
+    none = changed(brought, tmp_path / "none", "predictions", lambda table: table.iloc[:0])
+    assert not answers_agree(none, row["variant"], None)["holds"]
+
+
+@pytest.mark.parametrize("name", ["run", "brought"])
+def test_every_panel_reads_the_tables_of_a_real_audit(name, request):
+    run = request.getfixturevalue(name)
+    choice = contents.default_choice(run)
+    for axis, panel in contents.all_panels(run, choice):
+        assert panel.answer.endswith(".") and "nan" not in panel.answer.lower().split(), (axis, panel.key)
+    assert "left open" in headline(run, choice).sentence, "one or two seeds make no ticket"
+    assert not groups.has_borkan(run, choice), "three classes"
+    text_id = lens.examples(run)["text_id"].iat[0]
+    for stage in lens.stages(run, text_id):
+        for layer, head in lens.heads_here(run, text_id, stage)[:2]:
+            panel = lens.lens_maps(run, Choice("dense", "side", 0.0), text_id, stage, layer, head)
+            assert len(panel.parts) == 2, (stage, layer, head)
+    assert "What this cannot say" in report_html(run)

@@ -1,0 +1,290 @@
+"""Conductance of attention: by hand on maps that can be followed, against Captum layer by layer, and in its limits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from engine.core.errors import Cancelled, PruneAuditError, RequestError
+from engine.core.types import HeadMask
+from engine.surgery.heads.cut import cut
+from engine.surgery.heads.mask import masked
+from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
+from tests.tiny import ENCODERS, text, tiny_text_classifier
+
+TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5, 3, 5, 8)]
+MASK = HeadMask(3, 4, ((0, 1), *((1, head) for head in range(4)), (2, 0), (2, 3)))
+EACH_FAMILY = pytest.mark.parametrize("name", ENCODERS)
+
+
+class OneMap(nn.Module):
+    """One head: A = softmax(e eᵀ), and the logits are (Σ c A, Σ A² / 2)."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__()
+        self.weights = torch.arange(tokens * tokens, dtype=torch.float64).view(tokens, tokens)
+        self.rows: list[int] = []
+
+    def forward(self, inputs_embeds, attention_mask, output_attentions):
+        self.rows.append(len(inputs_embeds))
+        maps = torch.softmax(inputs_embeds @ inputs_embeds.mT, -1)[:, None]
+        logits = torch.stack([(maps * self.weights).sum((1, 2, 3)), maps.square().sum((1, 2, 3)) / 2], 1)
+        return SimpleNamespace(logits=logits, attentions=(maps,))
+
+
+@pytest.fixture
+def by_hand():
+    """A classifier of 1 layer x 1 head, vectors of two numbers for 7 words, and a batch of two texts of 4 tokens."""
+    torch.manual_seed(0)
+    table = nn.Embedding(7, 2).double().requires_grad_(False)
+    names = SimpleNamespace(cls_token_id=2, sep_token_id=3, pad_token_id=1, mask_token_id=4)
+    clf = SimpleNamespace(
+        name="by hand", model=OneMap(4).eval(), cut=None, n_layers=1, n_heads=1, classes=("a", "b"), tokenizer=names,
+        adapter=SimpleNamespace(embeddings=lambda model: table),
+    )  # fmt: skip
+    ids = torch.tensor([[2, 5, 6, 3], [2, 6, 6, 3]])
+    return clf, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, table.weight
+
+
+def double(name: str = "bert"):
+    clf = tiny_text_classifier(name)
+    return replace(clf, model=clf.model.double(), dtype=torch.float64)
+
+
+def by_captum(clf, batch, steps, target, baseline="pad"):
+    from captum.attr import LayerConductance
+
+    end, start = baseline_embeddings(clf, batch, baseline)
+    rest = {name: values for name, values in batch.items() if name != "input_ids"}
+
+    def logits(embedded, *values):
+        return clf.model(inputs_embeds=embedded, **dict(zip(rest, values, strict=True))).logits
+
+    return [
+        LayerConductance(logits, clf.adapter.attention_probabilities(clf.model, layer)).attribute(
+            end, start, target=target, additional_forward_args=tuple(rest.values()), n_steps=steps,
+            method="riemann_trapezoid",
+        )[1].detach()
+        for layer in range(clf.n_layers)
+    ]  # fmt: skip
+
+
+def assert_same(found, expected, most=1e-8):
+    assert len(found) == len(expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.shape == theirs.shape
+        if theirs.numel():
+            assert (ours - theirs).abs().max() <= most * theirs.abs().max()
+
+
+def test_the_baseline_has_no_words_and_keeps_what_is_special(by_hand):
+    clf, batch, table = by_hand
+    batch = batch | {"input_ids": torch.tensor([[2, 5, 3, 1]]), "attention_mask": torch.tensor([[1, 1, 1, 0]])}
+    for name, filler in (("pad", 1), ("mask", 4)):
+        end, start = baseline_embeddings(clf, batch, name)
+        assert torch.equal(end[0], table[[2, 5, 3, 1]]) and torch.equal(start[0], table[[2, filler, 3, 1]])
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_where_the_logit_is_a_sum_of_the_map_attribution_is_its_change(by_hand, steps):
+    clf, batch, _ = by_hand
+    end, start = baseline_embeddings(clf, batch)
+    change = torch.softmax(end @ end.mT, -1) - torch.softmax(start @ start.mT, -1)
+    found = conductance(clf, batch, steps=steps, target="gold", labels=torch.zeros(2, dtype=torch.int64))
+    assert torch.allclose(found.attribution[0][:, 0], clf.model.weights * change, atol=1e-12)
+    assert torch.allclose(found.attention[0][:, 0], torch.softmax(end @ end.mT, -1), atol=1e-12)
+    assert torch.allclose(found.attribution[0].sum((1, 2, 3)), found.change, atol=1e-12)
+
+
+def test_each_step_is_weighed_by_the_gradient_at_its_beginning(by_hand):
+    clf, batch, _ = by_hand
+    end, start = baseline_embeddings(clf, batch)
+    first, middle, last = (
+        torch.softmax(point @ point.mT, -1) for point in (start, (start + end) / 2, end)
+    )  # the gradient of Σ A² / 2 is A
+    expected = (middle - first) * first + (last - middle) * middle
+    found = conductance(clf, batch, steps=2, target="gold", labels=torch.ones(2, dtype=torch.int64))
+    assert torch.allclose(found.attribution[0][:, 0], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 64])
+def test_no_pass_has_more_rows_than_asked_for_and_each_point_is_met_once(by_hand, at_once):
+    clf, batch, _ = by_hand
+    checks = []
+    found = conductance(clf, batch, steps=7, at_once=at_once, check=lambda: checks.append(1))
+    assert max(clf.model.rows) <= max(at_once, 1) and sum(clf.model.rows) == 2 * 7 + 2
+    assert len(checks) == len(clf.model.rows)
+    reference = conductance(clf, batch, steps=7, at_once=1000)
+    assert torch.allclose(found.attribution[0], reference.attribution[0], atol=1e-13)
+    assert torch.allclose(found.delta, reference.delta, atol=1e-12)
+    assert torch.equal(found.predicted, reference.predicted)
+
+
+def test_a_text_without_words_is_its_own_baseline(by_hand):
+    clf, _, _ = by_hand
+    clf.model = OneMap(2).eval()
+    ids = torch.tensor([[2, 3]])
+    found = conductance(clf, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, steps=3)
+    assert not found.attribution[0].any() and not found.change.any() and not found.delta.any()
+
+
+@EACH_FAMILY
+@pytest.mark.parametrize("baseline", ["pad", "mask"])
+def test_every_layer_equals_captums(name, baseline):
+    clf = double(name)
+    batch = clf.encode(TEXTS)
+    found = conductance(clf, batch, steps=6, at_once=5, baseline=baseline)
+    assert_same(found.attribution, by_captum(clf, batch, 6, found.predicted, baseline))
+
+
+def test_in_float32_every_layer_equals_captums_to_its_precision():
+    clf = tiny_text_classifier()
+    batch = clf.encode(TEXTS)
+    found = conductance(clf, batch, steps=6)
+    assert_same(found.attribution, by_captum(clf, batch, 6, found.predicted), 1e-4)
+
+
+def test_the_gold_target_is_captums_for_the_labels():
+    clf, labels = double(), torch.tensor([2, 0, 1])
+    batch = clf.encode(TEXTS, TEXTS[::-1])
+    found = conductance(clf, batch, steps=4, target="gold", labels=labels)
+    assert_same(found.attribution, by_captum(clf, batch, 4, labels))
+
+
+@pytest.mark.parametrize("name", ["bert", "distilbert", "roberta"])
+def test_a_cut_model_is_captums_too_and_has_what_the_masked_one_has(name):
+    clf = double(name)
+    batch, small = clf.encode(TEXTS), cut(clf, MASK)
+    found = conductance(small, batch, steps=5, at_once=4)
+    assert [maps.shape[1] for maps in found.attribution] == [3, 0, 2]
+    kept = [[0, 2, 3], [], [1, 2]]
+    with masked(clf, MASK):
+        silenced = conductance(clf, batch, steps=5, at_once=4)
+        theirs = by_captum(clf, batch, 5, silenced.predicted)
+    assert_same(silenced.attribution, theirs)
+    assert_same(found.attribution, [maps[:, heads] for maps, heads in zip(theirs, kept, strict=True)])
+    for maps, heads in zip(silenced.attribution, kept, strict=True):
+        assert not maps[:, [head for head in range(4) if head not in heads]].any()
+    assert torch.allclose(found.delta, silenced.delta, atol=1e-9)
+
+
+def test_a_model_without_heads_has_empty_maps_and_still_a_delta():
+    clf = double()
+    found = conductance(cut(clf, HeadMask.from_units(3, 4, range(12))), clf.encode(TEXTS), steps=3)
+    assert [tuple(maps.shape) for maps in found.attribution] == [(3, 0, 8, 8)] * 3
+    assert torch.isfinite(found.delta).all()
+
+
+@EACH_FAMILY
+def test_the_path_ends_at_the_text_itself(name):
+    clf = double(name)
+    batch = clf.encode(TEXTS)
+    found = conductance(clf, batch, steps=2)
+    with torch.no_grad():
+        plain = clf.model(**batch, output_attentions=True)
+    assert torch.equal(found.predicted, plain.logits.argmax(-1))
+    words = batch["attention_mask"].bool()
+    both = (words[:, :, None] & words[:, None])[:, None]
+    for ours, theirs in zip(found.attention, plain.attentions, strict=True):
+        assert torch.allclose(ours * both, theirs * both, atol=1e-9)
+
+
+@EACH_FAMILY
+def test_padding_changes_nothing_and_gets_nothing(name):
+    clf = double(name)
+    together = conductance(clf, clf.encode(TEXTS), steps=4)
+    for row, one in enumerate(TEXTS):
+        alone, tokens = conductance(clf, clf.encode([one]), steps=4), len(one.split()) + 2
+        for all_maps, maps in zip(together.attribution, alone.attribution, strict=True):
+            assert torch.allclose(all_maps[row, :, :tokens, :tokens], maps[0], atol=1e-10)
+            assert not all_maps[row, :, tokens:].any() and not all_maps[row, :, :, tokens:].any()
+        assert torch.allclose(together.delta[row], alone.delta[0], atol=1e-8)
+
+
+def test_delta_is_what_integrated_gradients_miss_and_vanishes_with_more_steps():
+    from captum.attr import IntegratedGradients
+
+    clf = double()
+    batch = clf.encode(TEXTS)
+    end, start = baseline_embeddings(clf, batch)
+    found = conductance(clf, batch, steps=8)
+
+    def logits(embedded):
+        seen = batch["attention_mask"].repeat(len(embedded) // 3, 1)
+        return clf.model(inputs_embeds=embedded, attention_mask=seen).logits
+
+    by_words, delta = IntegratedGradients(logits).attribute(
+        end, start, target=found.predicted, n_steps=8, method="riemann_left", return_convergence_delta=True
+    )
+    assert torch.allclose(found.delta, delta.double(), atol=1e-5)
+    assert torch.allclose(found.delta + found.change, by_words.sum((1, 2)), atol=1e-5)
+    with torch.no_grad():
+        goal = found.predicted[:, None]
+        assert torch.allclose(found.change, (logits(end) - logits(start)).gather(1, goal)[:, 0], atol=1e-10)
+    assert conductance(clf, batch, steps=300).delta.abs().max() < 0.1 * found.delta.abs().max()
+
+
+def test_it_leaves_no_trace():
+    clf = tiny_text_classifier()
+    batch = clf.encode(TEXTS)
+    before = {name: value.clone() for name, value in clf.model.state_dict().items()}
+    conductance(clf, batch, steps=2)
+    hooks = sum(len(module._forward_pre_hooks) + len(module._backward_hooks) for module in clf.model.modules())
+    assert hooks == 0 and not any(p.requires_grad or p.grad is not None for p in clf.model.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in clf.model.state_dict().items())
+    found = conductance(clf, batch, steps=2)
+    assert not any(maps.requires_grad for maps in (*found.attention, *found.attribution, found.delta))
+
+
+def test_every_fault_is_named_at_once():
+    clf = tiny_text_classifier()
+    with pytest.raises(RequestError) as error:
+        conductance(clf, clf.encode(TEXTS), steps=0, at_once=0, target="best", baseline="zero")
+    assert [fault.where for fault in error.value.faults] == ["steps", "at_once", "target", "baseline"]
+
+
+@pytest.mark.parametrize("labels", [None, torch.tensor([0, 1]), torch.tensor([0, 1, 3]), torch.tensor([-1, 0, 1])])
+def test_gold_needs_labels_that_fit(labels):
+    clf = tiny_text_classifier()
+    with pytest.raises(RequestError, match="labels"):
+        conductance(clf, clf.encode(TEXTS), target="gold", labels=labels)
+
+
+def test_no_texts_a_missing_token_and_models_that_cannot_be_asked():
+    clf = tiny_text_classifier()
+    batch = clf.encode(TEXTS)
+    with pytest.raises(RequestError, match="texts"):
+        conductance(clf, {name: values[:0] for name, values in batch.items()})
+    clf.model.train()
+    with pytest.raises(PruneAuditError, match="training"):
+        conductance(clf, batch, steps=1)
+    clf.model.eval()
+    nameless = replace(clf, tokenizer=SimpleNamespace(pad_token_id=1, mask_token_id=None))
+    with pytest.raises(RequestError, match="no mask token"):
+        conductance(nameless, batch, steps=1, baseline="mask")
+    with torch.no_grad():
+        next(clf.model.base_model.encoder.layer[1].parameters()).fill_(float("nan"))
+    with pytest.raises(PruneAuditError, match="not finite"):
+        conductance(clf, batch, steps=1)
+
+
+def test_attention_that_is_not_handed_over_is_refused():
+    clf = tiny_text_classifier()
+    clf.model.set_attn_implementation("sdpa")
+    with pytest.raises(PruneAuditError, match="eager"):
+        conductance(clf, clf.encode(TEXTS), steps=1)
+
+
+def test_it_can_be_cancelled_between_passes():
+    clf, left = tiny_text_classifier(), iter(range(3))
+
+    def check():
+        if next(left, None) is None:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        conductance(clf, clf.encode(TEXTS), steps=20, at_once=3, check=check)

@@ -1,0 +1,214 @@
+"""Every page with the run of a text classifier: alone and through app.py, with hostile names and texts."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.checks import (
+    PAGES,
+    ROOT,
+    assert_another_page,
+    assert_calm,
+    assert_page_alone,
+    assert_page_through_the_app,
+    charts_of,
+    html_of,
+    identifiers_of,
+    opened,
+    use_store,
+    words_of,
+)
+from tests.tracks.language_models.made_up_run import make_run
+from tests.tracks.text_classifiers.made_up_run import make_text_run
+from tests.tracks.text_classifiers.made_up_world import HOSTILE
+
+TEXT_RUN, HOSTILE_RUN, OTHER_TASK, HEADS_RUN = "text-run", "hostile-run", "other-task", "synthetic-run"
+NOT_TEXTS = ("filters", "correlations", "examples")
+SHOWN = ("overview", "head_scores", "tickets", "lens", "reliability", "pareto", "export", "compare")
+
+
+@pytest.fixture(scope="module")
+def texts_store(tmp_path_factory):
+    """A run, the same model on another task, a run with hostile names and two seeds, and one of heads."""
+    folder = tmp_path_factory.mktemp("texts")
+    make_text_run(folder, TEXT_RUN)
+    make_text_run(folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,))
+    title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
+    more = {"trials": 2, "sparsities": (0.25, 0.5), "metric": "matthews", "pretrained": False}
+    make_text_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more)
+    make_run(folder, HEADS_RUN)
+    return folder
+
+
+@pytest.fixture
+def texts(texts_store, monkeypatch):
+    return use_store(texts_store, monkeypatch)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run", [TEXT_RUN, HOSTILE_RUN])
+def test_page_alone(texts, page, run):
+    assert_page_alone(page, run, HOSTILE.values())
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_through_the_app(texts, page):
+    assert_page_through_the_app(page, TEXT_RUN)
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_no_identifier_is_shown(texts, page):
+    found = identifiers_of(page, TEXT_RUN) - {"from_pretrained"}
+    assert found == set()
+
+
+@pytest.mark.parametrize("page", NOT_TEXTS)
+def test_pages_about_other_things_say_so_kindly(texts, page):
+    assert_another_page(page, TEXT_RUN, "", "attention heads of a text classifier")
+
+
+@pytest.mark.parametrize("page", ["tickets", "lens"])
+def test_pages_about_texts_say_so_kindly_to_a_run_of_heads(texts, page):
+    assert_another_page(page, HEADS_RUN, "attention heads of a text classifier")
+
+
+def test_every_chart_of_the_tickets_page_is_there(texts):
+    at = opened("tickets", run=TEXT_RUN)
+    shown = words_of(at)
+    for question in (
+        "Up to which share of heads is it still a winning ticket?",
+        "Which is the largest winning ticket, and for whom of length is it lost first?",
+        "Still a winning ticket for whom of length?",
+        "Does conductance choose better heads than random choice?",
+        "Which heads survive, and do the seeds agree?",
+        "In which order do the heads go?",
+        "What did every iteration cut, and what was the model worth after it?",
+        "Do other tasks keep the same heads?",
+        "How often is the model right about each subgroup?",
+        "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
+    ):
+        assert question in shown.replace("\\", ""), question
+    assert len(charts_of(at)) == 2 + 8, "two scores; the last chart is drawn when asked for"
+    assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
+
+
+def test_a_table_taken_from_a_page_runs_no_formula(monkeypatch):
+    from engine.report.charts.panel import Panel
+    from pages.shared import panels
+
+    files = {}
+    monkeypatch.setattr(
+        panels.st, "download_button", lambda label, data, name, *rest, **more: files.update({name: data})
+    )
+    table = pd.DataFrame({"subgroup": ["=HYPERLINK(1)", "fair"], "change": [-0.5, 1.0]})
+    panels._files(Panel("made_up", "Who?", "One.", None, table, ""), "made_up")
+    assert files["made_up.csv"].decode().splitlines() == ["subgroup,change", "'=HYPERLINK(1),-0.5", "fair,1.0"]
+
+
+def test_a_ticket_can_be_read_for_one_group(texts):
+    at = opened("tickets", run=TEXT_RUN)
+    first = html_of(at)
+    at.selectbox(key="texts_of").set_value("short").run()
+    assert_calm(at)
+    assert "still a winning ticket for “short”?" in words_of(at).replace("\\", "") and html_of(at) != first
+
+
+def test_a_link_is_a_view(texts):
+    at = opened("tickets", run=TEXT_RUN, method="Single scoring by conductance", axis="Source", share="75 %")
+    assert_calm(at)
+    assert at.selectbox(key="method").value == "once:conductance" and at.select_slider(key="share").value == 0.75
+    lens = opened("lens", run=TEXT_RUN, layer="Layer 3", weights="Pre-trained")
+    assert_calm(lens)
+    assert lens.selectbox(key="layer").value == 3 and lens.selectbox(key="weights").value == "pre-trained"
+    assert "does not vary" in html_of(lens), "the head whose attention is the same everywhere"
+
+
+def test_the_words_of_a_text_come_only_when_asked(texts):
+    at = opened("lens", run=TEXT_RUN, show_text="true")
+    drawn = json.dumps(charts_of(at))
+    assert "keeper" not in html_of(at) and "keeper" not in drawn and "pa-veil" in html_of(at)
+    at.toggle(key="show_text").set_value(True).run()
+    assert_calm(at)
+    assert "the keeper of the mill" in html_of(at) and "keeper" in json.dumps(charts_of(at))
+    second = at.selectbox(key="text").options
+    assert len(second) == 3 and all("keeper" not in option for option in second)
+    at.selectbox(key="text").set_value(_ids(at)[1]).run()
+    assert_calm(at)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html_of(at) and "<script" not in html_of(at)
+    assert "\u202e" not in html_of(at) + json.dumps(charts_of(at), ensure_ascii=False)
+    assert "<script" not in json.dumps(charts_of(at))
+
+
+def _ids(at: AppTest) -> list[str]:
+    from engine.tracks.text_classifiers.panels import lens as tickets_lens
+    from pages.shared import cache
+
+    return tickets_lens.examples(cache.open_run(TEXT_RUN))["text_id"].tolist()
+
+
+def test_importance_of_a_group_and_of_one_head(texts):
+    at = opened("head_scores", run=TEXT_RUN)
+    assert at.selectbox(key="score").value == "conductance" and len(charts_of(at)) == 2 + 1
+    first = html_of(at)
+    at.selectbox(key="texts_of").set_value("short").run()
+    assert_calm(at)
+    assert html_of(at) != first
+    at.selectbox(key="head").set_value(13).run()
+    assert_calm(at)
+    assert "fine-tuned" in str([table.value.to_dict() for table in at.dataframe])
+
+
+def test_the_seed_whose_mask_is_taken_can_be_chosen_and_texts_stay_here(texts):
+    at = opened("export", run=TEXT_RUN)
+    assert_calm(at)
+    picker = at.selectbox(key="taken")
+    assert picker.options == [f"ISP by conductance, 50 % cut, seed {seed}" for seed in range(3)]
+    assert "no words of the texts" in next(item for item in at.toggle if item.key == "export_texts").help
+
+
+def test_only_audits_of_one_kind_are_compared(texts):
+    at = opened("compare", run=TEXT_RUN)
+    assert len(at.multiselect[0].options) == 2
+    assert "accuracy gap of length" in words_of(at).replace("\\", "")
+
+
+def test_switching_between_kinds_of_audit_keeps_calm(texts):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = HEADS_RUN
+    at.run()
+    for run in (TEXT_RUN, OTHER_TASK, HEADS_RUN, TEXT_RUN):
+        at.selectbox(key="run_picker").set_value(run).run()
+        assert_calm(at)
+        assert ("sparsity" if run == HEADS_RUN else "share") in [slider.key for slider in at.select_slider]
+        assert len(re.findall('class="pa-card"', html_of(at))) == 4
+
+
+def test_the_form_asks_for_a_text_classifier_in_plain_values(monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    script = """
+import json
+import streamlit as st
+from pages.shared import text_form
+request, faults = text_form.ask()
+st.json(json.dumps({"request": request, "faults": len(faults)}))
+"""
+    at = AppTest.from_string(script, default_timeout=60).run()
+    assert_calm(at)
+    found = json.loads(at.json[0].value)
+    request = found["request"]
+    assert found["faults"] == 0 and request["track"] == "text_classifiers" and request["data"] == "remarks"
+    assert request["sparsities"] == [0.25, 0.5, 0.75] and request["step"] == 0.1 and request["retune"] is None
+    assert "one-shot-isp:random" in request["methods"] and request["axes"] == ["people"]
+    from engine.audit.tracks import request_from
+
+    assert request_from(request).arms[0][1] == "conductance", "the engine knows every field"
+    at.text_input(key="new_text_sparsities").set_value("25, many").run()
+    assert json.loads(at.json[0].value)["faults"] == 1
+    at.selectbox(key="new_text_data").set_value("glue:rte").run()
+    assert_calm(at)
+    assert json.loads(at.json[0].value)["request"]["axes"] == ["length"], "nothing is downloaded to draw a form"

@@ -1,0 +1,110 @@
+"""Procedures on made-up importances: which heads go in which round, what is scored and trained. All of them found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from engine.core.errors import RequestError
+from engine.tracks.text_classifiers.context import TextShard
+from engine.tracks.text_classifiers.procedures import procedure_named, procedures
+from engine.tracks.text_classifiers.procedures.base import of_initial, of_remaining
+
+TOTAL = 8
+BASE = np.array([0.8, 0.1, 0.7, 0.2, 0.6, 0.3, 0.5, 0.4])  # cut in the order 1 3 5 7 6 4 2 0
+
+
+class Made:
+    """Importances everybody agrees on at first; once heads 1 and 3 are gone, head 0 becomes the least important."""
+
+    score, trial, total, step = "conductance", 0, TOTAL, 0.25
+    sparsities = (0.25, 0.5)
+
+    def __init__(self, known: int = 99) -> None:
+        self.known, self.asked = known, []
+
+    def values(self, shard: TextShard) -> np.ndarray | None:
+        self.asked.append(shard)
+        if len(self.asked) > self.known:
+            return None
+        gone = set(shard.trained) | set(shard.off)
+        values = BASE.copy()
+        if {1, 3} <= gone:
+            values[0] = 0.0
+        values[list(gone)] = np.nan
+        return values
+
+
+EXPECTED = {
+    # name: (cut after each round, heads gone when each round is scored, kind of the answers, retrained)
+    "once": ([(1, 3), (1, 3, 5, 7)], [(), ()], "silenced", [False, False]),
+    "alg61": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "silenced", [False, False]),
+    "one-shot-isp": ([(1, 3), (1, 3, 5, 7)], [(), ()], "tuned", [True, True]),
+    "igspf": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "tuned", [True, True]),
+    "igspp": ([(1, 3), (0, 1, 3, 5)], [(), (1, 3)], "tuned", [True, True]),
+    "isp": ([(1, 3), (0, 1, 3), (0, 1, 3, 5)], [(), (1, 3), (0, 1, 3)], "tuned", [True, True, True]),
+}
+
+
+def test_every_procedure_there_is_was_worked_out_here():
+    assert set(procedures()) == set(EXPECTED)
+    assert list(procedures()) == ["once", "alg61", "one-shot-isp", "igspf", "igspp", "isp"]
+    with pytest.raises(RequestError, match="'lottery' is not known. Known: alg61, igspf, "):
+        procedure_named("lottery")
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_rounds_by_hand(name):
+    cuts, gone, kind, retrained = EXPECTED[name]
+    procedure, world = procedures()[name], Made()
+    walk = procedure.walk(world)
+    assert walk.finished and [one.cut for one in walk.iterations] == cuts
+    assert [one.retrained for one in walk.iterations] == retrained
+    assert [one.number for one in walk.iterations] == list(range(1, len(cuts) + 1))
+    for one, before in zip(walk.iterations, gone, strict=True):
+        scored = one.importance
+        assert scored.trained + scored.off == before
+        assert scored.off == () if procedure.scored == "retrained" else scored.trained == ()
+        assert one.answers.kind == kind and one.answers.trained + one.answers.off == one.cut
+        assert set(one.newly) == set(one.cut) - set(before if procedure.scored != "first" else ()) or name in (
+            "once", "one-shot-isp")  # fmt: skip
+    asked = {one.asked: one.cut for one in walk.iterations if one.asked is not None}
+    assert {share: len(cut) for share, cut in asked.items()} == {0.25: 2, 0.5: 4}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_walk_stops_where_nothing_is_known_and_asks_for_it(name):
+    walk = procedures()[name].walk(Made(known=0))
+    assert not walk.finished and walk.iterations == ()
+    assert walk.needed == (TextShard("importance", score="conductance"),)
+    later = procedures()[name].walk(Made(known=1))
+    assert len(later.iterations) == 1 and not later.finished
+    whole = procedures()[name].walk(Made())
+    assert whole.iterations[0].cut == later.iterations[0].cut and set(later.needed) < set(whole.needed)
+
+
+def test_procedures_that_reach_the_same_mask_ask_for_the_same_measurement():
+    def asked(name: str) -> set[TextShard]:
+        return set(procedures()[name].walk(Made()).needed)
+
+    assert {shard for shard in asked("once") if shard.kind == "importance"} <= asked("one-shot-isp")
+    assert {shard for shard in asked("igspf") if shard.kind == "tuned"} <= asked("igspp")
+
+
+def test_igspf_measures_only_where_it_was_asked():
+    world = Made()
+    world.step = 0.125
+    walk = procedures()["igspf"].walk(world)
+    assert [len(one.cut) for one in walk.iterations] == [1, 2, 3, 4]
+    assert [one.answers is not None for one in walk.iterations] == [False, True, False, True]
+
+
+def test_rounds_of_the_initial_heads():
+    assert of_initial(20, [10], 0.1) == [2, 4, 6, 8, 10]
+    assert of_initial(20, [3, 10], 0.25) == [3, 5, 10]
+    assert of_initial(16, [4, 8, 12], 0.25) == [4, 8, 12]
+
+
+def test_rounds_of_the_heads_that_are_left():
+    assert of_remaining(100, [50], 0.2) == [20, 36, 48, 50]
+    assert of_remaining(8, [7], 0.01) == [1, 2, 3, 4, 5, 6, 7]  # at least one head per round

@@ -1,0 +1,179 @@
+"""Requests for audits of text classifiers: every fault at once, and equal requests are one run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from engine.audit.jobs import job_id_of
+from engine.audit.tracks import request_from, track_of_request
+from engine.core.errors import RequestError
+from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
+from tests.tiny import build
+from tests.tracks.text_classifiers.worlds import text_request, text_world
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return text_world(tmp_path_factory.mktemp("world"))
+
+
+def faults_of(request: TextRequest) -> dict[str, str]:
+    with pytest.raises(RequestError) as caught:
+        validate_text(request)
+    return {fault.where: f"{fault.what} {fault.fix}" for fault in caught.value.faults}
+
+
+def test_a_sound_request_becomes_a_plan(world):
+    plan = validate_text(text_request(world))
+    assert plan.retune and plan.start_name.endswith("pretrained") and plan.max_length == 16
+    assert plan.texts.classes == ("blue", "green", "red") and plan.texts.groups == ("side",)
+
+
+def test_json_there_and_back_and_a_track_of_its_own(world):
+    request = text_request(world)
+    value = json.loads(json.dumps(request.to_dict()))
+    assert request_from(value) == request and track_of_request(request).name == "text_classifiers"
+    with pytest.raises(RequestError, match="'procedures' is not known"):
+        TextRequest.from_dict({**value, "procedures": ["isp"]})
+
+
+def test_equal_requests_are_one_run_and_one_job(world):
+    one = validate_text(text_request(world, methods=("isp", "once:random")))
+    other = validate_text(text_request(world, methods=("isp:conductance", "once:random"), title="x", retune=True))
+    assert one.run_id == other.run_id
+    assert job_id_of(text_request(world)) == job_id_of(text_request(world))
+    changes = (
+        {"step": 0.25}, {"trials": 4}, {"tune": {"epochs": 2}}, {"retune": None}, {"score_texts": 12},
+        {"score_settings": {"conductance": {"steps": 3}}}, {"max_length": 12}, {"first_seed": 1},
+    )  # fmt: skip
+    for change in changes:
+        assert validate_text(text_request(world, **change)).run_id != validate_text(text_request(world)).run_id, change
+
+
+def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
+    shutil.copytree(world, tmp_path / "moved")
+    moved = text_request(tmp_path / "moved")
+    assert validate_text(moved).run_id == validate_text(text_request(world)).run_id
+    build("bert", tmp_path / "moved" / "model" / "pretrained", seed=5)
+    assert validate_text(moved).run_id != validate_text(text_request(world)).run_id
+
+
+def test_all_faults_at_once(world):
+    found = faults_of(text_request(
+        world, methods=("lottery", "once:saliency", "once:random", "once:random"), sparsities=(0.0, 1.0), step=0.0,
+        trials=0, tune={"epochs": -1}, score_settings={"conductance": {"steps": 0}, "michel": {"x": 1}},
+        keep_weights="some", axes=("age", "side"), score_texts=1,
+    ))  # fmt: skip
+    assert "Known: alg61, igspf, igspp, isp, once, one-shot-isp." in found["procedure"] or "twice" in found["procedure"]
+    assert "Known: conductance, magnitude, michel, random." in found["score"]
+    assert {"sparsity", "step", "trials", "tune epochs", "steps", "setting", "keep_weights", "score_texts"} <= (
+        set(found)
+    )
+
+
+@pytest.mark.parametrize("share", [1.0, 1.5, 0.0, -0.1, "half"])
+def test_every_head_cannot_be_cut_and_no_head_is_no_cut(world, share):
+    assert "one head at least must stay" in faults_of(text_request(world, sparsities=(share,)))["sparsity"]
+
+
+def test_sparsities_must_cut_something_and_differ_in_what_they_cut(world):
+    assert "cuts none of 12 heads" in faults_of(text_request(world, sparsities=(0.05, 0.5)))["sparsity"]
+    assert "equally many of 12 heads" in faults_of(text_request(world, sparsities=(0.5, 0.52)))["sparsity"]
+
+
+def test_procedures_that_train_need_the_weights_before_fine_tuning(world, tmp_path):
+    shutil.copytree(world, tmp_path / "w")
+    shutil.rmtree(tmp_path / "w" / "model" / "pretrained")
+    mine = text_request(tmp_path / "w", retune=None, methods=("isp", "once", "igspf"))
+    assert "igspf, isp starts from the weights before that" in faults_of(mine)["pretrained"]
+    named = replace(mine, pretrained=str(world / "model" / "pretrained"))
+    assert validate_text(named).start_name == str(world / "model" / "pretrained")
+
+
+def test_pretrained_weights_of_another_shape(world, tmp_path):
+    build("roberta", tmp_path / "other")
+    assert (
+        "roberta with 3 x 4 heads" in faults_of(text_request(world, pretrained=str(tmp_path / "other")))["pretrained"]
+    )
+
+
+def test_a_head_for_other_classes(world, tmp_path):
+    data = tmp_path / "two.csv"
+    rows = [f"w{n} w{n + 1},{'yes' if n % 2 else 'no'},{'test' if n > 20 else 'train'}" for n in range(40)]
+    data.write_text("\n".join(["text,label,split", *rows]))
+    request = text_request(world, data=str(data), axes=("class",))
+    assert "tells 3 classes apart, two has 2" in faults_of(replace(request, retune=False))["model"]
+    assert validate_text(request).retune  # a new head fits whatever there is
+
+
+def test_labels_follow_the_models_outputs_where_it_names_them(world):
+    """The model says red, green, blue; sorted names would be blue, green, red."""
+    plan = validate_text(text_request(world, retune=False))
+    assert plan.texts.classes == ("red", "green", "blue")
+    first = plan.texts.table.iloc[0]
+    assert {"w1": "red", "w2": "green", "w3": "blue"}[first["text"].split()[0]] == plan.texts.classes[first["label"]]
+
+
+def test_more_tokens_than_the_model_reads(world):
+    assert "reads 64 tokens at most, not 65" in faults_of(text_request(world, max_length=65))["max_length"]
+
+
+def test_a_disk_that_is_too_small_is_said_before_the_work(world, tmp_path, monkeypatch):
+    plan = validate_text(text_request(world))
+    assert disk_faults(plan.request, plan.model, tmp_path / "not" / "there") == []
+    full = type("Usage", (), {"free": 10})()
+    monkeypatch.setattr("engine.tracks.text_classifiers.request.shutil.disk_usage", lambda path: full)
+    assert "fine-tuned models need about" in disk_faults(plan.request, plan.model, tmp_path)[0].what
+
+
+def test_a_language_model_is_no_text_classifier(world):
+    assert "model" in " ".join(faults_of(text_request(world, model="demo-gpt2"))) or faults_of(
+        text_request(world, model="demo-gpt2")
+    )
+
+
+def test_names_of_arms():
+    assert arm_of("isp") == ("isp", "conductance") and arm_of("once:random") == ("once", "random")
+
+
+def test_more_weights_than_a_run_can_keep_are_said_before_the_work(world, monkeypatch):
+    monkeypatch.setattr("engine.tracks.text_classifiers.request.MOST_KEPT", 100_000)
+    found = faults_of(text_request(world))
+    assert "weights of 7 models are about 0.0 GB" in found["keep_weights"]  # 2 sparsities x 3 procedures + the full one
+    assert validate_text(text_request(world, keep_weights="none")).retune
+
+
+def test_the_run_follows_configuration_and_tokenizer_too(world, tmp_path):
+    shutil.copytree(world, tmp_path / "w")
+    mine = text_request(tmp_path / "w")
+    before = validate_text(mine).run_id
+    for name in ("model/config.json", "model/pretrained/tokenizer.json"):
+        path = tmp_path / "w" / name
+        path.write_text(path.read_text() + "\n")
+        after = validate_text(mine).run_id
+        assert after != before, name
+        before = after
+
+
+def test_a_model_without_a_head_cannot_be_taken_as_it_is(world, tmp_path):
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path / "encoder"
+    shutil.copytree(world / "model" / "pretrained", folder)
+    config = BertConfig.from_pretrained(folder)
+    BertModel(config).save_pretrained(folder)
+    request = text_request(world, model=str(folder), retune=False)
+    assert "answers nothing" in faults_of(request)["retune"]
+    assert validate_text(replace(request, retune=None)).start_name == str(folder)
+
+
+def test_pretrained_weights_that_are_none(world, tmp_path):
+    same = text_request(world, pretrained=str(world / "model"))
+    assert "fine-tuned already" in faults_of(same)["pretrained"]
+    build("bert", tmp_path / "wide", hidden_size=64)
+    wide = text_request(world, pretrained=str(tmp_path / "wide"))
+    assert "is 64 wide" in faults_of(wide)["pretrained"]

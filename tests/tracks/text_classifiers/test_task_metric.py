@@ -1,0 +1,120 @@
+"""The task's own metric: equal to sklearn's, by hand, and with intervals over texts and trials."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import accuracy_score, matthews_corrcoef
+
+from engine.classifiers.groups import RESULTS, GroupMeasure
+from engine.classifiers.layout import TEXTS
+from engine.core.errors import PruneAuditError, RequestError
+from engine.tracks.text_classifiers.task_metric import TaskMetric, task_metric
+
+
+def world(n=200, k=2, seed=0):
+    draw = np.random.default_rng(seed)
+    ids = [f"t{number:04d}" for number in range(n)]
+    return pd.DataFrame({"text_id": ids, "label": draw.integers(0, k, n)})
+
+
+def answers(texts, k=2, seed=0, noise=1.0):
+    draw = np.random.default_rng(seed)
+    logits = noise * draw.normal(size=(len(texts), k))
+    logits[np.arange(len(texts)), texts["label"]] += 1
+    return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+
+def guess(p):
+    return (p[:, 1] > 0.5).astype(int) if p.shape[1] == 2 else p.argmax(axis=1)
+
+
+@pytest.mark.parametrize("k", [2, 3, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_trial_equals_sklearn(k, seed):
+    texts = world(k=k, seed=seed)
+    p, labels = answers(texts, k, seed), texts["label"].to_numpy()
+    assert task_metric("accuracy", p, labels) == pytest.approx(accuracy_score(labels, guess(p)), abs=1e-12)
+    assert task_metric("matthews", p, labels) == pytest.approx(matthews_corrcoef(labels, guess(p)), abs=1e-12)
+
+
+def test_by_hand_and_at_the_ends():
+    # 2 true positives, 1 false negative, 1 false positive, 4 true negatives: (2*4 - 1*1) / sqrt(3*3*5*5) = 7/15.
+    labels = np.array([1, 1, 1, 0, 0, 0, 0, 0])
+    said = np.array([1, 1, 0, 1, 0, 0, 0, 0])
+    p = np.eye(2)[said]
+    assert task_metric("matthews", p, labels) == pytest.approx(7 / 15) and task_metric("accuracy", p, labels) == 0.75
+    assert task_metric("matthews", np.eye(2)[labels], labels) == 1.0
+    assert task_metric("matthews", np.eye(2)[1 - labels], labels) == -1.0
+    assert task_metric("matthews", np.eye(2)[[1] * 8], labels) == 0.0  # one class only: 0 by definition, as in sklearn
+
+
+def test_unknown_metrics_and_labels():
+    with pytest.raises(RequestError, match="accuracy, matthews"):
+        task_metric("f1", np.eye(2), [0, 1])
+    with pytest.raises(PruneAuditError):
+        task_metric("accuracy", np.eye(2), [0, 2])
+    with pytest.raises(PruneAuditError):
+        task_metric("accuracy", np.full((2, 2), np.nan), [0, 1])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_rows_are_on_the_draws_of_the_other_numbers(k):
+    texts = world(80, k).sample(frac=1, random_state=1).reset_index(drop=True)
+    dense, cut = answers(texts, k), answers(texts, k, 1, 2.0)
+    classes = list("abc")[:k]
+    arm = TaskMetric(texts, classes, dense, n_boot=10, seed=3).variant([cut])
+    usual = GroupMeasure(texts, classes, [], dense, n_boot=10, seed=3, items=TEXTS)
+    order = np.argsort(texts["text_id"].to_numpy(dtype=object))
+    labels, said = texts["label"].to_numpy()[order], guess(cut)[order]
+    for draw in range(10):
+        rows = np.repeat(np.arange(80), usual._weights[0][0][:, draw])
+        expected = matthews_corrcoef(labels[rows], said[rows])
+        assert 2 * arm.trials.draws[0, draw, 0] - 1 == pytest.approx(expected)
+    row = arm.pooled("cut").iloc[0]
+    assert row["value"] == pytest.approx(matthews_corrcoef(texts["label"], guess(cut)))
+    assert row["delta"] == pytest.approx(row["value"] - matthews_corrcoef(texts["label"], guess(dense)))
+
+
+def test_columns_intervals_and_trials():
+    texts = world()
+    dense = answers(texts)
+    measure = TaskMetric(texts, ["no", "yes"], dense)
+    arm = measure.variant({4: answers(texts, 2, 1, 2.0), 7: answers(texts, 2, 2, 2.0)})
+    pooled, single = arm.pooled("isp-50%"), arm.trial(7, "isp-50%#7")
+    for table, name in ((pooled, "isp-50%"), (single, "isp-50%#7")):
+        assert tuple(table) == RESULTS and len(table) == 1
+        row = table.iloc[0]
+        assert (row["variant"], row["axis"], row["metric"], row["group"], row["n"]) == (name, "", "matthews", "", 200)
+        assert -1 < row["low"] < row["value"] < row["high"] < 1
+        assert row["delta_low"] < row["delta"] < row["delta_high"] and 0 < row["delta_p"] < 1
+        assert np.isnan(row["null_mean"])
+    both = [arm.trial(number, "x").iloc[0]["value"] for number in (4, 7)]
+    assert pooled.iloc[0]["value"] == pytest.approx(np.mean(both))
+    assert measure.dense_arm.pooled("dense")["delta"].isna().all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_perfect_worse_than_chance_and_degenerate_models():
+    texts = world(60)
+    right = np.eye(2)[texts["label"]]
+    measure = TaskMetric(texts, ["no", "yes"], right)
+    best = measure.dense_arm.pooled("dense").iloc[0]
+    assert best["value"] == 1 and best["high"] == 1 and 0.8 < best["low"] < 1
+    wrong = measure.variant([right[:, ::-1]]).pooled("wrong").iloc[0]
+    assert wrong["value"] == -1 and wrong["low"] == -1 and wrong["delta"] == -2  # below 0, and said so
+    flat = measure.variant([np.eye(2)[np.ones(60, int)]]).pooled("flat").iloc[0]
+    assert flat["value"] == 0 and flat["delta"] == -1 and flat["delta_low"] <= -1 <= flat["delta_high"]
+
+
+def test_the_interval_covers():
+    """Share of 95 % intervals of one fixed model that hold the correlation of 40,000 texts."""
+    draw = np.random.default_rng(0)
+    labels = draw.integers(0, 2, 40_000)
+    said = np.where(draw.random(40_000) < 0.8, labels, 1 - labels)
+    truth, inside = matthews_corrcoef(labels, said), 0
+    for start in range(0, 20_000, 100):
+        rows = slice(start, start + 100)
+        texts = pd.DataFrame({"text_id": [f"{i:03d}" for i in range(100)], "label": labels[rows]})
+        row = TaskMetric(texts, ["no", "yes"], np.eye(2)[said[rows]], 200, start).dense_arm.pooled("dense").iloc[0]
+        inside += row["low"] <= truth <= row["high"]
+    assert 0.90 <= inside / 200 <= 0.985

@@ -1,0 +1,223 @@
+"""Fitting: learns, resumes bit for bit, stops between batches, says when the loss is no number."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from engine.core.errors import Cancelled, PruneAuditError
+from engine.training import fit as module
+from engine.training.fit import fit, probabilities
+from engine.training.losses import Targets
+from engine.training.recipe import Recipe
+from tests.classifiers.image_worlds import (
+    InMemoryKeep,
+    TwoConvs,
+    some_batches,
+    some_pixels,
+    some_targets,
+    stop_after,
+    tiny,
+)
+
+N = 24
+
+
+def bright_or_dark() -> tuple[np.ndarray, torch.Tensor]:
+    """Images of class 1 are brighter: anybody can learn it."""
+    truth = torch.arange(N) % 2
+    return (some_pixels(N, 8) // 2 + 127 * truth.numpy()[:, None, None, None]).astype(np.uint8), truth
+
+
+def fitted(model=None, recipe=Recipe(epochs=3, rate=0.01, batch=7), **more):  # noqa: B008  (frozen)
+    """A copy of the tiny model after fitting, and its curve."""
+    classifier = tiny(model)
+    batches = some_batches(classifier, N, recipe.batch, seed=1, mirror=recipe.mirror)
+    held = more.pop("targets", None) or some_targets(N)
+    rows = fit(classifier.model, batches, held, recipe, "fc", **more)
+    return classifier.model, rows
+
+
+def state(model) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def same(one, two) -> bool:
+    one, two = one.state_dict(), two.state_dict()
+    return all(torch.equal(one[name], two[name]) for name in one)
+
+
+def test_it_learns_and_ends_ready_for_use():
+    pixels, truth = bright_or_dark()
+    classifier = tiny()
+    held = Targets(functional.one_hot(truth, 2).float(), torch.ones(N))
+    steps = []
+    rows = fit(classifier.model, some_batches(classifier, N, 8, pixels=pixels), held, Recipe(25, 0.02, 8), "fc",
+               step=lambda done, total: steps.append((done, total)))  # fmt: skip
+    assert rows[-1]["loss"] < 0.3 * rows[0]["loss"]
+    assert [row["epoch"] for row in rows] == list(range(25)) and {row["images"] for row in rows} == {N}
+    assert steps == [(done, 75) for done in range(1, 76)]
+    assert not classifier.model.training and not any(one.requires_grad for one in classifier.model.parameters())
+    answers = probabilities(classifier.model, np.arange(N), lambda part: pixels[part], classifier.prepared, 5)
+    assert answers.shape == (N, 2) and answers.dtype == torch.float32
+    assert torch.allclose(answers.sum(dim=1), torch.ones(N)) and bool((answers.argmax(1) == truth).all())
+
+
+def test_one_step_is_adamw_by_torch():
+    """One batch, one epoch: what torch's own optimizer makes of the same loss."""
+    recipe = Recipe(epochs=1, rate=0.01, batch=N, mirror=False, weight_decay=0.1)
+    model, rows = fitted(recipe=recipe)
+    other = tiny()
+    held, batch = some_targets(N), next(some_batches(other, N, N, seed=1).epoch(0))
+    other.model.train().requires_grad_(True)
+    optimizer = torch.optim.AdamW(other.model.parameters(), lr=0.01, weight_decay=0.1)
+    logits = other.model(batch.inputs)
+    weights = held.weights[batch.rows]
+    loss = (weights * functional.cross_entropy(logits, held.labels[batch.rows], reduction="none")).mean()
+    loss.backward()
+    optimizer.step()
+    assert rows[0]["loss"] == pytest.approx(loss.item(), rel=1e-6)
+    for name, value in other.model.state_dict().items():
+        assert torch.allclose(model.state_dict()[name].float(), value.float(), atol=1e-7), name
+
+
+@pytest.mark.parametrize("schedule", ["cosine", "linear", "steps", "constant"])
+def test_schedules_by_hand(schedule):
+    recipe = Recipe(epochs=4, rate=0.1, batch=12, schedule=schedule, steps=(1, 3))
+    _, rows = fitted(recipe=recipe)
+    expected = {
+        "constant": [0.1] * 4,
+        "linear": [0.1, 0.075, 0.05, 0.025],
+        "steps": [0.1, 0.01, 0.01, 0.001],
+        "cosine": [0.1, 0.1 * (1 + 0.5**0.5) / 2, 0.05, 0.1 * (1 - 0.5**0.5) / 2],
+    }
+    assert [row["rate"] for row in rows] == pytest.approx(expected[schedule])
+
+
+def test_no_epochs_change_nothing():
+    before = tiny().model
+    model, rows = fitted(recipe=Recipe(epochs=0))
+    assert rows == [] and same(model, before) and not model.training
+
+
+def moved(model, before, name: str) -> float:
+    return float((model.state_dict()[name] - before[name]).abs().max())
+
+
+def test_frozen_epochs_move_the_last_layer_only():
+    before = state(tiny().model)
+    model, _ = fitted(recipe=Recipe(epochs=2, rate=0.01, batch=8, frozen_epochs=2))
+    assert moved(model, before, "fc.weight") > 1e-3
+    for name in ("conv1.weight", "conv1.bias", "conv2.weight", "bn2.weight", "bn2.bias"):
+        assert moved(model, before, name) == 0.0, name
+    model, _ = fitted(recipe=Recipe(epochs=3, rate=0.01, batch=8, frozen_epochs=2))
+    assert moved(model, before, "conv2.weight") > 0.0
+
+
+def test_body_share_scales_the_first_step_of_everything_but_the_last_layer():
+    """Adam's first step is as long as the rate, whatever the gradient."""
+    before = state(tiny().model)
+    recipe = Recipe(epochs=1, rate=0.01, batch=N, body_share=0.1, weight_decay=0.0)
+    model, _ = fitted(recipe=recipe)
+    assert moved(model, before, "fc.weight") == pytest.approx(0.01, rel=1e-3)
+    assert moved(model, before, "conv2.weight") == pytest.approx(0.001, rel=1e-3)
+    model, _ = fitted(recipe=Recipe(epochs=1, rate=0.01, batch=N, body_share=0.0))
+    assert moved(model, before, "conv2.weight") == 0.0 < moved(model, before, "fc.weight")
+
+
+def test_weights_of_images_matter():
+    """An image with weight 0 is not learned from."""
+    held = some_targets(N)
+    none = Targets(held.labels, torch.zeros(N))
+    before = state(tiny().model)
+    recipe = Recipe(epochs=1, rate=0.01, batch=8, weight_decay=0.0)
+    model, rows = fitted(recipe=recipe, targets=none)
+    assert rows[0]["loss"] == 0.0 and moved(model, before, "fc.weight") == 0.0
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("killed_after", [5, 9])
+def test_resumed_is_uninterrupted_bit_for_bit(monkeypatch, dropout, killed_after):
+    """Four batches an epoch; killed in the second and in the third. With dropout, mirroring and Adam's moments."""
+    monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
+    recipe, keep = Recipe(epochs=4, rate=0.01, batch=7, frozen_epochs=1), InMemoryKeep()
+    whole, rows = fitted(TwoConvs(2, dropout), recipe)
+    with pytest.raises(Cancelled):
+        fitted(TwoConvs(2, dropout), recipe, keep=keep, check=stop_after(killed_after))
+    assert keep.saved == killed_after // 4 and keep.state is not None
+    torch.manual_seed(123)  # whatever happened in between
+    torch.rand(7)
+    resumed, again = fitted(TwoConvs(2, dropout), recipe, keep=keep)
+    assert same(whole, resumed) and rows == again and keep.state is None
+
+
+def test_dropout_does_something():
+    """So that the test above says something."""
+    assert not same(fitted(TwoConvs(2, 0.5))[0], fitted(TwoConvs(2, 0.0))[0])
+
+
+def test_the_same_fit_twice_is_the_same_and_another_seed_is_not():
+    assert same(fitted()[0], fitted()[0])
+    classifier = tiny()
+    fit(classifier.model, some_batches(classifier, N, 7, seed=2, mirror=True), some_targets(N),
+        Recipe(epochs=3, rate=0.01, batch=7), "fc")  # fmt: skip
+    assert not same(fitted()[0], classifier.model)
+
+
+def test_cancel_is_asked_for_before_every_batch():
+    asked = []
+    fitted(check=lambda: asked.append(1))
+    assert len(asked) == 3 * 4
+    steps = []
+    with pytest.raises(Cancelled):
+        fitted(check=stop_after(6), step=lambda done, total: steps.append(done))
+    assert steps[-1] == 6
+
+
+def test_a_loss_that_is_no_number_names_the_epoch_and_keeps_what_was_kept(monkeypatch):
+    monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
+    keep, held = InMemoryKeep(), some_targets(N)
+
+    def poison(done: int, total: int) -> None:
+        if done == 8:  # the end of the second epoch
+            held.weights[:] = float("nan")
+
+    with pytest.raises(PruneAuditError, match=r"nan in epoch 3, at learning rate 0\.01"):
+        fitted(targets=held, keep=keep, step=poison)
+    assert len(keep.state["rows"]) == 2
+    assert all(bool(torch.isfinite(one).all()) for one in keep.state["model"].values())
+
+
+def test_a_rate_far_too_high_ends_with_a_reason():
+    held = Targets(some_targets(N).labels, torch.full((N,), 1e38))
+    with pytest.raises(PruneAuditError, match="Lower the rate"):
+        fitted(targets=held, recipe=Recipe(epochs=5, rate=1e30, batch=7, schedule="constant"))
+
+
+def test_probabilities_do_not_depend_on_the_batch_and_ask_to_stop():
+    classifier = tiny()
+    pixels = some_pixels(11, 8)
+    ask = lambda batch, check=lambda: None: probabilities(  # noqa: E731
+        classifier.model, np.arange(11), lambda part: pixels[part], classifier.prepared, batch, check
+    )
+    assert torch.allclose(ask(3), ask(11), atol=1e-6) and torch.allclose(ask(1), ask(11), atol=1e-6)
+    with pytest.raises(Cancelled):
+        ask(3, stop_after(2))
+
+
+def test_what_is_kept_is_a_copy(monkeypatch):
+    """The state handed over at the end of an epoch is written at once; it may share memory with the model."""
+    monkeypatch.setattr(module, "SAVE_EVERY", -1.0)
+    seen = []
+
+    class Watching(InMemoryKeep):
+        def save(self, state):
+            seen.append(copy.deepcopy(state["model"]["fc.weight"]))
+            super().save(state)
+
+    model, _ = fitted(keep=Watching())
+    assert len(seen) == 3 and torch.equal(seen[-1], model.state_dict()["fc.weight"])
