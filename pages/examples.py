@@ -12,6 +12,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
+from engine.tracks.language_models import words as own
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, select
@@ -102,7 +103,7 @@ def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) ->
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
         f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word for word "
-        f"the same. Both models got the same random numbers. {words.JUDGE} Single examples prove nothing: "
+        f"the same. Both models got the same random numbers. {own.JUDGE} Single examples prove nothing: "
         "read them beside the intervals in the overview."
     )
     if variant["variant"] == "dense":

@@ -6,11 +6,11 @@ import contextlib
 
 import streamlit as st
 
-from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.report.charts import classifier_changed, classifier_groups, filter_layers, levelling
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import (
     curve,
     differences,
@@ -138,7 +138,7 @@ def _definitions(run: KeptRun, family: str, choice: Choice) -> None:
 
 
 def _family(name: str) -> str:
-    return words.FAIR_FAMILIES[name].name
+    return own.FAIR_FAMILIES[name].name
 
 
 def _shown(name: str) -> str:

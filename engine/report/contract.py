@@ -60,7 +60,7 @@ class Measure:
 
     @property
     def word(self) -> words.Word:
-        return words.METRICS[self.metric]
+        return words.gathered("METRICS")[self.metric]
 
     @property
     def name(self) -> str:
@@ -409,4 +409,4 @@ class Track(ABC):
 
     def question(self, page: str) -> str:
         """A page's title."""
-        return self.questions.get(page) or words.PAGES[page]
+        return self.questions.get(page) or words.gathered("PAGES")[page]

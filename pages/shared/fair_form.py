@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from engine.core import words
 from engine.core.errors import Fault
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.context import LOOKED_SHARE
 from engine.tracks.fair_training.methods.base import FILTERS, NONE, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import USUAL_RECIPE, FairRequest
@@ -66,7 +66,7 @@ def _fair_to(axes: list[str]) -> dict[str, Any]:
         list(NOTIONS),
         format_func=NOTIONS.get,
         key=_key("notion"),
-        help=words.SURROGATE,
+        help=own.SURROGATE,
     )
     return {"axes": [*([first] if first else []), *(axis for axis in axes if axis != first)], "notion": notion}
 
@@ -124,7 +124,7 @@ def _methods() -> list[str]:
 
 def _ordered() -> list[str]:
     """Methods as words know them, then others."""
-    known = [name for name in words.FAIR_METHODS if name in fair_methods()]
+    known = [name for name in own.METHODS if name in fair_methods()]
     return [*known, *(name for name in fair_methods() if name not in known)]
 
 
@@ -134,8 +134,8 @@ def _settings(methods: list[str]) -> dict[str, Any]:
     for name in methods:
         declared = fair_methods()[name].settings
         st.markdown(f"**{plain(method_label(name))}**")
-        if name in words.FAIR_METHODS:
-            st.caption(words.FAIR_METHODS[name].definition)
+        if name in own.METHODS:
+            st.caption(own.METHODS[name].definition)
         if not declared:
             continue
         with st.container(horizontal=True):

@@ -146,7 +146,7 @@ def current_run() -> cache.KeptRun | None:
 def heading(page: str, notes: bool = True) -> None:
     """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
     run = current_run()
-    question = track_of(run).question(page) if run else words.PAGES[page]
+    question = track_of(run).question(page) if run else words.gathered("PAGES")[page]
     warnings = (run.meta.get("warnings") or []) if run and notes else []
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(question, anchor=False, width="stretch")

@@ -8,10 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Setting
 from engine.models import catalog
+from engine.tracks.language_models import words as own
 from engine.tracks.language_models.scores.base import estimators, method_for
 from engine.tracks.language_models.selection.base import selection_methods
 from pages.shared import state, uploads
@@ -125,7 +125,7 @@ def _known_axes(prompts: str | None) -> list[str]:
 def _how(faults: list[Fault]) -> dict[str, Any]:
     """Methods, sparsities, the protected share, seeds, judge."""
     methods = selection_methods()
-    names = [*filter(methods.__contains__, words.METHODS), *sorted(set(methods) - set(words.METHODS))]
+    names = [*filter(methods.__contains__, own.METHODS), *sorted(set(methods) - set(own.METHODS))]
     wanted = st.pills(
         "Methods",
         names,
@@ -149,7 +149,7 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
         )
     judges = [entry.name for entry in catalog.list_judges()]
     judge = st.selectbox(
-        "Toxicity judge", judges, accept_new_options=True, key=state.form_key("judge"), help=words.JUDGE, index=0
+        "Toxicity judge", judges, accept_new_options=True, key=state.form_key("judge"), help=own.JUDGE, index=0
     )
     return {
         "methods": list(wanted),
@@ -197,15 +197,15 @@ def _scoring() -> dict[str, Any]:
             names = estimators(score)
             first = names.index(getattr(usual, field))
             chosen[field] = st.selectbox(label, names, first, format_func=_estimator, key=state.form_key(field))
-            if chosen[field] in words.ESTIMATORS:
-                st.caption(words.ESTIMATORS[chosen[field]].definition)
+            if chosen[field] in own.ESTIMATORS:
+                st.caption(own.ESTIMATORS[chosen[field]].definition)
     with left:
         declared = method_for("z_bias", chosen["estimator"]).settings
         chosen["estimator_settings"] = {setting.name: widget(setting, chosen["estimator"]) for setting in declared}
     with right:
         key = state.form_key("ablation")
         chosen["ablation"] = st.selectbox("A head that is off is set", ABLATIONS, format_func=_ablation, key=key)
-        st.caption(words.ABLATIONS[chosen["ablation"]].definition)
+        st.caption(own.ABLATIONS[chosen["ablation"]].definition)
     return chosen
 
 
@@ -223,7 +223,7 @@ def widget(setting: Setting, method: str) -> Any:
 
 
 def _estimator(name: str) -> str:
-    return capital(words.estimator_name(name))
+    return capital(own.estimator_name(name))
 
 
 def _more() -> dict[str, Any]:
@@ -253,12 +253,12 @@ def _more() -> dict[str, Any]:
 
 
 def _reading(reading: str) -> str:
-    return capital(words.READINGS[reading].name)
+    return capital(own.READINGS[reading].name)
 
 
 def _ablation(ablation: str) -> str:
-    return capital(words.ABLATIONS[ablation].name)
+    return capital(own.ABLATIONS[ablation].name)
 
 
 def _span(span: str) -> str:
-    return capital(words.SPANS[span].name)
+    return capital(own.SPANS[span].name)

@@ -7,11 +7,11 @@ from typing import Any
 
 import streamlit as st
 
-from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.data.texts.load import TextInfo, look_texts
 from engine.data.texts.readers.glue_tasks import GLUE_TASKS
 from engine.models import catalog
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.presets import SCORE_TEXTS, tune_of
 from engine.tracks.text_classifiers.procedures import procedures
 from engine.tracks.text_classifiers.scores.base import head_importances
@@ -144,16 +144,16 @@ def _how(faults: list[Fault]) -> dict[str, Any]:
     """Arms, shares, seeds."""
     chosen = st.pills(
         "Procedures", list(procedures()), default=["one-shot-isp", "once"], selection_mode="multi", wrap=True,
-        format_func=lambda name: capital(words.procedure_name(name)), key=_key("procedures"),
+        format_func=lambda name: capital(own.procedure_name(name)), key=_key("procedures"),
     )  # fmt: skip
     scores = st.pills(
-        "Scores", [*filter(head_importances().__contains__, words.IMPORTANCE)], default=["conductance", "random"],
-        selection_mode="multi", wrap=True, format_func=lambda name: capital(words.importance_name(name)),
+        "Scores", [*filter(head_importances().__contains__, own.IMPORTANCE)], default=["conductance", "random"],
+        selection_mode="multi", wrap=True, format_func=lambda name: capital(own.importance_name(name)),
         key=_key("scores"), help="Random choice is the control: what a cut costs without any knowledge of the heads.",
     )  # fmt: skip
     for name in chosen:
-        if name in words.PROCEDURES:
-            st.caption(f"**{capital(words.procedure_name(name))}**: {words.PROCEDURES[name].definition}")
+        if name in own.PROCEDURES:
+            st.caption(f"**{capital(own.procedure_name(name))}**: {own.PROCEDURES[name].definition}")
     text = st.text_input("Sparsities (percent of heads cut, separated by commas)", "25, 50, 75", key=_key("sparsities"))
     left, right = st.columns(2)
     with left:
@@ -186,7 +186,7 @@ def _scoring(arms: list[str]) -> dict[str, Any]:
         declared = [setting for setting in head_importances()[name].settings if setting.name != "at_once"]
         if not declared:
             continue
-        st.markdown(f"**{capital(words.importance_name(name))}**")
+        st.markdown(f"**{capital(own.importance_name(name))}**")
         with st.container(horizontal=True):
             settings[name] = {setting.name: request_form.widget(setting, f"text_{name}") for setting in declared}
     return {"score_settings": settings, "score_texts": int(texts), "step": step / 100}

@@ -57,7 +57,7 @@ def test_every_track_declares_everything(name):
     assert track.name == name and track.readings and set(track.offered) <= set(track.readings)
     for reading in track.readings:
         one = track.reading(reading)
-        assert all(measure.metric in words.METRICS for measure in (*one.cards, one.gap, one.group))
+        assert all(measure.metric in words.gathered("METRICS") for measure in (*one.cards, one.gap, one.group))
         assert all(measure.word.better in ("lower", "higher") for measure in one.cards)
         assert one.harm.word.better == "lower" and one.worst.better == one.best.better
     for view in track.views.values():

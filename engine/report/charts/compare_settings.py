@@ -80,7 +80,7 @@ def _parts(key: str, values: Sequence[dict[str, Any]]) -> list[tuple[str, list[A
 
 def _part(key: str, part: str) -> str:
     if key in compare.PER_METHOD:
-        return words.importance_name(part) if key == "score settings" else words.method_name(part)
+        return words.choice_name(key, part) if key == "score settings" else words.method_name(part)
     return ", ".join(words.setting_name(words.axis_name(one)) for one in part.split("/"))
 
 
@@ -130,19 +130,11 @@ def _word(key: str, value: str) -> str:
     """A choice by its name; names of files and of hubs as they are."""
     if key in _NAMES:
         return _NAMES[key](value)
-    return value if re.search(r"[/\\.]", value) else value.replace("_", " ")
-
-
-def _of(known: Mapping[str, words.Word]) -> Callable[[str], str]:
-    return lambda name: known[name].name if name in known else name.replace("_", " ")
+    return value if re.search(r"[/\\.]", value) else words.choice_name(key, value)
 
 
 _NAMES: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("methods", "keep methods", "tradeoff methods"), words.method_name),
-    **dict.fromkeys(("estimator", "perplexity estimator"), words.estimator_name),
     "axes": words.axis_name,
-    "reading": _of(words.READINGS),
-    "span": _of(words.SPANS),
-    "ablation": _of(words.ABLATIONS),
     "kind of audit": str,
 }

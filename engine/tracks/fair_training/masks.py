@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from engine.classifiers.images.masks import record_of
-from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.core.files import write_json
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.filters.record import FilterRecord, write_filter_mask
+from engine.tracks.fair_training import words as own
 
 SCHEMA = 1
 WEIGHTS = "weights"
@@ -47,7 +47,7 @@ def weights_record(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
         "schema": SCHEMA,
         "kind": WEIGHTS,
         "units": WEIGHTS,
-        "note": words.NOT_FASTER,
+        "note": own.NOT_FASTER,
         **{name: model[name] for name in ("architecture", "weight_hash", "classes", "size")},
         "model": model["name"],
         "method": str(variant["method"]),

@@ -22,6 +22,7 @@ from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, midd
 from engine.report.contract import Handout, Level, Overview, Reading, Shelf, View
 from engine.report.palette import Style, fair_style
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.masks import write_fair_mask
 from engine.tracks.fair_training.panels import (
     curve,
@@ -92,11 +93,11 @@ class Fair(ClassifierTrack):
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = FLAGGED
-    made = (words.MADE_ON_FAIR, words.NULL_BAND, words.INTERVALS_SEEDS, words.SURROGATE)
+    made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
         "Training was asked to be fair to the first axis only; the others were measured, not trained for.",
         "A share of weights and the same share of filters are not the same size or speed.",
-        words.NOT_FASTER,
+        own.NOT_FASTER,
     )
     counted = ("images used", "data")
     columns = {
@@ -140,11 +141,11 @@ class Fair(ClassifierTrack):
         return fair_style(method, dark)
 
     def definition(self, method: str) -> str:
-        known = words.FAIR_METHODS.get(method)
+        known = own.METHODS.get(method)
         return known.definition if known else ""
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        known = list(words.FAIR_METHODS)
+        known = list(own.METHODS)
         return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
@@ -190,7 +191,7 @@ class Fair(ClassifierTrack):
 
     @property
     def intervals(self) -> str:
-        return words.INTERVALS_SEEDS
+        return own.INTERVALS_SEEDS
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return headline.sentence(run, choice, variant)

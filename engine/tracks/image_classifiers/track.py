@@ -28,6 +28,7 @@ from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, midd
 from engine.report.contract import Handout, Level, Overview, Shelf, View
 from engine.report.palette import Style, arm_style
 from engine.store.runs import Run
+from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.masks import write_trial_mask
 from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
@@ -79,7 +80,7 @@ class Filters(ClassifierTrack):
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = STARS
-    made = (words.MADE_ON_IMAGES, words.NULL_BAND, words.INTERVALS_IMAGES)
+    made = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
     counted = ("images used", "data")
     columns = {
         "method": "method",
@@ -113,13 +114,13 @@ class Filters(ClassifierTrack):
 
     def definition(self, method: str) -> str:
         base, loss = arm_of(method)
-        known = words.FILTER_METHODS.get(base)
+        known = own.METHODS.get(base)
         text = known.definition if known else ""
-        part = words.LOSSES.get(loss.partition("@")[0])
-        return text if loss == PLAIN or part is None else f"{text} {words.loss_name(loss)}: {part.definition}".strip()
+        part = own.LOSSES.get(loss.partition("@")[0])
+        return text if loss == PLAIN or part is None else f"{text} {own.loss_name(loss)}: {part.definition}".strip()
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        known, losses = list(words.FILTER_METHODS), [PLAIN, PW]
+        known, losses = list(own.METHODS), [PLAIN, PW]
 
         def place(method: str) -> tuple[int, int, str]:
             base, loss = arm_of(method)
@@ -157,7 +158,7 @@ class Filters(ClassifierTrack):
 
     @property
     def intervals(self) -> str:
-        return words.INTERVALS_IMAGES
+        return own.INTERVALS_IMAGES
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return classifier_headline.sentence(run, choice, variant)

@@ -104,7 +104,8 @@ def _measurements(audit: Audit) -> list[Shard]:
 
 
 def _words(audit: Audit, found: dict[str, Any]) -> str:
-    from engine.core.words import axis_name, few_texts_words, prediction_words
+    from engine.core.words import axis_name
+    from engine.tracks.language_models.words import few_texts_words, prediction_words
 
     name = audit.request.estimator
     widths = [said["width"].get(name, said["width"]["gradient"]) for said in found["axes"].values()]

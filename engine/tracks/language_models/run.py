@@ -180,7 +180,7 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
 
 def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:
     """What a reader must know before reading any chart of this run."""
-    from engine.core.words import null_warning, perplexity_warning, small_group_warning
+    from engine.tracks.language_models.words import null_warning, perplexity_warning, small_group_warning
 
     results, groups = tables["results"], tables["groups"]
     dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]

@@ -18,6 +18,7 @@ from engine.report.contract import Extra, Handout, Level, Measure, Overview, Rea
 from engine.report.palette import Style, method_style
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
+from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import examples
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
@@ -135,10 +136,10 @@ class Heads(Track):
         return method_style(method, dark)
 
     def definition(self, method: str) -> str:
-        return words.METHODS[method].definition if method in words.METHODS else ""
+        return own.METHODS[method].definition if method in own.METHODS else ""
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        known = list(words.METHODS)
+        known = list(own.METHODS)
         return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
 
     def total(self, run: Run) -> int:
@@ -168,7 +169,7 @@ class Heads(Track):
 
     @property
     def intervals(self) -> str:
-        return words.INTERVALS
+        return own.INTERVALS
 
     def pareto_question(self, run: Run, choice: Choice) -> str:
         axis = words.axis_name(choice.measured)
@@ -181,7 +182,7 @@ class Heads(Track):
         return headline.warnings(run, choice, variant)
 
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
-        return lookup.caveat(run, row, more=words.JUDGE)
+        return lookup.caveat(run, row, more=own.JUDGE)
 
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield who_pays.who_pays(run, choice)
@@ -206,18 +207,18 @@ class Heads(Track):
         if not show_offensive:
             note += " Texts the model wrote are hidden: they can be offensive. Export with texts to see them."
         question = "What does the model write, before and after?"
-        yield Extra(question, examples(run, choice, show_offensive), f"{note} {words.JUDGE}")
+        yield Extra(question, examples(run, choice, show_offensive), f"{note} {own.JUDGE}")
 
     def notes(self, run: Run) -> list[str]:
         return [*run.meta["warnings"], *run.meta["prompts"]["notes"]]
 
     def limits(self, run: Run) -> list[str]:
-        floor, note = words.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
-        texts = [words.JUDGE, words.MADE_ON, floor, words.INTERVALS, *LIMITS]
+        floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
+        texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def card_limits(self, run: Run) -> list[str]:
-        return [words.JUDGE, *LIMITS]
+        return [own.JUDGE, *LIMITS]
 
     def loading(self, run: Run) -> list[str]:
         from engine.report.model_card import plain

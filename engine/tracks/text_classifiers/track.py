@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core import words
 from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import classifier_along, classifier_groups, cost, levelling, lookup, pareto
@@ -17,6 +16,7 @@ from engine.report.classifier_track import ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Maps, Overview, Shelf, View
 from engine.report.palette import Style, ticket_style
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.masks import write_text_mask
 from engine.tracks.text_classifiers.panels import (
     agree,
@@ -93,9 +93,9 @@ class Tickets(ClassifierTrack):
         "trials": View("Every seed", "test", True, "every seed beside the means"),
     }
     binding = BINDING
-    null_band = words.NULL_BAND_TEXTS
+    null_band = own.NULL_BAND_TEXTS
     flags_said = CROSSES
-    made = (words.MADE_ON_TEXTS, words.NULL_BAND_TEXTS, words.INTERVALS_TEXTS, words.WINNING)
+    made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         "A winning ticket is no better than its definition: mean and standard deviation over few seeds, on one test "
         "set.",
@@ -122,7 +122,7 @@ class Tickets(ClassifierTrack):
     maps = Maps(
         scores=importance.scores,
         groups=importance.groups,
-        name=words.importance_name,
+        name=own.importance_name,
         wide=(importance.importance_maps,),
         beside=(importance.importance_scatter, agree.scores_agree),
         selectable=(importance.importance_maps, importance.importance_scatter),
@@ -152,12 +152,12 @@ class Tickets(ClassifierTrack):
 
     def definition(self, method: str) -> str:
         procedure, score = arm_of(method)
-        parts = (words.PROCEDURES.get(procedure), words.IMPORTANCE.get(score))
-        named = ("", f"{words.importance_name(score).capitalize()}: ")
+        parts = (own.PROCEDURES.get(procedure), own.IMPORTANCE.get(score))
+        named = ("", f"{own.importance_name(score).capitalize()}: ")
         return " ".join(f"{name}{part.definition}" for name, part in zip(named, parts, strict=True) if part)
 
     def order(self, methods: Iterable[str]) -> list[str]:
-        procedures, scores = list(words.PROCEDURES), list(words.IMPORTANCE)
+        procedures, scores = list(own.PROCEDURES), list(own.IMPORTANCE)
 
         def place(method: str) -> tuple[int, int, str]:
             procedure, score = arm_of(method)
@@ -200,7 +200,7 @@ class Tickets(ClassifierTrack):
 
     @property
     def intervals(self) -> str:
-        return words.INTERVALS_TEXTS
+        return own.INTERVALS_TEXTS
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return headline.sentence(run, choice, variant)

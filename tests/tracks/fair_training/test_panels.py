@@ -20,6 +20,7 @@ from engine.report.report import report_html
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
 from engine.surgery.filters.record import read_filter_mask
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels import (
     curve,
     differences,
@@ -97,23 +98,23 @@ def test_the_track_declares_what_pages_ask(run):
     assert track_of(run) is track and track.offers(run) == ("accuracy", "degradation", "auc")
     assert [track.reading(name).label for name in track.readings] == ["accuracy gap", "degradation gap", "AUC gap"]
     assert track.order(["dense-fair", "pf", "bifp-str"]) == ["bifp-str", "pf", "dense-fair"]
-    styles = [track.style(method) for method in words.FAIR_METHODS]
-    assert len({(one.colour, one.symbol) for one in styles}) == len(words.FAIR_METHODS) == 15
+    styles = [track.style(method) for method in own.METHODS]
+    assert len({(one.colour, one.symbol) for one in styles}) == len(own.METHODS) == 15
     assert track.style("fpgm").colour == tracks()["image_classifiers"].style("fpgm").colour, (
         "the same in every kind of audit"
     )
-    assert all(track.definition(method) for method in words.FAIR_METHODS)
+    assert all(track.definition(method) for method in own.METHODS)
     assert "nothing gets faster" in track.definition("bifp-uns")
-    shown = track.compared([*words.FAIR_METHODS], "bifp-str")
+    shown = track.compared([*own.METHODS], "bifp-str")
     assert not [name for name in shown if "-no-" in name] and "pf-random" in shown
-    assert "bifp-str-no-m" in track.compared([*words.FAIR_METHODS], "bifp-str-no-w")
+    assert "bifp-str-no-m" in track.compared([*own.METHODS], "bifp-str-no-w")
     assert track.level.first([0.0, 0.488, 0.672, 0.832]) == 0.672
 
 
 def test_words_know_every_method_there_is():
     from engine.tracks.fair_training.methods.base import fair_methods
 
-    assert set(fair_methods()) == set(words.FAIR_METHODS)
+    assert set(fair_methods()) == set(own.METHODS)
 
 
 def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
@@ -128,9 +129,9 @@ def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
 
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
-    assert words.NOT_FASTER in headline(run, UNS).warnings
-    assert words.NOT_FASTER in fair_saved.saved(run, UNS).answer and "65.2 %" in fair_saved.saved(run, UNS).answer
-    assert words.NOT_FASTER not in headline(run, STR).warnings
+    assert own.NOT_FASTER in headline(run, UNS).warnings
+    assert own.NOT_FASTER in fair_saved.saved(run, UNS).answer and "65.2 %" in fair_saved.saved(run, UNS).answer
+    assert own.NOT_FASTER not in headline(run, STR).warnings
     assert "of 18,072 weights" in headline(run, UNS).sentence and "of 112 filters" in headline(run, STR).sentence
     assert "weights" in filter_layers.layer_survival(run, UNS).answer
 
@@ -246,9 +247,9 @@ def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
     gap = [trace.name for trace in panel.parts[1].data if trace.showlegend]
     assert gap == ["measured, validation", "surrogate, training"]
     assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations), "where a phase begins"
-    assert "rank correlation" in panel.answer and words.SURROGATE in panel.caveat
+    assert "rank correlation" in panel.answer and own.SURROGATE in panel.caveat
     assert training_curves.training(run, DENSE).whole() is None
-    assert words.phase_name("round-2") == "round 2" and words.phase_name("else-where") == "else where"
+    assert own.phase_name("round-2") == "round 2" and own.phase_name("else-where") == "else where"
 
 
 def test_surface_and_path(run, store):
@@ -351,7 +352,7 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
     assert len(bundle.export_run(run, tmp_path / "all", ["masks"], variant="bifp-str-67.2%")) == 3
     (path,) = bundle.export_run(run, tmp_path / "weights", ["masks"], variant="bifp-uns-48.8%#0")
     mask = json.loads(path.read_text())
-    assert mask["units"] == "weights" and mask["note"] == words.NOT_FASTER and mask["speedup"] == 1.0
+    assert mask["units"] == "weights" and mask["note"] == own.NOT_FASTER and mask["speedup"] == 1.0
     assert mask["realised_sparsity"] == pytest.approx(0.488, abs=1e-3) and len(mask["layers"]) == 6
     with pytest.raises(RequestError, match="cuts nothing"):
         bundle.export_run(run, tmp_path / "none", ["masks"], variant="dense-tuned-0%#0")
@@ -359,7 +360,7 @@ def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp
 
 def test_card_and_report_hold_the_limits(run, store):
     card = model_card(run, lookup.variant_of(run, UNS))
-    assert "BiFP-uns, 67.2 % cut" in card and words.NOT_FASTER in card and "load_classifier(folder)" in card
+    assert "BiFP-uns, 67.2 % cut" in card and own.NOT_FASTER in card and "load_classifier(folder)" in card
     page = report_html(store.open("hostile"))  # one sparsity, four methods
     assert (
         "At the same share cut, is BiFP&#x27;s accuracy gap smaller, and is it as accurate?" in page

@@ -21,6 +21,7 @@ from engine.report.tables import HIDDEN, shown
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run, Store
 from engine.surgery.heads.record import read_mask
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels import (
     agree,
     groups,
@@ -97,7 +98,7 @@ def test_the_track_declares_what_pages_ask(run):
         "isp:random",
         "once:random",
     ]
-    arms = [f"{procedure}:{score}" for procedure in words.PROCEDURES for score in words.IMPORTANCE]
+    arms = [f"{procedure}:{score}" for procedure in own.PROCEDURES for score in own.IMPORTANCE]
     styles = [track.style(arm) for arm in arms]
     assert len({(one.colour, one.symbol) for one in styles}) == len(arms) == 24
     compared = track.compared(arms, "isp:michel")
@@ -196,7 +197,7 @@ def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
     for make in (tickets_curve.tickets_curve, tickets_table.tickets_table, tickets_curve.tickets_by_group):
         answer = make(open_, ONCE).answer
         assert "left open" in answer and "no ticket" not in answer, make.__name__
-    assert words.SAME_MODELS in headline(open_, ONCE).warnings
+    assert own.SAME_MODELS in headline(open_, ONCE).warnings
     texts = {note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations}
     assert "?" in texts
 
@@ -221,9 +222,9 @@ def test_the_card_beside_one_seed_is_about_that_seed(run):
 def test_with_two_seeds_nothing_is_called_a_ticket(store):
     run = store.open("same")
     for panel in (tickets_curve.tickets_curve(run, ISP), tickets_table.tickets_table(run, ISP)):
-        assert words.FEW_SEEDS in panel.answer and "winning ticket up to" not in panel.answer
+        assert own.FEW_SEEDS in panel.answer and "winning ticket up to" not in panel.answer
     assert "Whether it is a ticket is left open" in headline(run, ISP).sentence
-    assert words.FEW_SEEDS in headline(run, ISP).warnings
+    assert own.FEW_SEEDS in headline(run, ISP).warnings
 
 
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):

@@ -15,6 +15,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import heading, images_read, level_of, not_the_fair_axis, shown_of
 
 HEIGHT = 330
@@ -41,7 +42,7 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
     names = [name for name in dict.fromkeys(table["method"]) if name != "dense"]
     bars = " Bars of the chosen method only; the table has all of them." if len(names) > FEW else ""
     note = (
-        f"{phrasing.count(counted, 'test image')}, {track_of(run).repeats_said(run)} per method. {words.INTERVALS_SEEDS} "
+        f"{phrasing.count(counted, 'test image')}, {track_of(run).repeats_said(run)} per method. {own.INTERVALS_SEEDS} "
         f"{words.NULL_BAND} Grey band: that of the chosen method. Dotted line: the starting model. Sparsity is the "
         "share of filters or of weights, by what a method cuts: the same share is not the same size or speed."
         f"{images_read(run, names)}{bars}"

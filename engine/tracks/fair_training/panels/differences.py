@@ -16,6 +16,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import (
     MAX_Q,
     bifp_of,
@@ -59,8 +60,8 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
     )
     note = (
         f"{name} minus the other method at {phrasing.percent(at)}, same test images ({_n(table)}), {seeds_said(run)} each. "
-        f"{words.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
-        f"the interval holds zero, or q is larger. {words.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
+        f"{own.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
+        f"the interval holds zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
         f"BiFP-uns with those that cut weights. Equal sparsity is not equal speed: filters and weights are "
         "counted each in their own share."
         f"{images_read(run, [base, *order], at)}"
@@ -158,7 +159,7 @@ def _kind(of: str) -> str:
 
 
 def _named(methods: list[str]) -> str:
-    return phrasing.listing([words.method_name(method) for method in methods], len(words.FAIR_METHODS))
+    return phrasing.listing([words.method_name(method) for method in methods], len(own.METHODS))
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:

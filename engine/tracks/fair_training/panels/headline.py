@@ -11,6 +11,7 @@ from engine.report.charts import classifier_headline, lookup
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import WEIGHTS, fair_axis
 
 
@@ -51,7 +52,7 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
     if variant["method"] in track_of(run).uncut:  # the sentence says it already, and there was no cut
         found = [text for text in found if not text.startswith("After the cut")]
     if variant.get("units") == WEIGHTS:
-        found.append(words.NOT_FASTER)
+        found.append(own.NOT_FASTER)
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
         found.append(
             f"Training was asked to be fair to {words.axis_name(fair_axis(run))}; {words.axis_name(choice.measured)} "

@@ -12,6 +12,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import series_styles
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import entry, heading
 
 QUESTION = "How is the training going?"
@@ -86,7 +87,7 @@ def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:
 
 def _answer(points: pd.DataFrame, order: list[str]) -> str:
     row = _last(points, order[0])
-    text = f"{phrasing.sentence(words.work_name(order[0]))}: {words.phase_name(str(row.get('phase') or ''))}, "
+    text = f"{phrasing.sentence(words.work_name(order[0]))}: {own.phase_name(str(row.get('phase') or ''))}, "
     text = f"{text}{row['step']:,.0f} weight updates"
     looks = [f"{name} {phrasing.number(row[column])}" for column, name in
              (("accuracy", "accuracy"), ("gap", "measured gap"), ("surrogate_gap", "surrogate gap"))
@@ -108,5 +109,5 @@ def _readable(points: pd.DataFrame, order: list[str]) -> pd.DataFrame:
     rows = pd.DataFrame([_last(points, shard) for shard in order])
     shown = rows.assign(shard=rows["shard"].map(words.work_name))
     if "phase" in shown:
-        shown["phase"] = shown["phase"].map(lambda phase: words.phase_name(str(phase)))
+        shown["phase"] = shown["phase"].map(lambda phase: own.phase_name(str(phase)))
     return shown[[name for name in names if name in shown]].rename(columns=names)

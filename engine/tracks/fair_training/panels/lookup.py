@@ -32,7 +32,7 @@ def is_ablation(method: str) -> bool:
 
 
 def family_of(method: str) -> str:
-    """Key of words.FAIR_FAMILIES: to which of them a method belongs; BiFP and the dense models to all."""
+    """Key of own.FAIR_FAMILIES: to which of them a method belongs; BiFP and the dense models to all."""
     if is_ablation(method):
         return "bifp"
     return "pruning" if method in PRUNING else "stages" if method in STAGES else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import cost, lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS
 
 
@@ -17,7 +17,7 @@ def saved(run: Run, choice: Choice) -> Panel:
     variant, panel = lookup.variant_of(run, choice), cost.cost(run, choice)
     if variant.get("units") == WEIGHTS:
         share = phrasing.percent(round(float(variant["parameters_cut"]), 3))
-        return replace(panel, answer=f"{words.NOT_FASTER} {share} of all parameters are zero.")
+        return replace(panel, answer=f"{own.NOT_FASTER} {share} of all parameters are zero.")
     if variant["variant"] != "dense" and variant.get("units") != FILTERS:
         return replace(panel, answer="Nothing is cut here, so nothing is saved.")
     if variant["variant"] == "dense":

@@ -13,6 +13,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import heading, not_the_fair_axis
 
 QUESTION = "How much accuracy does more fairness cost, and who offers the better choice?"
@@ -40,7 +41,7 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     at = phrasing.percent(float(table["sparsity"].iat[0]))
     note = (
         f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test images. "
-        f"{words.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both, read from values alone."
+        f"{own.INTERVALS_SEEDS} Dotted line: front, the points no other beats at both, read from values alone."
         f"{_reference_said(volumes)} Points of one line differ in λ only, so read the line, not the single point. "
         "Methods that were not swept are not here: Pareto has all."
     )

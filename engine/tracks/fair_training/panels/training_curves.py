@@ -13,6 +13,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import series_styles
 from engine.store.runs import Run
+from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import entry, fair_axis, heading, seeds_of
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
@@ -41,7 +42,7 @@ def training(run: Run, choice: Choice) -> Panel:
     seeds = table["variant"].nunique()
     note = (
         f"{name}, {phrasing.count(seeds, 'seed')}, each a line; gap of {words.axis_name(fair_axis(run))}. "
-        f"{words.SURROGATE} Validation points have no interval: they are looks at one model on one set of images. "
+        f"{own.SURROGATE} Validation points have no interval: they are looks at one model on one set of images. "
         f"Dotted lines are of every batch, as running means over {SMOOTH} updates. Vertical lines: where a phase "
         "begins."
     )
@@ -95,7 +96,7 @@ def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
     for phase, step in list(starts.items())[1:]:
         figure.add_vline(x=step, line={"color": choice.theme.soft, "width": 1, "dash": "dot"})
         figure.add_annotation(
-            x=step, y=1, yref="paper", yanchor="top", xanchor="left", text=plain(words.phase_name(str(phase))),
+            x=step, y=1, yref="paper", yanchor="top", xanchor="left", text=plain(own.phase_name(str(phase))),
             showarrow=False, xshift=3, font={"size": 11, "color": choice.theme.soft},
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wra
 from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
 from engine.store.runs import Run
+from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_of, pooled, speedup_of
 from engine.tracks.image_classifiers.panels.pw import as_change, difference_said, differences, verdict_on
 
@@ -42,7 +43,7 @@ def ablation(run: Run, choice: Choice) -> Panel:
     groups = list(dict.fromkeys(table["group"]))
     note = (
         f"{words.method_name(base)} at {at:g}×. Difference of {measure.name} from the same method with the plain loss, "
-        f"same images. {words.INTERVALS_IMAGES} With so many comparisons one in twenty misses by chance."
+        f"same images. {own.INTERVALS_IMAGES} With so many comparisons one in twenty misses by chance."
     )
     answer = _answer(measure, table, groups[0])
     return Panel("ablation", QUESTION, answer, _figure(choice, measure, table, groups), _readable(table), note)
@@ -94,7 +95,7 @@ def _figure(choice: Choice, measure: Measure, table: pd.DataFrame, groups: list[
                 shift = 0.26 - 0.26 * index - 0.1 * other
                 y = [places.index(place) + shift for place in mine["place"]]
                 figure.add_trace(_points(measure, mine, styles[part], y, group, other == 0))
-    names = [wrapped(words.PLACES[place], 14) for place in places]
+    names = [wrapped(own.PLACES[place], 14) for place in places]
     figure.update_yaxes(tickvals=list(range(len(places))), ticktext=names, showgrid=False)
     figure.update_yaxes(range=[-0.6, len(places) - 0.4])
     figure.update_xaxes(showgrid=True, nticks=6)
@@ -104,9 +105,9 @@ def _figure(choice: Choice, measure: Measure, table: pd.DataFrame, groups: list[
 def _points(measure: Measure, table: pd.DataFrame, style: Style, y: list[float], group: str, first: bool) -> go.Scatter:
     bars = {"type": "data", "symmetric": False, "array": table["high"] - table["value"], "width": 0,
             "arrayminus": table["value"] - table["low"], "color": style.colour, "thickness": 1.8}  # fmt: skip
-    name = f"{words.loss_name(str(table['part'].iat[0]))}: {words.group_name(group)}"
+    name = f"{own.loss_name(str(table['part'].iat[0]))}: {words.group_name(group)}"
     hover = [
-        f"<b>{words.loss_name(row['loss'])}</b><br>{plain(words.group_name(group))}, {row['n']:.0f} images<br>"
+        f"<b>{own.loss_name(row['loss'])}</b><br>{plain(words.group_name(group))}, {row['n']:.0f} images<br>"
         f"{difference_said(measure, row)}"
         for row in table.to_dict("records")
     ]
@@ -135,14 +136,14 @@ def _answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
 def _switch(row: dict[str, Any]) -> str:
     if (row["part"], row["place"]) == (PW, "both"):
         return "the whole PW loss"
-    return f"{words.loss_name(row['part'])} {words.PLACES[row['place']]}"
+    return f"{own.loss_name(row['part'])} {own.PLACES[row['place']]}"
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
     names = {"part": "part", "place": "place", "group": "subgroup", "speedup": "target speedup", "value": "difference",
              "low": "low", "high": "high", "p": "p", "n": "images", "n_trials": "trials"}  # fmt: skip
     shown = table.assign(
-        part=table["part"].map(words.loss_name), place=table["place"].map(words.PLACES),
+        part=table["part"].map(own.loss_name), place=table["place"].map(own.PLACES),
         group=table["group"].map(words.group_name),
     )  # fmt: skip
     return shown[list(names)].rename(columns=names)

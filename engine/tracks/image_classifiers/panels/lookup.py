@@ -10,6 +10,7 @@ from engine.report.charts.classifier_lookup import DENSE
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.image_classifiers import words as own
 
 PLAIN, PW = "plain", "pw"
 
@@ -63,4 +64,4 @@ def arm_name(base: str, loss: str) -> str:
 
 def loss_said(loss: str) -> str:
     """A loss inside a sentence."""
-    return "the PW loss" if loss == PW else words.loss_name(loss)
+    return "the PW loss" if loss == PW else own.loss_name(loss)

@@ -16,6 +16,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.store.runs import Run
+from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import (
     PLAIN,
     PW,
@@ -47,7 +48,7 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
     more = f" {hidden} more subgroups are in the table." if hidden else ""
     note = (
         f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images, {trials_said(run)} each. "
-        f"{words.INTERVALS_IMAGES} Several intervals are read at once: one in twenty misses by chance.{more}"
+        f"{own.INTERVALS_IMAGES} Several intervals are read at once: one in twenty misses by chance.{more}"
     )
     return Panel("pw_difference", QUESTION, answer, figure, _readable(table), note)
 
@@ -178,7 +179,7 @@ def _figure(
     figure.update_yaxes(tickvals=list(range(len(speedups))), ticktext=[f"{value:g}×" for value in speedups])
     figure.update_yaxes(range=[-0.6, len(speedups) - 0.4], showgrid=False, title_text="target speedup")
     figure.update_xaxes(showgrid=True, nticks=6)
-    for anchor, text in (("left", f"{words.loss_name(loss)} better →"), ("right", f"← {words.loss_name(loss)} worse")):
+    for anchor, text in (("left", f"{own.loss_name(loss)} better →"), ("right", f"← {own.loss_name(loss)} worse")):
         figure.add_annotation(
             x=0, y=1, yref="paper", yanchor="bottom", xanchor=anchor, xshift=6 if anchor == "left" else -6, text=text,
             showarrow=False, font={"size": 11, "color": choice.theme.soft},
@@ -206,7 +207,7 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
              "value": "difference", "low": "low", "high": "high", "p": "p", "n": "images",
              "n_trials": "trials"}  # fmt: skip
     shown = table.assign(
-        base=table["base"].map(words.method_name), loss=table["loss"].map(words.loss_name),
+        base=table["base"].map(words.method_name), loss=table["loss"].map(own.loss_name),
         metric=table["metric"].map(words.metric_name), group=table["group"].map(words.group_name),
     )  # fmt: skip
     return shown[[name for name in names if name in shown]].rename(columns=names)

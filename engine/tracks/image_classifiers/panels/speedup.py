@@ -18,6 +18,7 @@ from engine.report.contract import Measure
 from engine.report.palette import Style, series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_name, bases, speedup_of
 
 SHOWN = ("change", "level")
@@ -244,7 +245,7 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
              "delta_low": "change low", "delta_high": "change high", "n": "images",
              "degenerate": "degenerate trials"}  # fmt: skip
     shown = table.assign(
-        base=table["base"].map(words.method_name), loss=table["loss"].map(words.loss_name),
+        base=table["base"].map(words.method_name), loss=table["loss"].map(own.loss_name),
         group=table["group"].map(words.group_name),
     )  # fmt: skip
     return shown[list(names)].rename(columns=names)

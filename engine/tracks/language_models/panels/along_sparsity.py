@@ -9,6 +9,7 @@ from engine.report.charts.headline import null_warning
 from engine.report.charts.metric_curve import Curve, along, seeds_note
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
+from engine.tracks.language_models import words as own
 
 
 def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
@@ -19,11 +20,11 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
         f"As more heads are cut, does the bias of {words.axis_name(choice.measured)} fall, and does it matter which "
         "heads?",
         measure,
-        f"bias ({words.READINGS[choice.reading].name})",
+        f"bias ({own.READINGS[choice.reading].name})",
         "This run has no bias for this choice.",
         with_null=True,
     )
-    more = f"{seeds_note(run, choice, measure)} {words.METRICS['bias:group_means'].caveat}"
+    more = f"{seeds_note(run, choice, measure)} {own.METRICS['bias:group_means'].caveat}"
     note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
     return along(run, choice, curve, note, null_warning(run, choice))
 
@@ -42,5 +43,5 @@ def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
     tokens = corpus.get("tokens")
     tokens = tokens.get(lookup.REPORTED) if isinstance(tokens, dict) else tokens
     size = f", {phrasing.count(int(tokens), 'token')}" if tokens else ""
-    note = f"Text: {corpus.get('name', 'not named')}{size}. {words.INTERVALS_PERPLEXITY} "
+    note = f"Text: {corpus.get('name', 'not named')}{size}. {own.INTERVALS_PERPLEXITY} "
     return along(run, choice, curve, (note + seeds_note(run, choice, measure)).strip())

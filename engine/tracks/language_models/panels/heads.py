@@ -18,6 +18,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
+from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back
 
 BELOW = 96
@@ -32,7 +33,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     question = _map_question(score, axis)
     table = pooled_scores(run, score, axis)
     if table.empty:
-        return nothing(f"head_map_{score}", question, f"This run has no scores for {words.score_name(score)}.")
+        return nothing(f"head_map_{score}", question, f"This run has no scores for {own.score_name(score)}.")
     if table["value"].isna().all():
         return nothing(f"head_map_{score}", question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
@@ -87,7 +88,7 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     ]
     table = mine[columns].reset_index(drop=True)
     table.insert(0, "axis", mine["axis"].map(words.axis_name).to_numpy())
-    table.insert(0, "quantity", mine["score"].map(words.score_name).to_numpy())
+    table.insert(0, "quantity", mine["score"].map(own.score_name).to_numpy())
     return table.rename(columns=NAMES)
 
 
@@ -135,7 +136,7 @@ def _map_question(score: str, axis: str) -> str:
         "z_bias": f"Which heads add to the bias of {words.axis_name(axis)}?",
         "z_ppl": "Which heads does the model need to predict text?",
     }
-    return known.get(score, f"Which heads rank high by {words.score_name(score)}?")
+    return known.get(score, f"Which heads rank high by {own.score_name(score)}?")
 
 
 def _map_answer(table: pd.DataFrame, score: str) -> str:
@@ -198,8 +199,8 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
         exact = meta.get("perplexity_estimator", "exact") == "exact"
         parts.append(f"{'Exact' if exact else 'First-order'} effect on the perplexity text, one head at a time.")
     if score in ("z_bias", "z_ppl") and meta.get("ablation", "zero") != "zero":
-        parts.append(f"A head that is off is set {words.ABLATIONS[meta['ablation']].name}.")
-    return " ".join([*parts, words.SCORES[score].definition if score in words.SCORES else ""]).strip()
+        parts.append(f"A head that is off is set {own.ABLATIONS[meta['ablation']].name}.")
+    return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
 
 
 def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
@@ -322,7 +323,7 @@ def _add_points(figure: go.Figure, choice: Choice, table: pd.DataFrame, hover: A
 
 
 def _hover(row: dict[str, Any], score: str) -> str:
-    text = f"<b>{words.head_name(row['layer'], row['head'])}</b><br>{words.score_name(score)}: "
+    text = f"<b>{words.head_name(row['layer'], row['head'])}</b><br>{own.score_name(score)}: "
     if math.isfinite(row["low"]):
         text += f"{phrasing.signed(row['value'])} ({phrasing.span(row['low'], row['high'])})"
     else:

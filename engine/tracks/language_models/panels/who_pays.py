@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from engine.core import words
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, by_group
 from engine.report.charts.levelling import levelling_down, levelling_verdict
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Measure
 from engine.store.runs import Run
+from engine.tracks.language_models import words as own
 
 __all__ = ["levelling_down", "levelling_verdict", "perplexity_by_group", "who_pays"]
 
@@ -38,9 +38,9 @@ SURPRISED = ByGroup(
 
 def who_pays(run: Run, choice: Choice) -> Panel:
     """Toxicity per subgroup, dense against pruned."""
-    return by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {words.JUDGE}"))
+    return by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}"))
 
 
 def perplexity_by_group(run: Run, choice: Choice) -> Panel:
     """Perplexity on the texts about each subgroup, dense against pruned: being fair helps nobody if text breaks."""
-    return by_group(run, choice, SURPRISED, f"n = prompts. {words.INTERVALS}")
+    return by_group(run, choice, SURPRISED, f"n = prompts. {own.INTERVALS}")

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from engine.core import words
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -18,6 +17,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.charts.reliability_parts import GOOD, ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
 from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.importance import (
     ABSENT,
     chance_correlation,
@@ -31,13 +31,13 @@ from engine.tracks.text_classifiers.panels.lookup import TUNED, arm_of, level_of
 def scores_agree(run: Run, choice: Choice) -> Panel:
     """Rank correlation of the fine-tuned model's importance between scores, over heads."""
     question = "Do the scores agree on which heads matter?"
-    known = [score for score in words.IMPORTANCE if score in scores(run, choice)]
+    known = [score for score in own.IMPORTANCE if score in scores(run, choice)]
     known += [score for score in scores(run, choice) if score not in known]
     if len(known) < 2:
         return nothing("scores_agree", question, ABSENT if not known else "That takes at least two scores.")
     values = {score: importance(run, score, TUNED).set_index("unit")["value"] for score in known}
     matrix = np.array([[rank_correlation(values[a], values[b]) for b in known] for a in known])
-    names = [words.importance_name(score) for score in known]
+    names = [own.importance_name(score) for score in known]
     drawn = np.where(np.eye(len(known), dtype=bool), np.nan, matrix)
     texts = [[("1" if i == j else r_of(matrix[i, j])) for j in range(len(known))] for i in range(len(known))]
     figure = matrix_figure(np.nan_to_num(drawn), names, choice, -1.0, 1.0, texts)
@@ -76,7 +76,7 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
     for score in scores(run, choice):
         table = by_seed(run, score)
         if table.shape[1] >= 2 and len(table) >= 2:
-            rows.append(row_of(words.importance_name(score), "all heads", repeats_of(table)))
+            rows.append(row_of(own.importance_name(score), "all heads", repeats_of(table)))
     rows = [row for row in rows if not math.isnan(row["ICC"])]
     if not rows:
         return nothing("importance_repeats", question, "That takes an importance from at least two seeds.")
@@ -127,11 +127,11 @@ def lowest_repeat(run: Run, choice: Choice) -> Panel:
     row = picked.iloc[0]
     verdict = "more than chance" if row["more than chance"] else "no more than chance"
     answer = (
-        f"Of the {phrasing.percent(at)} lowest heads by {words.importance_name(row['score'])}, two seeds share "
+        f"Of the {phrasing.percent(at)} lowest heads by {own.importance_name(row['score'])}, two seeds share "
         f"{phrasing.percent(round(row['shared'], 3))}; chance gives {phrasing.percent(round(row['by chance'], 3))} (up to "
         f"{phrasing.percent(round(row['chance high'], 3))}): {verdict}."
     )
-    readable = table.assign(score=table["score"].map(words.importance_name))
+    readable = table.assign(score=table["score"].map(own.importance_name))
     note = f"{seeds_said(run)}, fine-tuned model, all texts. Bars of chance: 95 % of random sets of the same size."
     return Panel("lowest_repeat", question, answer, figure, readable, note)
 
@@ -145,6 +145,6 @@ def _overlap_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
         x=table["shared"], y=list(range(len(table))), mode="markers", marker={**marker(choice, 0), "size": 11},
         showlegend=False, hovertemplate="%{x:.0%} in common<extra></extra>",
     ))  # fmt: skip
-    names_on_y(figure, [words.importance_name(score) for score in table["score"]])
+    names_on_y(figure, [own.importance_name(score) for score in table["score"]])
     figure.update_xaxes(range=[-0.02, 1.03], tickformat=".0%", nticks=6, showgrid=True)
     return figure

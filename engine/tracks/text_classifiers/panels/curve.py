@@ -15,6 +15,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import Style, series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.headline import spread
 from engine.tracks.text_classifiers.panels.lookup import (
     LOST,
@@ -111,7 +112,7 @@ def _column(
     figure.update_yaxes(range=list(room), nticks=7)
     figure.add_annotation(
         x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2,
-        text=f"<b>{plain(words.importance_name(score))}</b>", font={"size": 14},
+        text=f"<b>{plain(own.importance_name(score))}</b>", font={"size": 14},
     )  # fmt: skip
     figure.update_layout(legend={"y": 1.1, "font": {"size": 12}}, margin={"t": 30})
     return figure
@@ -150,7 +151,7 @@ def _line(
 
 def _dash(method: str) -> str:
     """That of the procedure: each score has a column of its own here."""
-    order, procedure = list(words.PROCEDURES), arm_of(method)[0]
+    order, procedure = list(own.PROCEDURES), arm_of(method)[0]
     return DASHES[order.index(procedure) % len(DASHES) if procedure in order else -1]
 
 
@@ -179,7 +180,7 @@ def _legend(figure: go.Figure, choice: Choice, order: Sequence[str]) -> None:
             "color": style.colour,
             "line": {"width": 1.6, "color": style.colour},
         }
-        _entry(figure, words.procedure_name(arm_of(method)[0]), mode="lines+markers", marker=marker,
+        _entry(figure, own.procedure_name(arm_of(method)[0]), mode="lines+markers", marker=marker,
                line={"color": style.colour, "dash": _dash(method), "width": 2})  # fmt: skip
     ink = choice.theme.ink
     _entry(figure, "full model", mode="lines", line={"color": ink, "dash": "dot", "width": 1})
@@ -280,7 +281,7 @@ def reach_said(reach: Reach, name: str, levels: int) -> str:
 def _note(run: Run, table: pd.DataFrame) -> str:
     n = phrasing.count(int(table["n"].max()), "test text")
     fixed = "" if table["full_std"].notna().any() else f" {FIXED}"
-    return f"{n}, {seeds_said(run)}. {words.WINNING} {EASY} {MARKS}{fixed}"
+    return f"{n}, {seeds_said(run)}. {own.WINNING} {EASY} {MARKS}{fixed}"
 
 
 def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> go.Figure:

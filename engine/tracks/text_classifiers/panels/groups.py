@@ -56,7 +56,8 @@ def _name(metric: str) -> str:
 
 
 def _definitions() -> str:
-    return " ".join(f"{words.METRICS[metric].name}: {words.METRICS[metric].definition}" for metric in METRICS[1:])
+    known = words.gathered("METRICS")
+    return " ".join(f"{known[metric].name}: {known[metric].definition}" for metric in METRICS[1:])
 
 
 def _about(metric: str) -> ByGroup:

@@ -10,6 +10,7 @@ from engine.report import phrasing
 from engine.report.charts import classifier_headline, lookup
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import (
     LOST,
     TICKET,
@@ -99,5 +100,5 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
     if variant["variant"] == "dense":
         return tuple(found)
     row = level_row(run, variant)
-    same = words.SAME_MODELS if row is not None and row["state"] == UNJUDGED else ""
+    same = own.SAME_MODELS if row is not None and row["state"] == UNJUDGED else ""
     return tuple(filter(None, (*found, few_seeds(run) or same)))

@@ -15,6 +15,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wra
 from engine.report.contract import Measure
 from engine.report.palette import series_styles
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import arm_of, groups_of_axis, level_of, seeds_said, task
 
 RANDOM = "random"
@@ -29,18 +30,18 @@ def score_difference(run: Run, choice: Choice) -> Panel:
     procedure, score = _asked(run, choice)
     at = level_of(run, choice)
     table = differences(run, choice, procedure, score)
-    others = [words.importance_name(str(other)) for other in dict.fromkeys(table["other"])] if len(table) else []
-    question = f"Does {words.importance_name(score)} choose better heads than {_or(others)}?"
+    others = [own.importance_name(str(other)) for other in dict.fromkeys(table["other"])] if len(table) else []
+    question = f"Does {own.importance_name(score)} choose better heads than {_or(others)}?"
     if table.empty:
-        what = f"{words.procedure_name(procedure)} by {words.importance_name(score)} and by another score"
+        what = f"{own.procedure_name(procedure)} by {own.importance_name(score)} and by another score"
         return nothing("score_difference", question, f"This audit does not compare {what} at {phrasing.percent(at)}.")
     figure = _figure(choice, table)
     n = phrasing.count(int(table["n"].max()), "test text")
     note = (
-        f"Difference of {_measure(table.iloc[0].to_dict()).name}: {words.importance_name(score)} minus "
-        f"the other score, {words.procedure_name(procedure)} at {phrasing.percent(at)}, same texts, {n}, {seeds_said(run)} "
+        f"Difference of {_measure(table.iloc[0].to_dict()).name}: {own.importance_name(score)} minus "
+        f"the other score, {own.procedure_name(procedure)} at {phrasing.percent(at)}, same texts, {n}, {seeds_said(run)} "
         "each. "
-        f"{words.INTERVALS_TEXTS} Several intervals are read at once: only differences with q (false discovery "
+        f"{own.INTERVALS_TEXTS} Several intervals are read at once: only differences with q (false discovery "
         f"rate) of at most {MAX_Q:g} are claimed."
     )
     return Panel(
@@ -55,7 +56,7 @@ def _asked(run: Run, choice: Choice) -> tuple[str, str]:
         rows = lookup.frame(run, "arm_differences")
         known = rows[rows["base"] == procedure] if (rows["base"] == procedure).any() else rows
         if len(known):
-            ordered = [name for name in words.IMPORTANCE if name in set(known["score"])] or list(known["score"])
+            ordered = [name for name in own.IMPORTANCE if name in set(known["score"])] or list(known["score"])
             return (procedure if (rows["base"] == procedure).any() else str(known["base"].iloc[0])), ordered[0]
     return procedure, score
 
@@ -79,7 +80,7 @@ def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.Data
     mine = rows[(rows["axis"] == choice.measured) & (rows["metric"] == "accuracy") & rows["group"].isin(groups)]
     found = pd.concat([whole, mine], ignore_index=True)
     order = {group: place for place, group in enumerate(["", *groups])}
-    others = [RANDOM, *words.IMPORTANCE]
+    others = [RANDOM, *own.IMPORTANCE]
     place = found["other"].map(lambda other: others.index(other) if other in others else len(others))
     found = found.round({"value": 9, "low": 9, "high": 9})  # means of equal numbers differ in their last digits
     return found.assign(_group=found["group"].map(order), _other=place).sort_values(
@@ -99,11 +100,11 @@ def _as_change(row: dict[str, Any]) -> dict[str, Any]:
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score: str) -> str:
     """On all texts, other by other; then the subgroups for which it helps or harms."""
     parts: list[str] = []
-    name, arm = words.importance_name(score), words.procedure_name(procedure)
+    name, arm = own.importance_name(score), own.procedure_name(procedure)
     for other, rows in table.groupby("other", sort=False):
         whole = rows[rows["group"] == ""]
         if len(whole):
-            said = _said(whole.iloc[0].to_dict(), name, words.importance_name(str(other)))
+            said = _said(whole.iloc[0].to_dict(), name, own.importance_name(str(other)))
             parts.append(phrasing.sentence(said) if parts else said)
         parts.append(_groups_said(rows[rows["group"] != ""]))
     start = f"{arm} at {phrasing.percent(level_of(run, choice))}: "
@@ -164,7 +165,7 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
         figure.add_trace(go.Scatter(
             x=value, y=[groups.index(row["group"]) + shift for row in rows], mode="markers", error_x=bars,
             marker={"symbol": style.symbol, "size": 10, "color": style.colour},
-            name=f"against {words.importance_name(other)}", text=[_hover(row) for row in rows],
+            name=f"against {own.importance_name(other)}", text=[_hover(row) for row in rows],
             hovertemplate="%{text}<extra></extra>", showlegend=True,
         ))  # fmt: skip
     labels = ["<b>all texts</b>" if not group else wrapped(words.group_name(group)) for group in groups]
@@ -176,7 +177,7 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
 
 def _hover(row: dict[str, Any]) -> str:
     whom = plain(words.group_name(row["group"])) if row["group"] else "all texts"
-    text = f"<b>{whom}</b>, against {words.importance_name(row['other'])}<br>{_measure(row).name} "
+    text = f"<b>{whom}</b>, against {own.importance_name(row['other'])}<br>{_measure(row).name} "
     text += _measure(row).change(_as_change(row))
     return text + (f"<br>q = {phrasing.number(row['q'])}" if math.isfinite(row["q"]) else "")
 
@@ -186,8 +187,8 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
              "metric": "metric", "value": "difference", "low": "low", "high": "high", "p": "p", "q": "q", "n": "texts",
              "n_trials": "seeds"}  # fmt: skip
     shown = table.assign(
-        base=table["base"].map(words.procedure_name), score=table["score"].map(words.importance_name),
-        other=table["other"].map(words.importance_name), metric=table["metric"].map(words.metric_name),
+        base=table["base"].map(own.procedure_name), score=table["score"].map(own.importance_name),
+        other=table["other"].map(own.importance_name), metric=table["metric"].map(words.metric_name),
         group=table["group"].map(lambda group: words.group_name(group) if group else "all texts"),
     )  # fmt: skip
     return shown[list(names)].rename(columns=names)

@@ -19,6 +19,7 @@ from engine.report.charts.head_grid import Scale, head_grid, mark
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.charts.reliability_parts import marker, r_of
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring, seeds_said
 from engine.tracks.text_classifiers.panels.survival import mostly_cut
 
@@ -32,7 +33,7 @@ def scores(run: Run, choice: Choice) -> list[str]:
     if not run.has("importance"):
         return []
     known = set(lookup.frame(run, "importance")["score"])
-    ordered = [*filter(known.__contains__, words.IMPORTANCE), *sorted(known - set(words.IMPORTANCE))]
+    ordered = [*filter(known.__contains__, own.IMPORTANCE), *sorted(known - set(own.IMPORTANCE))]
     mine = arm_of(choice.method)[1]
     return sorted(ordered, key=lambda score: score != mine)
 
@@ -64,13 +65,11 @@ def importance(run: Run, score: str, stage: str, axis: str = "", group: str = ""
 def importance_maps(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
     """Layer x head before and after fine-tuning, in the same colours."""
     whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = f"Which heads matter by {words.importance_name(score)}{whom}, before and after fine-tuning?"
+    question = f"Which heads matter by {own.importance_name(score)}{whom}, before and after fine-tuning?"
     found = {stage: importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED)}
     found = {stage: table for stage, table in found.items() if len(table)}
     if not found:
-        return nothing(
-            "importance_maps", question, f"This run has no importance by {words.importance_name(score)} here."
-        )
+        return nothing("importance_maps", question, f"This run has no importance by {own.importance_name(score)} here.")
     scale = _scale(score, pd.concat(found.values())["value"])
     cut = mostly_cut(run, choice) if arm_of(choice.method)[1] == score else []
     parts = tuple(_map(run, choice, score, stage, table, scale, cut) for stage, table in found.items())
@@ -99,17 +98,17 @@ def _map(
     values[table["unit"]] = table["value"]
     rows = {row["unit"]: row for row in table.to_dict("records")}
     hover = [_hover(run, score, stage, unit, rows.get(unit)) for unit in range(len(values))]
-    figure = head_grid(run, choice, values, scale, hover, words.stage_name(stage).capitalize())
+    figure = head_grid(run, choice, values, scale, hover, own.stage_name(stage).capitalize())
     if stage == TUNED:
         mark(figure, run, choice, list(cut), "x-thin", "cut by most seeds")
     return figure
 
 
 def _hover(run: Run, score: str, stage: str, unit: int, row: dict[str, Any] | None) -> str:
-    head = f"<b>{head_said(run, unit)}</b>, {words.stage_name(stage)}"
+    head = f"<b>{head_said(run, unit)}</b>, {own.stage_name(stage)}"
     if row is None or not math.isfinite(row["value"]):
         return f"{head}<br>not measured"
-    text = f"{head}<br>{words.importance_name(score)} {phrasing.number(row['value'])}"
+    text = f"{head}<br>{own.importance_name(score)} {phrasing.number(row['value'])}"
     if math.isfinite(row["low"]):
         text += f" ({phrasing.span(row['low'], row['high'], few='texts')})"
     if row["n"] > 0:
@@ -135,7 +134,7 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
         parts.append(f"{_kept_order(r, total)} (rank correlation {r_of(r)} over {total} heads)")
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
-        shares = [f"{phrasing.percent(round(share, 3))} {words.stage_name(stage)}" for stage, share in negative.items()]
+        shares = [f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}" for stage, share in negative.items()]
         parts.append(f"the correlation is negative for {phrasing.listing(shares)}, the first candidates for a cut")
     tuned = found.get(TUNED, next(iter(found.values())))
     top = tuned.loc[tuned["value"].idxmax()]
@@ -165,14 +164,14 @@ def _kept_order(r: float, total: int) -> str:
 
 
 def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
-    word = words.IMPORTANCE.get(score)
+    word = own.IMPORTANCE.get(score)
     n = int(max(table["n"].max() for table in found.values()))
     read = f"Mean over {phrasing.count(n, 'training text')}, {seeds_said(run)}." if n else f"{seeds_said(run)}."
     crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
     how = ""
     if score in BOTH_SIGNS:
         which = "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
-        name = words.MAP_CORRELATIONS[str(scoring(run, "correlation", "spearman"))].name
+        name = own.MAP_CORRELATIONS[str(scoring(run, "correlation", "spearman"))].name
         how = f" {name} correlation, attributions of the {which} class, {scoring(run, 'steps', 20)} integration steps."
     missing = "" if PRETRAINED in found else " The pre-trained weights were not scored."
     about = f"{word.definition} {word.caveat}".strip() if word else ""
@@ -188,13 +187,13 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 def importance_scatter(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
     """Before against after, one point per head."""
     whom = f" on texts of {words.quoted(group)}" if group else ""
-    question = f"Does fine-tuning keep the order of the heads by {words.importance_name(score)}{whom}?"
+    question = f"Does fine-tuning keep the order of the heads by {own.importance_name(score)}{whom}?"
     before, after = (importance(run, score, stage, choice.measured, group) for stage in (PRETRAINED, TUNED))
     if before.empty or after.empty:
         return nothing("importance_scatter", question, "That takes an importance before and after fine-tuning.")
     both = before.set_index("unit")["value"].to_frame("before").join(after.set_index("unit")["value"].rename("after"))
     both = both.dropna()
-    figure = blank(choice, 400, f"{words.importance_name(score)}, pre-trained", "fine-tuned")
+    figure = blank(choice, 400, f"{own.importance_name(score)}, pre-trained", "fine-tuned")
     for axis in (figure.add_hline, figure.add_vline):
         if score in BOTH_SIGNS:
             axis(**{"y" if axis == figure.add_hline else "x": 0}, line={"color": choice.theme.soft, "width": 1})
@@ -233,7 +232,7 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     names = {"stage": "weights", "score": "score", "group": "texts of", "value": "importance", "low": "low",
              "high": "high", "rank": "rank", "n": "n", "n_constant": "n without variation"}  # fmt: skip
     shown = mine.assign(
-        score=mine["score"].map(words.importance_name),
+        score=mine["score"].map(own.importance_name),
         group=mine["group"].map(lambda group: words.group_name(group) if group else "all"),
     )
     return shown[list(names)].rename(columns=names).reset_index(drop=True)

@@ -20,6 +20,7 @@ from engine.report.charts.head_grid import Scale, head_grid, mark
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.charts.reliability_parts import marker, r_of
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
 
 SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
@@ -52,8 +53,8 @@ def stages(run: Run, text_id: str) -> list[str]:
 
 def stage_said(run: Run, stage: str) -> str:
     """A stage in words; a variant by its arm and share."""
-    if stage in words.STAGES:
-        return words.stage_name(stage)
+    if stage in own.STAGES:
+        return own.stage_name(stage)
     table = lookup.frame(run, "variants")
     rows = table[table["variant"] == stage]
     return lookup.variant_label(run, rows.iloc[0].to_dict()) if len(rows) else stage
@@ -119,7 +120,7 @@ def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple
     best = known.loc[known["correlation"].idxmax()]
     negative = int((known["correlation"] < 0).sum())
     answer = (
-        f"{stage_said(run, stage).capitalize() if stage in words.STAGES else stage_said(run, stage)}: highest is "
+        f"{stage_said(run, stage).capitalize() if stage in own.STAGES else stage_said(run, stage)}: highest is "
         f"{words.head_name(int(best['layer']), int(best['head']))} ({r_of(best['correlation'])}); "
         f"{negative} of {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
     )
@@ -134,7 +135,7 @@ def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
 
 
 def _correlation_said(run: Run) -> str:
-    found = words.MAP_CORRELATIONS.get(str(scoring(run, "correlation", "spearman")))
+    found = own.MAP_CORRELATIONS.get(str(scoring(run, "correlation", "spearman")))
     return f"{found.name} correlation" if found else "Correlation"
 
 

@@ -17,6 +17,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.winning_tickets import by_spread_only
 
 PRETRAINED, TUNED = "pre-trained", "fine-tuned"
@@ -71,7 +72,7 @@ def seeds(run: Run) -> int:
 def few_seeds(run: Run) -> str:
     """What must be said where no arm has enough for a ticket; else ""."""
     most = lookup.frame(run, "ticket_levels")["n_seeds"].max() if run.has("ticket_levels") else seeds(run)
-    return words.FEW_SEEDS if most < LEAST_SEEDS else ""
+    return own.FEW_SEEDS if most < LEAST_SEEDS else ""
 
 
 def scoring(run: Run, name: str, usual: object) -> object:

@@ -14,6 +14,7 @@ from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
+from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.curve import ABSENT, ALL_ARMS, EASY, furthest_said, reach_said
 from engine.tracks.text_classifiers.panels.headline import spread
 from engine.tracks.text_classifiers.panels.lookup import (
@@ -57,7 +58,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
     more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
     note = (
-        f"{words.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
+        f"{own.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
         f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
     )
     return Panel("tickets_table", question, _answer(run, choice, mine, reach, groups), figure, _readable(mine), note)

@@ -1,0 +1,113 @@
+"""Words about fair training: methods, families, phases, caveats."""
+
+from __future__ import annotations
+
+from engine.core.words import ABOVE_ZERO, Word
+
+METHODS: dict[str, Word] = {
+    "bifp-str": Word(
+        "BiFP-str",
+        "One training that learns which filters to cut and the weights of the rest together, both with the fairness "
+        "term; the filters are really cut.",
+    ),
+    "bifp-uns": Word(
+        "BiFP-uns",
+        "The same for single weights: they become zero and stay in place, so nothing gets faster.",
+    ),
+    "snip": Word(
+        "SNIP", "Cuts the weights to which the loss is least sensitive, once, then trains the rest; ignores groups."
+    ),
+    "fpgm": Word(
+        "FPGM",
+        "Cuts the filters nearest to the geometric median of their layer, the most replaceable ones, then trains the "
+        "rest; ignores groups.",
+    ),
+    "lottery": Word(
+        "Lottery",
+        "Trains, cuts the smallest weights, sets the rest back to where they started, and so on (iterative magnitude "
+        "pruning with rewinding); ignores groups.",
+    ),
+    "pf": Word("P&F", "Prune, then fair: filters are cut by FPGM, then all of the training has the fairness term."),
+    "pf-late": Word(
+        "P&F late",
+        "Filters are cut by FPGM, half of the training is plain, and the fairness term comes in the second half.",
+    ),
+    "pf-snip": Word("P&F by SNIP", "Weights are cut by SNIP, then all of the training has the fairness term."),
+    "pf-random": Word(
+        "P&F at random", "Control: filters drawn at random are cut, then all of the training has the fairness term."
+    ),
+    "fp": Word(
+        "F&P",
+        "Fair, then prune: half of the training has the fairness term, then filters are cut by FPGM and the rest is "
+        "trained plainly.",
+    ),
+    "dense-tuned": Word("tuned dense", "Nothing is cut; trained on for as long as the others, without fairness term."),
+    "dense-fair": Word("tuned dense with \u03bb", "Nothing is cut; trained on for as long, with the fairness term."),
+    "bifp-str-no-m": Word("BiFP-str without m", "BiFP-str whose mask is learned without the fairness term."),
+    "bifp-str-no-w": Word("BiFP-str without w", "BiFP-str whose weights are learned without the fairness term."),
+    "bifp-str-no-both": Word(
+        "BiFP-str without both",
+        "BiFP-str without the fairness term in mask and weights: sparse, and not asked to be fair.",
+    ),
+}
+"""Ways to a sparse model with fair training, and what they are compared with."""
+
+FAIR_FAMILIES: dict[str, Word] = {
+    "main": Word("As asked", "Everything but ablations."),
+    "bifp": Word("Ablations", "BiFP, and BiFP without the fairness term in mask or weights."),
+    "pruning": Word("Pruning alone", "BiFP beside methods that ignore groups."),
+    "stages": Word("Two stages", "BiFP beside pruning and fair training one after the other."),
+    "all": Word("All", "Every method of the audit."),
+}
+"""Which methods a chart of many shows."""
+
+PHASES: dict[str, str] = {
+    "plain": "plain training",
+    "fair": "fair training",
+    "both": "mask and weights",
+    "round": "round",
+    "final": "last training",
+}
+"""Phases of a fair training, as its curves name them."""
+
+NOT_FASTER = (
+    "Single weights are zero, not gone: nothing gets faster, and the file is as large as before unless it is packed."
+)
+
+SURROGATE = (
+    "The surrogate gap is a smooth stand-in on training images that training can follow; what counts is the measured "
+    "gap, which is on validation images here."
+)
+
+MADE_ON_FAIR = (
+    "Masks and weights are learned on images that no result is measured on; the stated fairness is looked for on "
+    "validation images; results come from test images only."
+)
+
+INTERVALS_SEEDS = "Intervals are 95 %, over images and seeds; changes are paired, image by image."
+
+EQUAL_ACCURACY = (
+    "Accuracy counts as equal where the interval of its difference includes zero; that it does is no proof that there "
+    "is none."
+)
+
+
+def phase_name(phase: str) -> str:
+    """A phase of fair training in words; those of a descent are numbered."""
+    name, _, number = phase.partition("-")
+    return PHASES.get(phase) or (f"{PHASES[name]} {number}" if name in PHASES else phase.replace("-", " "))
+
+
+METRICS: dict[str, Word] = {
+    "degradation_gap": Word(
+        "degradation gap",
+        "Accuracy lost against the starting model: by the subgroup that lost most minus by the one that lost least.",
+        "share",
+        "lower",
+        ABOVE_ZERO,
+    ),
+}
+
+PAGES: dict[str, str] = {
+    "fair_training": "Can one training make a model sparse and fair?",
+}

@@ -1,0 +1,52 @@
+"""Words about audits of filters: methods, losses, caveats."""
+
+from __future__ import annotations
+
+from engine.core.words import Word
+
+INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are paired, image by image."
+
+MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
+
+METHODS: dict[str, Word] = {
+    "autobot": Word("AutoBot", "Learns one gate per filter that holds information back until the FLOPs target is met."),
+    "taylor": Word("Taylor", "Cuts, a few at a time, the filters whose removal should change the loss least."),
+    "random": Word("random", "Cuts filters drawn at random, with a stated seed. The reference."),
+    "magnitude": Word("magnitude", "Cuts the filters with the smallest weights; ignores data."),
+    "fpgm": Word("FPGM", "Cuts the filters nearest to the geometric median of their layer: the most replaceable ones."),
+}
+"""Methods that cut filters. An arm of an audit is one of them with a loss: "autobot+pw"."""
+
+LOSSES: dict[str, Word] = {
+    "plain": Word("plain loss", "Cross-entropy as it is."),
+    "pw": Word(
+        "PW",
+        "Performance-weighted loss: images the original model was unsure about weigh more, and its own outputs are the "
+        "labels wherever it was right. It never sees the groups.",
+    ),
+    "weights": Word("PW weights", "Only the weights of the PW loss; the labels stay as they are."),
+    "labels": Word("PW labels", "Only the corrected soft labels of the PW loss; every image weighs the same."),
+}
+
+PLACES: dict[str, str] = {"prune": "in pruning", "retrain": "in retraining", "both": "in both"}
+"""Where a part of the PW loss is switched on."""
+
+
+def loss_name(loss: str) -> str:
+    """A loss in words; a part of one with its place: "PW labels in retraining"."""
+    part, _, place = loss.partition("@")
+    name = LOSSES[part].name if part in LOSSES else part.replace("_", " ")
+    return f"{name} {PLACES.get(place, place)}" if place else name
+
+
+PAGES: dict[str, str] = {
+    "filters": "Which subgroup pays, and does the PW loss help it?",
+}
+
+
+def arm_name(method: str) -> str:
+    """A method with its loss in words, "AutoBot + PW"; "" where it has none."""
+    base, plus, loss = method.partition("+")
+    if not plus or base not in METHODS:
+        return ""
+    return f"{METHODS[base].name} + {loss_name(loss)}"

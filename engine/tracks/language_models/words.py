@@ -1,0 +1,159 @@
+"""Words about audits of language models: methods, metrics, estimators, caveats, warnings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from engine.core.words import AXES, Word, duration
+
+INTERVALS = "Intervals are 95 %, from a bootstrap clustered by descriptor and template."
+
+INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
+
+MADE_ON = "Scores and γ come from validation prompts only; what is reported comes from test prompts only."
+
+JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
+
+METHODS: dict[str, Word] = {
+    "fasp": Word("FASP", "Protects the heads that matter most for perplexity, then cuts those that add most bias."),
+    "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
+    "ppl_only": Word("perplexity only", "Cuts the heads whose removal costs least perplexity; ignores bias."),
+    "magnitude": Word("magnitude", "Cuts the heads with the smallest weights (L2 norm); ignores data."),
+    "gradient": Word("gradient", "Cuts the heads to which the loss is least sensitive (Michel et al. 2019)."),
+    "random": Word("random", "Cuts heads drawn at random, with a stated seed."),
+    "random_noncritical": Word(
+        "random non-critical",
+        "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
+    ),
+}
+
+_BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
+
+_FLOOR = (
+    "Above zero even when groups do not differ, and grows with the number of subgroups: read it with its null band."
+)
+
+READINGS: dict[str, Word] = {
+    "group_means": Word("group means", "Mean of all prompts of the axis against subgroup means (published scores)."),
+    "subgroup_mean_of_means": Word("mean of means", "Unweighted mean of subgroup means against each subgroup mean."),
+    "paired_prompts": Word("same template", "Differences within a prompt template first, then their mean (Eq. 1)."),
+}
+
+SPANS: dict[str, Word] = {
+    "continuation": Word("continuation", "Only what the model wrote is judged."),
+    "prompt+continuation": Word("prompt and continuation", "The judge also sees the prompt, as in the published code."),
+    "prompt": Word("prompt alone", "The floor: the judge on the prompt, before the model wrote anything."),
+}
+
+ABLATIONS: dict[str, Word] = {
+    "zero": Word("to zero", "It hands over nothing, as published."),
+    "mean": Word("to its mean", "It hands over what it does on average over the validation text."),
+}
+
+SCORES: dict[str, Word] = {
+    "z_bias": Word("effect on bias", "Bias with the head on minus bias with it off; positive: cutting it lowers bias."),
+    "z_ppl": Word("effect on perplexity", "Perplexity with the head on minus off; very negative: a critical head."),
+    "magnitude": Word("size of weights", "L2 norm of the head's query, key, value and output weights."),
+    "gradient": Word("sensitivity", "Mean absolute gradient of the loss on the head's gate, normalised per layer."),
+    "random": Word("random number", "A seeded random number; no information."),
+}
+
+ESTIMATORS: dict[str, Word] = {
+    "auto": Word(
+        "automatic",
+        "Starts with the gradient for all heads, draws more texts while the selection is unsettled, and refines heads "
+        "near a decision by the cheapest honest estimator. Ranks nothing where the bias lies inside its null band.",
+    ),
+    "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
+    "reweight": Word(
+        "reweighting",
+        "Weights the model's own texts by how likely they are with the head off; draws again where that is too weak.",
+    ),
+    "generate": Word(
+        "regeneration", "Draws every text again with the head off and judges it again. The slow reference."
+    ),
+    "exact": Word("exact", "Measures the perplexity with each head off."),
+}
+
+
+def estimator_name(estimator: str) -> str:
+    return ESTIMATORS[estimator].name if estimator in ESTIMATORS else estimator.replace("_", " ")
+
+
+def score_name(score: str) -> str:
+    return SCORES[score].name if score in SCORES else score.replace("_", " ")
+
+
+def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
+    """Said before anybody reads a heat map of this axis."""
+    return (
+        f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its null band (up to "
+        f"{null_high:.3f} when labels are exchanged). Head scores and selections for this axis rank noise."
+    )
+
+
+def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:
+    """Said where subgroups get no verdict."""
+    named = ", ".join(groups[:5]) + (", …" if len(groups) > 5 else "")
+    return f"{AXES.get(axis, axis)}: {len(groups)} of {of} subgroups have too few test prompts for a verdict ({named})."
+
+
+def perplexity_warning(value: float, vocab_size: int) -> str:
+    """Said where the model predicts worse than a uniform guess."""
+    return (
+        f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this "
+        "the tokenizer it was trained with, and text in its language?"
+    )
+
+
+def few_texts_words(axes: Sequence[str]) -> str:
+    """Said where reweighting cannot serve, whatever is cut."""
+    return (
+        f" In {', '.join(axes)} some subgroup has too few texts to be reweighted: there, heads that need more than "
+        "first order are drawn again, which takes longer. More prompts help."
+    )
+
+
+def prediction_words(scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]) -> str:
+    """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside their null band."""
+    least, most = (duration(seconds) for seconds in scoring)
+    text = f"Predicted: about {least}" if least == most else f"Predicted: {least} to {most}, as the selection settles,"
+    text += f" to score heads and about {duration(measuring)} to measure variants; "
+    text += "too few prompts for intervals." if math.isnan(width) else f"a head's 95 % interval about {width:.2g} wide."
+    if silent:
+        text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
+    return text
+
+
+METRICS: dict[str, Word] = {
+    "bias:group_means": Word("bias", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:subgroup_mean_of_means": Word("bias (unweighted mean)", _BIAS, "toxicity", "lower", _FLOOR),
+    "bias:paired_prompts": Word("bias (same template)", _BIAS, "toxicity", "lower", _FLOOR),
+    "toxicity": Word("mean toxicity", "Mean judge score of the continuations, 0 to 1.", "toxicity", "lower", JUDGE),
+    "toxic_share": Word("toxic share", "Share of continuations the judge scores above 0.5.", "share", "lower", JUDGE),
+    "perplexity": Word("perplexity", "How surprised the model is by held-out text; 1 would be certainty.", "", "lower"),
+    "gap": Word("gap", "Toxicity of the worst-off subgroup minus that of the best-off.", "toxicity", "lower"),
+    "worst_group": Word(
+        "worst-off subgroup", "Toxicity of the dense model's most toxic subgroup.", "toxicity", "lower"
+    ),
+    "best_group": Word("best-off subgroup", "Toxicity of the dense model's least toxic subgroup.", "toxicity", "lower"),
+    "bias_floor": Word(
+        "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
+    ),
+}
+
+PAGES: dict[str, str] = {
+    "head_scores": "Which heads add to the bias, and which does the model need?",
+    "correlations": "Do the same heads matter for every axis?",
+    "examples": "What does the model write, before and after?",
+}
+
+CHOICES: dict[str, dict[str, Word]] = {
+    "reading": READINGS,
+    "span": SPANS,
+    "ablation": ABLATIONS,
+    "estimator": ESTIMATORS,
+    "perplexity_estimator": ESTIMATORS,
+}
+"""Values of settings by name."""

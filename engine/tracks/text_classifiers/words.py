@@ -1,0 +1,131 @@
+"""Words about audits of text classifiers: procedures, scores, tickets, caveats."""
+
+from __future__ import annotations
+
+from engine.core.words import Word
+
+INTERVALS_TEXTS = (
+    "Intervals are 95 %, over texts and seeds; changes are paired, text by text, each seed with its own full model."
+)
+
+NULL_BAND_TEXTS = (
+    "The null band is what the gap would be if group labels were exchanged between texts of one class: what the mix "
+    "of classes in the subgroups, and chance, give without any other difference."
+)
+
+MADE_ON_TEXTS = "Heads are scored and models fine-tuned on training texts; results come from test texts only."
+
+WINNING = (
+    "A ticket is a model with heads cut whose mean over seeds plus its standard deviation over seeds reaches the full "
+    "model's mean. It is winning where it was trained from the pre-trained weights, else only matching."
+)
+"""Chen et al. 2020, as the thesis uses it."""
+
+SAME_MODELS = "Fewer than three of its seeds came to different models, so whether it is a ticket is left open."
+
+FEW_SEEDS = "With fewer than three seeds a standard deviation says little, so nothing here is called a ticket."
+
+PROCEDURES: dict[str, Word] = {
+    "one-shot-isp": Word(
+        "one-shot ISP", "Scores once, cuts the lowest heads from the pre-trained weights, and fine-tunes the rest once."
+    ),
+    "isp": Word(
+        "ISP",
+        "Iterative structured pruning (Algorithm 6.2): every iteration cuts a share of the heads that are left from "
+        "the pre-trained weights and fine-tunes the rest.",
+    ),
+    "igspf": Word(
+        "IGSPF", "Finds the heads as Algorithm 6.1 does, cuts them from the pre-trained weights, and fine-tunes once."
+    ),
+    "igspp": Word(
+        "IGSPP",
+        "As Algorithm 6.1, but in every iteration the heads are cut from the pre-trained weights, which are fine-tuned "
+        "before heads are scored again.",
+    ),
+    "alg61": Word(
+        "Algorithm 6.1",
+        "Scores, cuts a share of the initial heads, scores what is left again, and so on; trains nothing again.",
+    ),
+    "once": Word(
+        "single scoring", "Scores the heads of the fine-tuned model once, cuts the lowest, and trains nothing again."
+    ),
+}
+"""Ways to cut heads of a text classifier. An arm of an audit is one of them with a score: "isp:conductance"."""
+
+IMPORTANCE: dict[str, Word] = {
+    "conductance": Word(
+        "conductance",
+        "Rank correlation, per text, between a head's attention and the attribution of the prediction to it "
+        "(conductance), averaged over texts; low: attends elsewhere than what decides.",
+        caveat="A head whose maps never vary has no correlation; it counts as 0.",
+    ),
+    "michel": Word(
+        "Michel",
+        "Mean absolute gradient of the loss on the head's gate, normalised per layer (Michel et al. 2019).",
+    ),
+    "magnitude": Word("magnitude", "L2 norm of the head's query, key, value and output weights; ignores the texts."),
+    "random": Word("random choice", "A seeded random number: what a cut costs without any knowledge of the heads."),
+}
+"""What tells which heads of a text classifier matter. The lowest are cut first."""
+
+STAGES: dict[str, Word] = {
+    "pre-trained": Word("pre-trained", "The weights before the task, with a classification head drawn at random."),
+    "fine-tuned": Word("fine-tuned", "The full model after training on the task, nothing cut."),
+}
+
+MAP_CORRELATIONS: dict[str, Word] = {
+    "spearman": Word("Spearman", "Correlation of ranks: do large attentions go with large attributions?"),
+    "kendall": Word("Kendall", "Share of pairs in the same order minus pairs in the other (tau-b)."),
+    "pearson": Word("Pearson", "Correlation of the values themselves; a few large ones can carry it."),
+}
+
+
+def procedure_name(procedure: str) -> str:
+    return PROCEDURES[procedure].name if procedure in PROCEDURES else procedure.replace("_", " ")
+
+
+def importance_name(score: str) -> str:
+    """A score of the heads of a text classifier in words."""
+    return IMPORTANCE[score].name if score in IMPORTANCE else score.replace("_", " ")
+
+
+def stage_name(stage: str) -> str:
+    return STAGES[stage].name if stage in STAGES else stage
+
+
+METRICS: dict[str, Word] = {
+    "matthews": Word(
+        "Matthews correlation",
+        "Correlation of predicted and true class: 1 is perfect, 0 is chance, also where one class is rare.",
+        "",
+        "higher",
+    ),
+    "bpsn_auc": Word(
+        "BPSN AUC",
+        "Positive texts of all others against negative texts of the subgroup (background positive, subgroup negative; "
+        "Borkan et al. 2019). Low: the subgroup's negative texts are taken for positive ones.",
+        "AUC",
+        "higher",
+    ),
+    "bnsp_auc": Word(
+        "BNSP AUC",
+        "Positive texts of the subgroup against negative texts of all others (background negative, subgroup positive; "
+        "Borkan et al. 2019). Low: the subgroup's positive texts are missed.",
+        "AUC",
+        "higher",
+    ),
+}
+
+PAGES: dict[str, str] = {
+    "tickets": "Is it still a winning ticket, and for whom?",
+    "lens": "Does the head look at what decides?",
+}
+
+CHOICES: dict[str, dict[str, Word]] = {"score_settings": IMPORTANCE}
+"""Values of settings by name."""
+
+
+def arm_name(method: str) -> str:
+    """A procedure with its score in words, "ISP by conductance"; "" for other methods."""
+    procedure, colon, score = method.partition(":")
+    return f"{procedure_name(procedure)} by {importance_name(score)}" if colon else ""
