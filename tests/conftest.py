@@ -31,4 +31,4 @@ def copy(run, tmp_path) -> Run:
 def words_judged(monkeypatch) -> None:
     """The word judge in place of a real one, for audits of the tiny world inside this process."""
     monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
-    monkeypatch.setattr("engine.tracks.language_models.run.load_judge", lambda *args, **kwargs: word_judge())
+    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())

@@ -16,7 +16,7 @@ from tests.tracks.language_models.worlds import word_judge, world_request
 @pytest.fixture
 def words(monkeypatch, tmp_path):
     monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
-    monkeypatch.setattr("engine.tracks.language_models.run.load_judge", lambda *args, **kwargs: word_judge())
+    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
     request = world_request(tmp_path)
     return [
         "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis", "religion",

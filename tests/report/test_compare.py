@@ -108,7 +108,7 @@ def test_settings_are_in_words(store, tmp_path):
     runs = [store.open("fair"), store.open("elsewhere")]
     table = compare_settings.settings_table(runs).set_index("Setting")
     assert list(table.columns) == ["This audit", "The other audit"]
-    assert table.loc["Measurement of audit", "This audit"] == "fair training of sparse image classifiers"
+    assert table.loc["Kind of audit", "This audit"] == "fair training of sparse image classifiers"
     assert table.loc["Methods", "This audit"].startswith("BiFP-str, P&F, FPGM, tuned dense")
     told = "\n".join([*table.index, *table.to_numpy().ravel()])
     assert not re.search(r"[{}\"\[\]]|[a-z]_[a-z]|[0-9a-f]{12}|test/", told), told

@@ -113,9 +113,7 @@ def run_meta(
     plan, context, request = audit.plan, audit.context, audit.request
     shares = group_shares(plan.images, request.axes[0], context.tuned)
     return {
-        **audit.meta(
-            f"{plan.model.name} trained fairly on {plan.images.name}", plan.spelled_out(), context.start.device
-        ),
+        **audit.meta(f"{plan.model.name} trained fairly on {plan.images.name}"),
         "experiment": request.experiment,
         "model": model_meta(plan, context),
         "data": {**data_meta(plan, tables), "fair_axis": request.axes[0], "group_shares": shares},

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch.optim.swa_utils import update_bn
 
+from engine.classifiers.images.measurements import dense_measurements
 from engine.core.errors import MaskError
 from engine.store.array_table import curve_arrays
 from engine.tracks.fair_training.context import FairShard
@@ -24,7 +25,6 @@ from engine.tracks.fair_training.summary import _compared, _lost, _reached
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
 from engine.tracks.fair_training.training.masked import masked_weights_of
 from engine.tracks.fair_training.warnings import _degenerate, _effort, _levelled, _masks, _target
-from engine.tracks.image_classifiers.measurements import image_measurements
 from tests.classifiers.image_worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 
@@ -34,11 +34,11 @@ def context():
     return fair_context()
 
 
-def test_kinds_of_the_dense_model_are_those_of_an_audit_of_filters():
-    assert set(image_measurements()) < set(fair_measurements()) and {"trained", "fair_cost", "surface", "path"} <= set(
+def test_the_dense_model_is_measured_as_in_every_audit_of_images():
+    assert set(dense_measurements()) < set(fair_measurements()) and {"trained", "fair_cost", "surface", "path"} <= set(
         fair_measurements()
     )
-    assert all(fair_measurements()[name] is kind for name, kind in image_measurements().items())
+    assert all(fair_measurements()[name] is kind for name, kind in dense_measurements().items())
 
 
 def test_a_plane_gives_its_corners_back():

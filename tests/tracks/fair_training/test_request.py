@@ -112,7 +112,7 @@ def regrouped(monkeypatch, change):
         table["skin"] = [change(split, group) for split, group in zip(table["split"], table["skin"], strict=True)]
         return replace(images, table=table)
 
-    monkeypatch.setattr("engine.tracks.image_classifiers.request.load_images", load)
+    monkeypatch.setattr("engine.classifiers.images.request.load_images", load)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_groups_must_be_among_the_images_used_of_the_validation_split(monkeypatc
         table.loc[rows[:3], "skin"] = "dark"
         return replace(loaded, table=table)
 
-    monkeypatch.setattr("engine.tracks.image_classifiers.request.load_images", load)
+    monkeypatch.setattr("engine.classifiers.images.request.load_images", load)
     said = faults_of(fair_request(tune_on="validation"))
     assert len(said) == 1 and "axis skin: none of the" in said[0] and f"{part} belongs to dark" in said[0]
     validate_fair(fair_request())

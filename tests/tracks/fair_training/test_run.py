@@ -416,7 +416,7 @@ def test_a_cut_that_is_not_the_mask_is_refused_and_not_kept(tmp_path, monkeypatc
     from engine.surgery.filters import cut as filter_cut
 
     real = filter_cut.agree_filters
-    monkeypatch.setattr("engine.tracks.image_classifiers.measurements.trial.agree_filters",
+    monkeypatch.setattr("engine.classifiers.images.cutting.agree_filters",
                         lambda *words: replace(real(*words), holds=False))  # fmt: skip
     with pytest.raises(MaskError, match="pf, 50 % cut"):
         run_fair_audit(replace(RESUMED, methods=("pf",), sparsities=(0.5,), seeds=1), Store(tmp_path))

@@ -128,7 +128,10 @@ def test_a_value_that_is_no_request_says_why():
         ImageRequest.from_dict({"model": SMALL, "gama": 1})
     text = str(caught.value)
     assert "'gama' is not known" in text and "data is missing" in text and "axes is missing" in text
-    with pytest.raises(RequestError, match="track: 'words' is not known. Known: fair, filters, heads, tickets"):
+    with pytest.raises(
+        RequestError,
+        match="track: 'words' is not known. Known: fair_training, image_classifiers, language_models, text_classifiers",
+    ):
         request_from({"track": "words"})
 
 

@@ -31,7 +31,7 @@ from tests.tracks.language_models.worlds import word_judge, world_request
 def judged(monkeypatch):
     def use(judge):
         monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: judge.info)
-        monkeypatch.setattr("engine.tracks.language_models.run.load_judge", lambda *args, **kwargs: judge)
+        monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
 
     return use
 
