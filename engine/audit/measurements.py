@@ -100,6 +100,21 @@ class MeasurementContext(ABC):
     def describe(self, shard: Any) -> str:
         """A shard in words, for progress."""
 
+    def base(self) -> list[Any]:
+        """Measurements that every other one may rest on without saying so, such as the weights of a model fitted here."""
+        return []
+
+    def all_needs(self, shards: Sequence[Any]) -> list[Any]:
+        """What `shards` rest on, directly or not, the first needed first."""
+        found: dict[Any, None] = {}
+        queue = [*self.base(), *(need for shard in shards for need in self.kind(shard.kind).needs(self, shard))]
+        while queue:
+            need = queue.pop()
+            if need not in found:
+                found[need] = None
+                queue += self.kind(need.kind).needs(self, need)
+        return [need for need in reversed(found) if need not in set(shards)]
+
     def kept(self, shard: Any) -> bool:
         """Whether a shard is finished."""
         return self.keeper.has(self.key(shard))

@@ -93,8 +93,8 @@ class OnRay(Executor):
         while queue and self.workers.idle:
             worker, bundle = self.workers.idle.pop(), queue.popleft()
             self.attempts[bundle] += 1
-            needs = [need for shard in bundle for need in context.kind(shard.kind).needs(context, shard)]
-            known = [(need, context.fetch([need])[0]) for need in dict.fromkeys(needs) if context.kept(need)]
+            needs = context.all_needs(bundle)
+            known = [(need, context.fetch([need])[0]) for need in needs if context.kept(need)]
             answer = worker.compute.remote(list(bundle), context.key(bundle[0]), known)
             self.running[answer] = (worker, bundle, time.monotonic())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import os
 import socket
@@ -34,7 +35,8 @@ class Worker:
         """`recipe` as `MeasurementContext.recipe` gives it."""
         maker, given = recipe
         module, _, name = maker.partition(":")
-        self.context = getattr(importlib.import_module(module), name)(given)
+        # Ray hands arrays over as read-only memory of the cluster; a copy can be written to, as in one process.
+        self.context = getattr(importlib.import_module(module), name)(copy.deepcopy(given))
 
     def process(self) -> int:
         """The process id; answering it means the model is loaded."""

@@ -7,6 +7,7 @@ import signal
 import time
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,9 +16,11 @@ ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-
 from engine.audit.executors import Local  # noqa: E402
 from engine.audit.progress import Progress  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
-from engine.audit.ray_workers import Crew  # noqa: E402
+from engine.audit.ray_workers import WorkerPool  # noqa: E402
+from engine.classifiers.images.context import ImageShard  # noqa: E402
 from engine.core.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
 from engine.core.types import Hooks  # noqa: E402
+from engine.store.array_table import unpack  # noqa: E402
 from engine.store.runs import Store  # noqa: E402
 from engine.tracks.language_models.context import Shard  # noqa: E402
 from engine.tracks.language_models.opening import open_audit  # noqa: E402
@@ -66,10 +69,16 @@ def local(tmp_path_factory):
     return folder, audit.context.fetch(some_shards())
 
 
+def sent_elsewhere(audit, folder) -> None:
+    """Workers are told that the model lies in another folder."""
+    plan = audit.plan
+    audit.context.plan = replace(plan, request=replace(plan.request, model=str(folder)))
+
+
 def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
     folder, expected = local
-    request, audit = audit_in(folder, tmp_path)
-    executor = OnRay(cluster.address, request)
+    _, audit = audit_in(folder, tmp_path)
+    executor = OnRay(cluster.address)
     executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
     assert all(audit.context.kept(shard) for shard in some_shards())
     assert set(executor.attempts.values()) == {1} and len(executor.attempts) > 5
@@ -79,8 +88,8 @@ def test_two_nodes_give_what_this_process_gives(cluster, local, tmp_path):
 
 def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
     folder, expected = local
-    request, audit = audit_in(folder, tmp_path)
-    executor, killed = OnRay(cluster.address, request), []
+    _, audit = audit_in(folder, tmp_path)
+    executor, killed = OnRay(cluster.address), []
     hand_out = executor._hand_out
 
     def then_kill_one(context, queue):
@@ -88,7 +97,7 @@ def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
         if not killed and len(executor.attempts) > 2 and executor.running:
             worker, bundle, _ = next(iter(executor.running.values()))
             killed.append(bundle)
-            os.kill(executor.crew.processes[worker], signal.SIGKILL)
+            os.kill(executor.workers.processes[worker], signal.SIGKILL)
 
     executor._hand_out = then_kill_one
     executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
@@ -106,19 +115,19 @@ def test_it_stops_within_two_seconds(cluster, local, tmp_path):
         if asked and time.monotonic() > asked[0]:
             raise Cancelled("stop")
 
-    request, audit = audit_in(local[0], tmp_path, Hooks(check=check))
+    _, audit = audit_in(local[0], tmp_path, Hooks(check=check))
     asked.append(time.monotonic() + 0.5)
     with pytest.raises(Cancelled):
-        OnRay(cluster.address, request).run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
+        OnRay(cluster.address).run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
     assert time.monotonic() - asked[0] < 2
 
 
 def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
-    request, audit = audit_in(local[0], tmp_path)
+    _, audit = audit_in(local[0], tmp_path)
     build("gpt2", tmp_path / "elsewhere", seed=5)
-    wrong = OnRay(cluster.address, replace(request, model=str(tmp_path / "elsewhere")))
+    sent_elsewhere(audit, tmp_path / "elsewhere")
     with pytest.raises(PruneAuditError, match="another model, judge, data"):
-        wrong.run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
+        OnRay(cluster.address).run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
 
 
 @pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
@@ -133,16 +142,16 @@ def test_an_address_without_a_cluster_is_said_at_once(address, said):
 
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(cluster, local, tmp_path, monkeypatch):
     monkeypatch.setattr("engine.audit.ray_workers.PATIENCE", 3.0)
-    request, audit = audit_in(local[0], tmp_path)
-    executor = OnRay(cluster.address, request)
-    monkeypatch.setattr(executor.crew, "hire", lambda *args: None)  # nobody comes
+    _, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address)
+    monkeypatch.setattr(executor.workers, "start", lambda *args: None)
     with pytest.raises(PruneAuditError, match="no living worker left"):
         executor.run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
 
 
 def test_a_busy_cluster_is_waited_for_and_then_said(cluster, local, tmp_path, monkeypatch):
     monkeypatch.setattr("engine.audit.ray_workers.LOADING", 3.0)
-    request, audit = audit_in(local[0], tmp_path)
+    _, audit = audit_in(local[0], tmp_path)
     connect(cluster.address)
 
     @ray.remote(num_cpus=1)
@@ -152,7 +161,7 @@ def test_a_busy_cluster_is_waited_for_and_then_said(cluster, local, tmp_path, mo
 
     guests = [Guest.remote() for _ in range(2)]
     assert all(ray.get([guest.here.remote() for guest in guests]))
-    executor = OnRay(cluster.address, request)
+    executor = OnRay(cluster.address)
     with pytest.raises(PruneAuditError, match="busy with other work"):
         executor.run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
     assert not executor.attempts, "nothing is handed to a worker that is not there"
@@ -161,21 +170,22 @@ def test_a_busy_cluster_is_waited_for_and_then_said(cluster, local, tmp_path, mo
 
 
 def test_workers_that_cannot_load_the_model_are_named(cluster, local, tmp_path):
-    request, audit = audit_in(local[0], tmp_path)
-    executor = OnRay(cluster.address, replace(request, model=str(tmp_path / "gone")))
+    _, audit = audit_in(local[0], tmp_path)
+    sent_elsewhere(audit, tmp_path / "gone")
+    executor = OnRay(cluster.address)
     with pytest.raises(PruneAuditError, match="cannot start.*gone"):
         executor.run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
 
 
 def test_workers_stay_between_phases_and_leave_at_the_end(cluster, local, tmp_path):
-    request, audit = audit_in(local[0], tmp_path)
-    executor = OnRay(cluster.address, request)
+    _, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address)
     executor.run(audit.context, "score heads", some_shards()[:5], Progress(lambda event: None))
-    first = dict(executor.crew.processes)
+    first = dict(executor.workers.processes)
     executor.run(audit.context, "measure variants", some_shards()[5:], Progress(lambda event: None))
-    assert set(first.values()) <= set(executor.crew.processes.values())
+    assert set(first.values()) <= set(executor.workers.processes.values())
     executor.close()
-    assert not executor.crew.processes
+    assert not executor.workers.processes
 
 
 def test_one_process_one_cluster(cluster):
@@ -186,10 +196,10 @@ def test_one_process_one_cluster(cluster):
 
 def test_workers_that_died_while_idle_get_no_work(cluster, local, tmp_path):
     folder, expected = local
-    request, audit = audit_in(folder, tmp_path)
-    executor = OnRay(cluster.address, request)
+    _, audit = audit_in(folder, tmp_path)
+    executor = OnRay(cluster.address)
     executor.run(audit.context, "score heads", some_shards()[:5], Progress(lambda event: None))
-    for process in executor.crew.processes.values():
+    for process in executor.workers.processes.values():
         os.kill(process, signal.SIGKILL)
     executor.run(audit.context, "measure variants", some_shards()[5:], Progress(lambda event: None))
     executor.close()
@@ -205,4 +215,57 @@ def test_a_head_that_is_gone_is_said(monkeypatch):
     monkeypatch.setattr("engine.audit.ray_workers.LOOK", 0.05)
     monkeypatch.setattr(ray, "get_runtime_context", Context)
     with pytest.raises(PruneAuditError, match="does not answer any more"):
-        Crew().reachable(ray)
+        WorkerPool().reachable(ray)
+
+
+def images_world(folder):
+    from engine.tracks.image_classifiers.arms import arms_of
+    from engine.tracks.image_classifiers.measurements.trial import chosen_shard
+    from engine.tracks.image_classifiers.request import validate_images
+    from engine.tracks.image_classifiers.run import context_of
+    from tests.classifiers.image_worlds import image_request
+
+    request = image_request(trials=1, speedups=(2.0,))
+    trials = [shard for arm in arms_of(request) for shard in arm.trials()]
+    context = context_of(validate_images(request))
+    return context, [ImageShard("dense_weights"), ImageShard("original"), *map(chosen_shard, trials), *trials]
+
+
+def fair_world(folder):
+    from engine.tracks.fair_training.arms import arms_of
+    from engine.tracks.fair_training.request import validate_fair
+    from engine.tracks.fair_training.run import context_of, phases_of
+    from tests.tracks.fair_training.worlds import fair_request
+
+    request = fair_request(seeds=1, methods=("bifp-str", "snip"))
+    phases = phases_of(request, arms_of(request))
+    context = context_of(validate_fair(request))
+    names = ("train the dense model", "ask the dense model", "train and cut")
+    return context, [shard for name in names for shard in phases[name]]
+
+
+def texts_world(folder):
+    from engine.tracks.text_classifiers.request import validate_text
+    from engine.tracks.text_classifiers.run import context_of
+    from engine.tracks.text_classifiers.shards import dense_trials
+    from tests.tracks.text_classifiers.worlds import text_request, text_world
+
+    context = context_of(validate_text(text_request(text_world(folder), trials=2)))
+    return context, dense_trials(context, 2)
+
+
+@pytest.mark.parametrize("world", [images_world, fair_world, texts_world])
+def test_every_track_gives_on_a_cluster_what_this_process_gives(world, cluster, tmp_path):
+    context, shards = world(tmp_path)
+    expected = context.fetch(shards)
+    again, shards = world(tmp_path)
+    executor = OnRay(cluster.address)
+    for shard in shards:  # each may need those before it
+        executor.run(again, "measure", [shard], Progress(lambda event: None))
+    executor.close()
+    for shard, one, other in zip(shards, again.fetch(shards), expected, strict=True):
+        (mine, plain), (theirs, plainly) = unpack(one), unpack(other)
+        assert mine.keys() == theirs.keys() and plain.keys() == plainly.keys(), shard
+        for name in mine.keys() - {"curve/seconds"}:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=f"{name} of {shard}")
+        assert {**plain, "spent": 0} == {**plainly, "spent": 0}, shard

@@ -91,6 +91,9 @@ class ImageContext(ArrayContext):
     def recipe(self) -> tuple[str, Any]:
         return self.opener, self.plan
 
+    def base(self) -> list[ImageShard]:
+        return [] if self.settings.train is None else [ImageShard("dense_weights")]
+
     @property
     def first_seed(self) -> int:
         return self.settings.first_seed
