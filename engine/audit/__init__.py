@@ -1,1 +1,1 @@
-
+"""An audit under way, whatever its track: request, session, measurements, executors, jobs, verification."""

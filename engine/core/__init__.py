@@ -1,0 +1,1 @@
+"""What everything rests on: types, errors, seeds, files, discovery, words. Imports nothing of ours."""

@@ -1,1 +1,1 @@
-
+"""Statistics that know no model: resampling, several trials, reliability, gaps, fronts. Arrays in, numbers out."""

@@ -1,0 +1,1 @@
+"""Labelled images with groups, and the faces this project draws itself."""

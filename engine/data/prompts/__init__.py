@@ -1,0 +1,1 @@
+"""Prompts about subgroups: HolisticBias, the FASP files, any CSV."""

@@ -1,0 +1,1 @@
+"""Labelled texts, plain text for perplexity, and the labelled tasks this project writes itself."""

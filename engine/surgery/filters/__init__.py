@@ -1,0 +1,1 @@
+"""Convolution filters: what must be cut together, gates, cut, record, replay, and the FLOP budget."""

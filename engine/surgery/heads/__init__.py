@@ -1,0 +1,1 @@
+"""Attention heads: mask, mean ablation, cut, record, replay, and the gradient of every head's gate."""

@@ -1,4 +1,4 @@
-"""Heads of text classifiers, scored by attribution of attention, and the lottery-ticket procedures (thesis, chapter 6)."""
+"""Heads of text classifiers, scored by attribution of attention, and winning tickets (thesis, chapter 6)."""
 
 from engine.audit.tracks import TrackEntry
 

@@ -1,4 +1,4 @@
-"""Measurements of the model that an audit of images starts from, one per file, found and not registered. These load torch."""
+"""Measurements of the model that an audit of images starts from, one per file. These load torch."""
 
 from __future__ import annotations
 

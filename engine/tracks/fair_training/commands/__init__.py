@@ -1,0 +1,1 @@
+"""Commands of this track: fairtrain. One command, one file."""

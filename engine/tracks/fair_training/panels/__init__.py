@@ -1,0 +1,1 @@
+"""Charts only fair training has: gap against sparsity, trade-off, effort, training curves, loss surface."""

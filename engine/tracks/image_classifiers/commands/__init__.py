@@ -1,0 +1,1 @@
+"""Commands of this track: experiment. One command, one file."""

@@ -52,7 +52,7 @@ class Chosen:
 
 
 class FilterMethod(ABC):
-    """One way to choose filters. Final subclasses live one per file in engine/scores/filters and are found."""
+    """One way to choose filters. Final subclasses live one per file of this folder and are found."""
 
     name: str
     version: int = 1

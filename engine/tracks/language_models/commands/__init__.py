@@ -1,0 +1,1 @@
+"""Commands of this track: predict, import-scores. One command, one file."""

@@ -59,10 +59,10 @@ class ScoreJob:
 
 
 class ScoreMethod(ABC):
-    """One way to give every head a number. Final subclasses live one per file in engine/scores/methods.
+    """One way to give every head a number. Final subclasses live one per file of this folder.
 
     Work is stated first (`shards`) and read later (`table`), so that it can run anywhere and resume. Neither loads
-    torch when imported: what measures is a Measurement (engine/scores/kinds, engine/metrics/kinds).
+    torch when imported: what measures is a Measurement (folder measurements).
     """
 
     name: str

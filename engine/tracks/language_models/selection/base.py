@@ -37,7 +37,7 @@ class Ballot:
 
 
 class SelectionMethod(ABC):
-    """One way to choose heads. Final subclasses live one per file in engine/selection/methods."""
+    """One way to choose heads. Final subclasses live one per file of this folder."""
 
     name: str
     version: int = 1

@@ -1,0 +1,1 @@
+"""Commands of this track: tickets. One command, one file."""

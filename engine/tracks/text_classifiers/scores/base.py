@@ -58,7 +58,7 @@ class Importance:
 
 
 class HeadImportance(ABC):
-    """One way to score heads. Final subclasses live one per file in engine/scores/text_methods and are found."""
+    """One way to score heads. Final subclasses live one per file of this folder and are found."""
 
     name: str
     version: int = 1

@@ -1,0 +1,1 @@
+"""Requests, jobs, executors and run ids, whatever the track."""

@@ -1,0 +1,1 @@
+"""What a person does in a real Chromium; skipped where none is installed."""

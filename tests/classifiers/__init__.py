@@ -1,0 +1,1 @@
+"""Groups, gaps, intervals and verdicts from a classifier's answers."""

@@ -1,0 +1,1 @@
+"""Exit codes, JSON, and bad input that writes nothing."""

@@ -1,0 +1,1 @@
+"""What is read from files, and every way in which they can be wrong."""

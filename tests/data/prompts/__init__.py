@@ -1,0 +1,1 @@
+"""Prompts: HolisticBias and CSV files."""

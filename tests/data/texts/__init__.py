@@ -1,0 +1,1 @@
+"""Labelled texts, plain text, and the two written tasks."""

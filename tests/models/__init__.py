@@ -1,0 +1,1 @@
+"""What loads, every way in which a checkpoint can be wrong, and the embedded models as shipped."""

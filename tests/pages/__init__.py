@@ -1,0 +1,1 @@
+"""Every page and form, alone and through app.py, with good, empty and hostile runs."""

@@ -1,0 +1,1 @@
+"""Phrasing, shared panels, exports, and what every track must declare."""

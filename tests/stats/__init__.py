@@ -1,0 +1,1 @@
+"""Statistics by hand, against slow loops, and in simulation."""

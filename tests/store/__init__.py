@@ -1,0 +1,1 @@
+"""Whole or not at all, nothing outside the store, damage noticed."""

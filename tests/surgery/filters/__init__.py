@@ -1,0 +1,1 @@
+"""Filters: gates, cuts and replays of every architecture, and the FLOP budget."""

@@ -1,0 +1,1 @@
+"""One folder per track, deleted with it."""

@@ -1,0 +1,1 @@
+"""BiFP: mask and weights, whole trainings of a tiny classifier, panels, pages."""

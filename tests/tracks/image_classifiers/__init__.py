@@ -1,0 +1,1 @@
+"""PW loss: methods, whole audits of a tiny classifier, experiments, panels, pages."""

@@ -1,0 +1,1 @@
+"""FASP: estimators, selection, whole audits of a tiny world, panels, pages."""

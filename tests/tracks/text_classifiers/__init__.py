@@ -1,0 +1,1 @@
+"""IG-BERT: conductance, procedures, whole audits of a tiny classifier, panels, pages."""

@@ -1,0 +1,1 @@
+"""Losses by hand, batches, and fits that resume bit for bit."""
