@@ -52,6 +52,12 @@ class TrackEntry:
         module, _, name = getattr(self, which).partition(":")
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
+    def commands(self) -> dict[str, str]:
+        """Modules of the track's folder `commands` by name: a command each, or the track's part in a shared one."""
+        folder = f"{self.package}.commands"
+        found = pkgutil.iter_modules(importlib.import_module(folder).__path__)
+        return {info.name: f"{folder}.{info.name}" for info in found}
+
 
 @cache
 def tracks() -> Mapping[str, TrackEntry]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
 
+from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError
 
 
@@ -23,12 +24,13 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser() -> argparse.ArgumentParser:
-    """All commands, found beside this file."""
+    """All commands: those found beside this file, and the tracks' own."""
     top = _Parser(prog="python -m engine", description="If we cut these heads, who pays, and how sure are we?")
     commands = top.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
-        if not info.name.startswith("_"):
-            importlib.import_module(f"engine.cli.{info.name}").add(commands)
+    shared = {info.name: f"{__name__}.{info.name}" for info in pkgutil.iter_modules(__path__)}
+    own = {name: module for track in tracks().values() for name, module in track.commands().items()}
+    for _, module in sorted({**own, **shared}.items()):
+        importlib.import_module(module).add(commands)
     return top
 
 
