@@ -1,1 +1,1 @@
-"""One folder per paper. A track imports everything below it and never another track; found by being here."""
+"""One folder per track, found by being here. A track imports everything below it and never another track."""

@@ -1,4 +1,4 @@
-"""One file per architecture family. An adapter is found by being here; nobody registers it."""
+"""Families of transformers: what each is made of, one family, one file, found by being here."""
 
 from __future__ import annotations
 

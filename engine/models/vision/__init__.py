@@ -1,4 +1,4 @@
-"""One file per family of image classifiers. An architecture is found by being here; nobody registers it."""
+"""Families of image classifiers: what each is made of, one family, one file, found by being here."""
 
 from __future__ import annotations
 

@@ -1,0 +1,142 @@
+"""Writes the generated parts of the documents: `python docs/build.py`.
+
+A part stands between `<!-- built: NAME ARGUMENTS -->` and `<!-- end -->`. Folders come from the docstrings of their
+`__init__.py`, methods from discovery, options from the command line's parser, so none of them is kept by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+PART = re.compile(r"(<!-- built: (\w+)([^>]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+TREES = ("engine", "pages", "tests", "benchmarks", "assets/build")
+
+HEADS = "audit --model demo-gpt2 --axis nationality"
+SCORES = "scores --model demo-gpt2 --axis nationality --out scores.csv"
+IMAGES = "audit --model demo-resnet --data avatars --axis male"
+TEXTS = "tickets --model demo-bert --task remarks --retune"
+FAIR = "fairtrain --model demo-resnet --data avatars --target blond --group male"
+METHODS = (
+    ("FASP", "language_models.selection.base:selection_methods", f"{HEADS} --method {{}}"),
+    ("FASP, scores", "language_models.scores.base:score_methods", SCORES),
+    ("PW loss", "image_classifiers.methods.base:filter_methods", f"{IMAGES} --method {{}}"),
+    ("PW loss, experiments", "image_classifiers.experiments:experiments", "experiment {} --quick"),
+    ("IG-BERT, scores", "text_classifiers.scores.base:head_importances", f"{TEXTS} --score {{}}"),
+    ("IG-BERT", "text_classifiers.procedures:procedures", f"{TEXTS} --procedure {{}}"),
+    ("BiFP", "fair_training.methods.base:fair_methods", f"{FAIR} --method {{}}"),
+)
+"""Paper, where its methods are found (below engine.tracks), and the command that uses one."""
+ESTIMATORS = {"z_bias": "--estimator", "z_ppl": "--perplexity-estimator"}
+
+
+def folders() -> str:
+    """One line per folder: what its `__init__.py` says first."""
+    found = [path.parent for tree in TREES for path in sorted((ROOT / tree).rglob("__init__.py"))]
+    names = [folder.relative_to(ROOT).as_posix() for folder in sorted(found)]
+    width = max(map(len, names)) + 2
+    return "\n".join(["```", *(f"{name + '/':<{width}}{first_line(ROOT / name)}".rstrip() for name in names), "```"])
+
+
+def first_line(folder: Path) -> str:
+    """First line of a package's docstring; "" where it has none."""
+    text = ast.get_docstring(ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]
+
+
+def methods() -> str:
+    """Every method that is found, with its file and a command that uses it."""
+    lines = ["| paper | method | file | after `python -m engine` |", "|---|---|---|---|"]
+    rows = (f"| {paper} | {name} | `{file}` | `{command}` |" for paper, name, file, command in method_rows())
+    return "\n".join([*lines, *rows])
+
+
+def method_rows() -> Iterator[tuple[str, str, str, str]]:
+    """(paper, method, file, command), without those of a track that is not here."""
+    from engine.audit.tracks import tracks
+
+    for paper, place, command in METHODS:
+        if place.partition(".")[0] not in tracks():
+            continue
+        module, _, name = place.partition(":")
+        found = getattr(importlib.import_module(f"engine.tracks.{module}"), name)()
+        for method in found.values() if isinstance(found, dict) else found:
+            score = getattr(method, "score", "")
+            asked = f"{command} {_score_option(method)}" if score else command.format(method.name)
+            yield paper, f"{score}: {method.name}" if score else method.name, file_of(method), asked
+        if paper == "PW loss":
+            yield paper, "+pw", "engine/training/losses.py", f"{IMAGES} --method autobot+pw"
+
+
+def _score_option(method: Any) -> str:
+    """The option that asks for one way to score heads of a language model."""
+    option = ESTIMATORS.get(method.score)
+    return f"{option} {method.name}" if option else f"--method {method.score}"
+
+
+def file_of(method: Any) -> str:
+    """The file that declares a method: as one of its `ROWS`, else as a class of its own."""
+    own = sys.modules[type(method).__module__]
+    beside = [module for name, module in sys.modules.items() if name.startswith(f"{own.__package__}.")]
+    holds = (module for module in beside if any(row is method for row in getattr(module, "ROWS", ())))
+    return Path(inspect.getfile(next(holds, own))).resolve().relative_to(ROOT).as_posix()
+
+
+def options(command: str, *title: str) -> str:
+    """The options of a command; `title` names one group of them, else they are all listed."""
+    from engine.cli import parser
+
+    commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    groups = [group for group in commands.choices[command]._action_groups if group._group_actions]
+    wanted = [group for group in groups if not title or group.title == " ".join(title)]
+    if not wanted:
+        raise SystemExit(f"{command} has no options {' '.join(title)!r}, only {[group.title for group in groups]}")
+    lines = [f"| option of `{command}` | default | |", "|---|---|---|"]
+    return "\n".join(lines + [_option(action) for group in wanted for action in group._group_actions if _said(action)])
+
+
+def _said(action: argparse.Action) -> bool:
+    return bool(action.option_strings) and action.dest != "help" and action.help != argparse.SUPPRESS
+
+
+def _option(action: argparse.Action) -> str:
+    value = "" if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction) else action.metavar
+    if value is None:
+        value = "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
+    name = f"{', '.join(action.option_strings)} {value}".rstrip()
+    unsaid = action.default is None or action.default is False or action.default == ""
+    default = "" if unsaid else f"`{action.default}`"
+    return f"| `{_cell(name)}` | {default} | {_cell((action.help or '') % {'default': action.default})} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+PARTS: dict[str, Callable[..., str]] = {"folders": folders, "methods": methods, "options": options}
+
+
+def built(text: str) -> str:
+    """A document with its generated parts as they should be now."""
+    return PART.sub(lambda found: f"{found[1]}{PARTS[found[2]](*found[3].split())}\n{found[4]}", text)
+
+
+if __name__ == "__main__":
+    for document in sorted(DOCS.glob("*.md")):
+        before = document.read_text(encoding="utf-8")
+        after = built(before)
+        if after != before:
+            document.write_text(after, encoding="utf-8")
+            print(document.relative_to(ROOT))
