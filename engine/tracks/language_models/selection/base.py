@@ -37,7 +37,7 @@ class Ballot:
 
 
 class SelectionMethod(ABC):
-    """One way to choose heads. Final subclasses live one per file of this folder."""
+    """One way to choose heads. Final subclasses live one per file in engine/selection/methods."""
 
     name: str
     version: int = 1
