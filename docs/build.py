@@ -25,7 +25,7 @@ PART = re.compile(r"(<!-- built: (\w+)([^>]*?) -->\n).*?(<!-- end -->)", re.DOTA
 TREES = ("engine", "pages", "tests", "benchmarks", "assets/build")
 
 HEADS = "audit --model demo-gpt2 --axis nationality"
-SCORES = "scores --model demo-gpt2 --axis nationality --out scores.csv"
+SCORES = "scores --model demo-gpt2 --axis nationality --out scores.csv {option}"
 IMAGES = "audit --model demo-resnet --data avatars --axis male"
 TEXTS = "tickets --model demo-bert --task remarks --retune"
 FAIR = "fairtrain --model demo-resnet --data avatars --target blond --group male"
@@ -73,9 +73,9 @@ def method_rows() -> Iterator[tuple[str, str, str, str]]:
         module, _, name = place.partition(":")
         found = getattr(importlib.import_module(f"engine.tracks.{module}"), name)()
         for method in found.values() if isinstance(found, dict) else found:
-            score = getattr(method, "score", "")
-            asked = f"{command} {_score_option(method)}" if score else command.format(method.name)
-            yield paper, f"{score}: {method.name}" if score else method.name, file_of(method), asked
+            by_score = command == SCORES
+            asked = command.format(option=_score_option(method)) if by_score else command.format(method.name)
+            yield paper, f"{method.score}: {method.name}" if by_score else method.name, file_of(method), asked
         if paper == "PW loss":
             yield paper, "+pw", "engine/training/losses.py", f"{IMAGES} --method autobot+pw"
 

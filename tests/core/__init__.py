@@ -1,0 +1,1 @@
+"""What everything rests on, such as the discovery of methods."""
