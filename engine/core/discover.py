@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 def concrete_classes(package: ModuleType, base: type[T]) -> list[type[T]]:
-    """Every non-abstract subclass of `base` defined in a module of `package`, by module name; `_module` is passed over."""
+    """Every non-abstract subclass of `base` defined in a module of `package`, ordered by the module's name.
+
+    Modules whose name starts with an underscore are passed over.
+    """
     found: list[type[T]] = []
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
         if info.name.startswith("_"):

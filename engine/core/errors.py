@@ -45,7 +45,7 @@ class MaskError(PruneAuditError):
 
 
 class Cancelled(PruneAuditError):
-    """Somebody pressed cancel. Finished shards stay on disk."""
+    """The user pressed cancel. Finished shards stay on disk."""
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:

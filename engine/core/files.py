@@ -1,4 +1,4 @@
-"""Writing whole or not at all, and never outside the store."""
+"""Files are written whole or not at all, and never outside the store."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def key_of(*parts: object) -> int:
 
 
 def stream_keys(seed: int, prompt_ids: Sequence[str]) -> np.ndarray:
-    """One int64 stream key per prompt. Shape (prompts,)."""
+    """One stream key per prompt, [prompts] int64."""
     return np.array([key_of("prompt", seed, prompt_id) for prompt_id in prompt_ids], dtype=np.int64)
 
 

@@ -1,4 +1,4 @@
-"""What passes between the stages: frozen dataclasses and tidy tables, nothing else."""
+"""The frozen dataclasses that every stage hands to the next: masks, prompts, decoding, settings, progress."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class HeadMask:
 
     @property
     def total(self) -> int:
+        """Heads of the whole model."""
         return self.n_layers * self.n_heads
 
     @property
@@ -74,7 +75,7 @@ class HeadMask:
         return tuple(head for at, head in self.cut if at == layer)
 
     def keep(self) -> np.ndarray:
-        """1.0 where a head stays, 0.0 where it is cut. Shape (n_layers, n_heads), float32."""
+        """1.0 where a head stays, 0.0 where it is cut; [layers, heads] float32."""
         gates = np.ones((self.n_layers, self.n_heads), dtype=np.float32)
         for layer, head in self.cut:
             gates[layer, head] = 0.0
@@ -90,7 +91,8 @@ class FilterMask:
     """Which filters of a CNN are cut. A group is what must be cut together, named by its first convolution.
 
     Example: FilterMask((("conv1", 4), ("layer1.0.conv1", 4)), (("conv1", (0, 3)),)) cuts filters 0 and 3 of conv1 and
-    whatever is tied to them by residual sums or depthwise convolutions. Flat units count through the groups in order.
+    all that residual sums or depthwise convolutions tie to them. `widths` has (group, filters) of every group in the
+    order of the network; flat units count through the groups in that order.
     """
 
     widths: tuple[tuple[str, int], ...]
@@ -113,7 +115,7 @@ class FilterMask:
 
     @classmethod
     def from_keep(cls, widths: tuple[tuple[str, int], ...], keep: np.ndarray) -> FilterMask:
-        """From one truth value per flat unit, shape (total,): True stays."""
+        """From one truth value per flat unit, [units] bool: True stays."""
         cut, start = [], 0
         for group, width in widths:
             gone = np.flatnonzero(~np.asarray(keep[start : start + width], dtype=bool))
@@ -123,10 +125,12 @@ class FilterMask:
 
     @property
     def total(self) -> int:
+        """Filters of the whole model that can be cut; groups count once."""
         return sum(width for _, width in self.widths)
 
     @property
     def n_cut(self) -> int:
+        """Filters cut."""
         return sum(len(indices) for _, indices in self.cut)
 
     @property
@@ -135,7 +139,7 @@ class FilterMask:
         return self.n_cut / self.total
 
     def keep(self) -> np.ndarray:
-        """True where a filter stays, shape (total,)."""
+        """True where a filter stays, [units] bool."""
         gone = dict(self.cut)
         return np.concatenate([~np.isin(np.arange(width), gone.get(group, ())) for group, width in self.widths])
 
@@ -252,7 +256,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Hooks:
-    """How long work talks to whoever started it. report and check are called at least once per batch."""
+    """How long work reports to the program that started it. report and check are called at least once per batch."""
 
     report: Callable[[Event], None] = field(default=lambda event: None)
     check: Callable[[], None] = field(default=lambda: None)

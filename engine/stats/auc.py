@@ -16,9 +16,9 @@ PART = 64
 def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Chance that a positive image scores higher than a negative one, ties counting one half.
 
-    scores (images,), positive (images,) bool; weights: None (all 1, shape () comes back), (images,) (the same) or
-    (images, sets), one area per set: shape (sets,). NaN where a set has no weight on one of the two classes.
-    Same as sklearn's roc_auc_score with sample_weight, for any number of sets with one sort.
+    scores [images], positive [images] bool; weights: None (all 1, a scalar comes back), [images] (the same) or [images,
+    sets], one area per set: [sets] float64. NaN where a set has no weight on one of the two classes. Same as sklearn's
+    roc_auc_score with sample_weight, for any number of sets with one sort.
     """
     positive = np.asarray(positive, dtype=bool)
     return _in_shape(
@@ -29,20 +29,22 @@ def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray | None = N
 def one_vs_one(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """Mean over pairs of classes of the mean of both directions' AUC (Hand & Till 2001), shapes as in `auc`.
 
-    probabilities (images, classes), labels (images,) int. The pairs are those with weight on both classes; NaN where
-    there is none. With all classes there it is sklearn's roc_auc_score(multi_class="ovo", average="macro"); with
-    two classes whose probabilities sum to one it is `auc`.
+    probabilities [images, classes], labels [images] int. The pairs are those with weight on both classes; NaN where
+    there is none. With all classes there it is sklearn's roc_auc_score(multi_class="ovo", average="macro"); with two
+    classes whose probabilities sum to one it is `auc`.
     """
     return _in_shape(weights, len(labels), lambda w: _mean_of_pairs(probabilities, labels, w))
 
 
 def _in_shape(weights: np.ndarray | None, n: int, area_of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`area_of` the weights as [images, sets]: [sets] for weights [images, sets], a scalar for None or [images]."""
     if weights is not None and weights.ndim == 2:
         return area_of(weights)
     return area_of(np.ones((n, 1)) if weights is None else np.asarray(weights)[:, None])[0]
 
 
 def _mean_of_pairs(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """`one_vs_one` for weights [images, sets]: [sets] float64."""
     rows = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
     weight = {label: weights[places] for label, places in rows.items()}
     total, count = np.zeros(weights.shape[1]), np.zeros(weights.shape[1])
@@ -56,7 +58,10 @@ def _mean_of_pairs(probabilities: np.ndarray, labels: np.ndarray, weights: np.nd
 
 
 def _area(high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weights: np.ndarray) -> np.ndarray:
-    """AUC of positive scores `high` over negative scores `low`, weights (images, sets): shape (sets,)."""
+    """AUC of positive scores `high` [positives] over negative scores `low` [negatives]: [sets] float64.
+
+    Weights are [positives, sets] and [negatives, sets].
+    """
     sets = high_weights.shape[1]
     if not len(high) or not len(low):
         return np.full(sets, np.nan)
@@ -74,7 +79,11 @@ def _area(high: np.ndarray, low: np.ndarray, high_weights: np.ndarray, low_weigh
 
 
 def _won(positive: np.ndarray, negative: np.ndarray, less: np.ndarray, at_most: np.ndarray) -> np.ndarray:
-    """Weight of the pairs a positive wins, both sorted by score. Small whole weights are exact in 32 bits."""
+    """Weight of the pairs a positive wins, [sets] float64, from weights sorted by score.
+
+    positive [positives, sets], negative [negatives, sets]; less and at_most [positives] int: how many negatives score
+    strictly lower, and how many at most as high. Small whole weights are exact in 32 bits.
+    """
     kind = np.float64 if positive.dtype == np.float64 else np.float32
     passed = np.zeros((len(negative) + 1, negative.shape[1]), dtype=kind)
     passed[1:] = negative

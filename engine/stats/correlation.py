@@ -25,7 +25,7 @@ class Overlap:
 
 
 def correlation(scores: pd.DataFrame, kind: str = "pearson") -> pd.DataFrame:
-    """Correlation matrix of the columns of a wide table (rows = units), over the units that both columns have.
+    """Correlation matrix [columns, columns] of a wide table (rows = units), over the units that both columns have.
 
     NaN where fewer than MIN_UNITS units are shared or a column is constant. Raises RequestError for another kind.
     """
@@ -35,7 +35,10 @@ def correlation(scores: pd.DataFrame, kind: str = "pearson") -> pd.DataFrame:
 
 
 def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:
-    """Per column the int(share x rows) units (index values) with the highest score, best first; ties by unit."""
+    """Per column the int(share * units) units with the highest score, best first; ties go to the lower unit.
+
+    scores: one row per unit, the unit as index; one column per axis, method or seed.
+    """
     size = int(share * len(scores) + 1e-9)
     ordered = scores.sort_index()
     return {
@@ -64,5 +67,5 @@ def overlap(first: Sequence[int], second: Sequence[int], n_units: int) -> Overla
 
 
 def expected_in_axes(size: int, n_units: int, n_axes: int) -> np.ndarray:
-    """Expected number of units that lie in exactly 0, 1, …, n_axes independent sets of `size`; shape (n_axes + 1,)."""
+    """Expected number of units that lie in exactly 0, 1, …, n_axes independent sets of `size`: [n_axes + 1] float64."""
     return n_units * binom.pmf(np.arange(n_axes + 1), n_axes, size / n_units)

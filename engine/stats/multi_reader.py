@@ -32,10 +32,10 @@ FIXED = -1
 
 @dataclass(frozen=True, eq=False)
 class Trials:
-    """values (trials, cells) and the same on redrawn images, draws (trials, n_boot, cells); numbers name the trials.
+    """values [trials, cells] and the same on redrawn images, draws [trials, n_boot, cells]; numbers name the trials.
 
-    Draws of all trials, and of all models of one context, are of the same redrawn images. shares (cells,) says which
-    cells lie between 0 and 1, units (cells,) how many observations stand behind those.
+    Draws of all trials, and of all models of one context, are of the same redrawn images. shares [cells] bool says
+    which cells lie between 0 and 1, units [cells] how many observations stand behind those.
     """
 
     numbers: tuple[int, ...]
@@ -56,7 +56,7 @@ class Trials:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """Value, 95 % interval and two-sided p against zero (NaN for a level) per cell, each of shape (cells,)."""
+    """Value, 95 % interval and two-sided p against zero (NaN for a level) per cell, each [cells] float64."""
 
     value: np.ndarray
     low: np.ndarray
@@ -66,14 +66,14 @@ class Estimate:
 
 @dataclass(frozen=True, eq=False)
 class _Spread:
-    """Standard error and degrees of freedom per cell."""
+    """Standard error, in the unit of the value, and degrees of freedom, both [cells]."""
 
     error: np.ndarray
     freedom: np.ndarray
 
     @property
     def half(self) -> np.ndarray:
-        """Half the width of the interval."""
+        """Half the width of the interval, [cells]."""
         return t.isf(MISSED / 2, self.freedom) * self.error
 
 
@@ -118,7 +118,7 @@ def difference(one: Trials, other: Trials) -> Estimate:
 
 
 def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estimate) -> Estimate:
-    """The stuck cells with an interval made of the intervals of the two levels."""
+    """The estimate with intervals made of those of the two levels where `stuck` [cells] bool."""
     below = np.hypot(one.value - one.low, other.high - other.value)
     above = np.hypot(one.high - one.value, other.value - other.low)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -154,7 +154,8 @@ def _spread(arms: Sequence[Trials]) -> _Spread:
 
 
 def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Variance over the known draws (n_boot, cells) of each cell; NaN where fewer than MIN_FINITE are known."""
+    """Variance [cells] of draws [n_boot, cells] over those `known` [n_boot, cells]; NaN where fewer than MIN_FINITE
+    are."""
     if known.all():
         return draws.var(axis=0, ddof=1)
     count = known.sum(axis=0)
@@ -165,6 +166,6 @@ def _variance(draws: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 
 def numbered(trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> dict[int, np.ndarray]:
-    """Trials by number, ascending; a sequence counts from 0."""
+    """Trials by number, ascending; a sequence counts from 0. The trials' arrays, of any shape, stay as they are."""
     pairs = trials.items() if isinstance(trials, Mapping) else enumerate(trials)
     return dict(sorted(pairs))

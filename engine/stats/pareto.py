@@ -8,9 +8,9 @@ import numpy as np
 
 
 def front(x: Sequence[float], y: Sequence[float]) -> np.ndarray:
-    """True where no other point is at most as large in both and smaller in one; shape (n,). Both are minimised.
+    """True where no other point is at most as large in both and smaller in one, [points] bool. Both are minimised.
 
-    Points with equal coordinates stay together. A point with NaN is never on the front and beats nobody.
+    Points with equal coordinates stay together. A point with NaN is never on the front and beats no other.
     """
     a, b = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     known = np.isfinite(a) & np.isfinite(b)

@@ -15,13 +15,19 @@ PRIOR, PRIOR_SHAPE = 10, 0.5
 
 
 def worst_tail(logw: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
-    """Largest k̂ over subgroups of every unit; NaN where no subgroup has a tail. logw: (texts, units)"""
+    """Largest k̂ over subgroups of every unit, [units] float64; NaN where no subgroup has a tail.
+
+    logw: log weights in nats, [texts, units]; subgroup: code of each text's subgroup, [texts] int.
+    """
     found = [[tail_shape(column[subgroup == code]) for column in logw.T] for code in np.unique(subgroup)]
     return np.fmax.reduce(np.array(found, dtype=float), axis=0)
 
 
 def tail_shape(logw: np.ndarray) -> float:
-    """k̂ of the largest min(n/5, 3√n) weights exp(logw); NaN with fewer than LEAST_TAIL that differ from the rest."""
+    """k̂ of the largest min(n/5, 3√n) weights exp(logw), logw [texts] in nats.
+
+    NaN with fewer than LEAST_TAIL weights that differ from the rest.
+    """
     top = logw.max(initial=-np.inf)
     ordered = np.sort(np.exp(logw - top)) if np.isfinite(top) else np.empty(0)
     count = int(np.ceil(min(len(ordered) / 5, 3 * np.sqrt(len(ordered)))))
@@ -34,7 +40,7 @@ def tail_shape(logw: np.ndarray) -> float:
 
 
 def generalised_pareto(excess: np.ndarray) -> float:
-    """Shape of the generalised Pareto distribution of `excess`: positive, ascending, (n,)."""
+    """Shape of the generalised Pareto distribution of `excess` [n], positive and ascending."""
     n = len(excess)
     grid = 30 + int(np.sqrt(n))
     quartile = excess[max(int(n / 4 + 0.5) - 1, 0)]

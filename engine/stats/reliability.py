@@ -38,7 +38,7 @@ class SetOverlap:
 
 
 def icc_c1(ratings: ArrayLike) -> float:
-    """ICC(C,1): consistency of a single seed; ratings have shape (units, seeds), two-way model.
+    """ICC(C,1): consistency of a single seed; ratings [units, seeds], two-way model.
 
     (MSR - MSE) / (MSR + (k - 1) MSE). Rows with NaN are left out; NaN below two rows or two seeds.
     """
@@ -48,9 +48,9 @@ def icc_c1(ratings: ArrayLike) -> float:
 
 
 def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float]:
-    """Percentile interval of ICC(C,1) from resampled units: wide where few units carry it. NaN where undefined.
+    """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where few units carry it.
 
-    Sums of squares of each draw from how often it holds each unit, so that no draw is built.
+    NaN where undefined. Sums of squares of each draw come from how often it holds each unit, so that no draw is built.
     """
     table = np.asarray(ratings, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
@@ -74,7 +74,10 @@ def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS
 
 
 def icc_of_ranks(ratings: ArrayLike) -> float:
-    """ICC(C,1) of the ranks within each seed: does the order of all units repeat, not only its extremes?"""
+    """ICC(C,1) of the ranks within each seed of ratings [units, seeds].
+
+    It asks whether the order of all units repeats, not only its extremes.
+    """
     from scipy.stats import rankdata  # takes a second: not at first paint
 
     table = np.asarray(ratings, dtype=float)
@@ -82,13 +85,13 @@ def icc_of_ranks(ratings: ArrayLike) -> float:
 
 
 def icc_ck(ratings: ArrayLike) -> float:
-    """ICC(C,k): consistency of the mean over the k seeds, (MSR - MSE) / MSR."""
+    """ICC(C,k) of ratings [units, seeds]: consistency of the mean over the k seeds, (MSR - MSE) / MSR."""
     between, error, _ = _mean_squares(ratings)
     return (between - error) / between if between > 0 else math.nan
 
 
 def _mean_squares(ratings: ArrayLike) -> tuple[float, float, int]:
-    """(mean square of rows, mean square of error, number of seeds); NaN when there is too little."""
+    """(mean square of rows, mean square of error, number of seeds) of [units, seeds]; NaN when there is too little."""
     table = np.asarray(ratings, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
     units, seeds = table.shape
@@ -148,15 +151,17 @@ def cross_overlap(first: Sequence[Sequence[int]], second: Sequence[Sequence[int]
 
 
 def _members(sets: Sequence[Sequence[int]], n_units: int) -> np.ndarray:
-    """Which units each set that is not empty holds, float (sets, units)."""
+    """Which units each set that is not empty holds: [sets, units] float64 of 0 and 1."""
     held = [np.isin(np.arange(n_units), list(one)) for one in sets if len(one)]
     return np.array(held, dtype=float)
 
 
 @cache
 def _chance_band(sizes: tuple[int, ...], n_units: int) -> tuple[float, float]:
-    """2.5 and 97.5 % points of the mean overlap of random sets of these sizes, simulated. An overlap above the upper
-    point comes by chance at most once in 40."""
+    """2.5 and 97.5 % points of the mean overlap of random sets of these sizes, simulated.
+
+    An overlap above the upper point comes by chance at most once in 40.
+    """
     generator, pairs = rng("overlap by chance"), list(combinations(range(len(sizes)), 2))
     draws = int(np.clip(2_000_000 // (n_units * len(sizes)), 500, 4 * DRAWS))
     order = generator.random((len(sizes), draws, n_units)).argsort(axis=-1).argsort(axis=-1)
@@ -191,7 +196,7 @@ class Repeats:
 
 
 def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> Repeats:
-    """Everything about one score table by seed, (units, seeds); selected sets = the int(share * units) highest."""
+    """Everything about one score table by seed, [units, seeds]; selected sets = the int(share * units) highest."""
     table = np.asarray(by_seed, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
     units, seeds = table.shape
@@ -220,16 +225,21 @@ def _of_mean(icc: float, k: int) -> float:
 
 
 def pooled_noise(by_seed: ArrayLike) -> float:
-    """Standard error of a unit's mean over the seeds, from the error mean square; NaN below two units or seeds."""
+    """Standard error of a unit's mean over the seeds of [units, seeds], from the error mean square.
+
+    In the unit of the scores; NaN below two units or seeds.
+    """
     _, error, seeds = _mean_squares(by_seed)
     return math.sqrt(error / seeds) if error >= 0 else math.nan
 
 
 def small_effects(by_seed: ArrayLike, limit: float) -> np.ndarray | None:
-    """Which units (bool) have a mean effect below `limit`; None where noise decides that more than the effects do.
+    """Which units have a mean effect below `limit`, [units] bool; None where noise decides that more than the effects
+    do.
 
-    Units chosen by means that are mostly noise look as if their seeds disagreed (ICC down to -1/(k-1)): the limit
-    must be at least three standard errors away for that bias to stay below .03.
+    by_seed [units, seeds], in the unit of `limit`. Units chosen by means that are mostly noise look as if their seeds
+    disagreed (ICC down to -1/(k-1)): the limit must be at least three standard errors away for that bias to stay below
+    .03.
     """
     table = np.asarray(by_seed, dtype=float)
     noise = pooled_noise(table)

@@ -39,17 +39,21 @@ class Difference:
 
 
 def _counts(generator: np.random.Generator, n_boot: int, size: int) -> np.ndarray:
+    """How often each of `size` things is drawn in each bootstrap draw, [n_boot, size] float64."""
     return generator.multinomial(size, np.full(size, 1 / size), size=n_boot).astype(float)
 
 
 def interval_of(value: float, replicates: np.ndarray, n: int, floor: float = -np.inf) -> Interval:
-    """Interval from replicates re-centred at the value; NaN ends when too few replicates are defined."""
+    """Interval from replicates [n_boot] re-centred at the value; NaN ends when too few replicates are defined.
+
+    The low end is never below `floor`.
+    """
     low, high = _ends(value, replicates)
     return Interval(float(value), max(low, floor) if np.isfinite(low) else low, high, n)
 
 
 def difference_of(value: float, replicates: np.ndarray, n: int) -> Difference:
-    """Paired difference from its replicates; two-sided p as the module says."""
+    """Paired difference from its replicates [n_boot]; two-sided p as the module says."""
     low, high = _ends(value, replicates)
     if not np.isfinite(low):
         return Difference(float(value), np.nan, np.nan, np.nan, n)
@@ -59,6 +63,7 @@ def difference_of(value: float, replicates: np.ndarray, n: int) -> Difference:
 
 
 def _ends(value: float, replicates: np.ndarray) -> tuple[float, float]:
+    """2.5 and 97.5 % points of replicates [n_boot] re-centred at the value; NaN where too few are defined."""
     finite = replicates[np.isfinite(replicates)]
     if not np.isfinite(value) or len(finite) < max(2, MIN_FINITE * len(replicates)):
         return np.nan, np.nan

@@ -23,11 +23,12 @@ def pack(arrays: Mapping[str, np.ndarray], plain: Mapping[str, Any] | None = Non
 
 
 def _row(name: str, array: np.ndarray) -> tuple[str, str, str, bytes]:
+    """One row of the table: name, dtype, shape as JSON, bytes in C order."""
     return name, array.dtype.str, json.dumps(list(array.shape)), array.tobytes()
 
 
 def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The inverse of `pack`; arrays are copies of their own."""
+    """The inverse of `pack`: (arrays by name with their own shape and dtype, plain values). Arrays are copies."""
     arrays, plain = {}, {}
     for row in table.itertuples(index=False):
         if row.name == PLAIN:
@@ -39,13 +40,15 @@ def unpack(table: pd.DataFrame) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 
 def within(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """Arrays whose name starts with `prefix`, without it."""
+    """Arrays whose name starts with `prefix`, under the rest of their name."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def curve_arrays(curve: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
-    """Rows of a training curve as one array per column, named curve/<column>; a column of words stays text, all else
-    becomes float64."""
+    """Rows of a training curve as one array per column, [rows], named curve/<column>.
+
+    A column of words stays text, all else becomes float64.
+    """
     table = pd.DataFrame(list(curve))
     words = {name for name, value in (curve[0] if curve else {}).items() if isinstance(value, str)}
     return {f"curve/{name}": table[name].to_numpy(dtype=str if name in words else np.float64) for name in table}

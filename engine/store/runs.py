@@ -61,10 +61,11 @@ class Run:
         return self.path.name
 
     def has(self, name: str) -> bool:
+        """Whether the run has a table of this name."""
         return name in self.meta["tables"]
 
     def table(self, name: str) -> pd.DataFrame:
-        """One table, e.g. "results". Unknown names raise and list the known ones."""
+        """One table, e.g. "results"; docs/TABLES.md lists the columns. Unknown names raise and list the known ones."""
         if not self.has(name):
             known = ", ".join(sorted(self.meta["tables"]))
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
@@ -113,13 +114,16 @@ class Store:
         return PartialFit(self.root / "partial", key)
 
     def ids(self) -> list[str]:
+        """Ids of all finished runs, ascending, damaged ones too."""
         if not self.runs_folder.is_dir():
             return []
         return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
 
     def list(self) -> list[RunSummary]:
-        """Finished runs, newest first (of the embedded ones the oldest, so that the app opens on the same one); damaged
-        ones are left out."""
+        """Finished runs, newest first; damaged ones are left out.
+
+        Of the embedded ones the oldest come first, so that the app opens on the same one.
+        """
         return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
 
     def damaged(self) -> list[str]:
@@ -164,7 +168,10 @@ class Store:
         return Run(self.runs_folder / run_id)
 
     def write(self, run_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Run:
-        """Write a finished run, whole or not at all. `meta` gets the list of tables with their hashes."""
+        """Write a finished run, whole or not at all: each table by its name as parquet, without its index.
+
+        `meta` gets the list of tables with their hashes.
+        """
         target = self.runs_folder / safe_id(run_id)
         with folder_whole(target) as folder:
             listed = {}

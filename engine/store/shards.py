@@ -29,7 +29,7 @@ class Shards:
         return self.folder / key[:2] / f"{key}.parquet"
 
     def get(self, key: str) -> pd.DataFrame | None:
-        """The finished table, or None. A damaged file counts as not finished."""
+        """The finished table with the columns it was put with, or None. A damaged file counts as not finished."""
         if self.folder is None or not self.path(key).exists():
             return None
         try:
@@ -44,6 +44,7 @@ class Shards:
         return key in self._sound
 
     def put(self, key: str, table: pd.DataFrame) -> None:
+        """Keep a finished table under its key, any columns, without its index."""
         if self.folder is not None:
             write_whole(self.path(key), lambda temporary: table.to_parquet(temporary, compression="zstd", index=False))
             self._sound.add(key)

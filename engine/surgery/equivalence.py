@@ -1,4 +1,4 @@
-"""Two ways to one answer must agree: the masked model, the cut one, and the cut one after saving and loading."""
+"""The masked model, the cut one, and the cut one after saving and loading must give the same answers."""
 
 from __future__ import annotations
 
@@ -81,12 +81,15 @@ def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[s
 
 @dataclass(frozen=True)
 class _Answer:
+    """What one of the two models answered, on the CPU."""
+
     logits: torch.Tensor  # [prompts, tokens, vocabulary], float64 on the CPU
     chosen: torch.Tensor  # [prompts, new tokens]
     steps: torch.Tensor  # [prompts, new tokens, vocabulary]
 
 
 def _run(lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractContextManager) -> _Answer:
+    """Logits and greedy continuations of a batch as from `tokens_of`, computed within `setting` (masked or not)."""
     batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     with torch.no_grad(), setting:
         logits = lm.model(**batch, use_cache=False).logits
@@ -119,7 +122,10 @@ def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -
 
 
 def _classes(clf: TextClassifier, batch: dict, setting: AbstractContextManager) -> _Answer:
-    """logits [texts, classes]; the class of a text stands for a continuation of one token."""
+    """The answer of a text classifier to an encoded batch: logits [texts, classes] float64.
+
+    The class of a text stands for a continuation of one token.
+    """
     batch = {name: tensor.to(clf.device) for name, tensor in batch.items()}
     with torch.no_grad(), setting:
         logits = clf.model(**batch).logits.double().cpu()
@@ -127,7 +133,7 @@ def _classes(clf: TextClassifier, batch: dict, setting: AbstractContextManager) 
 
 
 def _judged(lm: HeadedModel, one: _Answer, two: _Answer, real: torch.Tensor) -> Agreement:
-    """real: [prompts, tokens] or [texts], where logits count."""
+    """Whether two answers agree. real: [prompts, tokens] or [texts] bool, True where logits count."""
     difference = float((one.logits - two.logits)[real].abs().max())
     tolerance = RELATIVE[lm.dtype] * max(1.0, float(one.logits[real].abs().max()))
     apart, ties = _compare(one, two, tolerance)

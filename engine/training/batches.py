@@ -19,8 +19,10 @@ AHEAD = 3
 
 @dataclass(frozen=True)
 class Batch:
-    """`rows` [batch]: places among the training images; `inputs` as the model takes them: images [batch, 3, H, W],
-    or encoded texts."""
+    """`rows` [batch]: places among the training examples; `inputs` as the model takes them.
+
+    Those are images [batch, 3, H, W], or encoded texts: tensors [batch, tokens] by name.
+    """
 
     rows: Tensor
     inputs: Any
@@ -40,10 +42,11 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Batches:
-    """Training images of one set. `read` turns row positions of the set's table into pixels, `prepare` into tensors.
+    """Training images of one set, named by `positions`, [n] row positions of the set's table.
 
-    The order of an epoch depends on (seed, epoch) only, so a resumed run meets the same batches. Mirroring flips every
-    image left to right with probability one half, drawn from the same stream.
+    `read` turns positions [batch] into pixels [batch, H, W, 3] uint8, `prepare` those into the model's inputs, [batch,
+    3, H, W] float32. The order of an epoch depends on (seed, epoch) only, so a resumed run meets the same batches.
+    Mirroring flips every image left to right with probability one half, drawn from the same stream.
     """
 
     positions: np.ndarray
@@ -72,7 +75,7 @@ class Batches:
         yield from ahead(lambda rows: self._batch(rows, flips[rows]), parts)
 
     def forever(self, step: int = 0) -> Iterator[Batch]:
-        """Epoch after epoch, from a step on, as somebody meets them who took that many steps before."""
+        """Epoch after epoch, without end, starting after the first `step` batches."""
         if not len(self.positions):
             raise ValueError("there are no training images")
         number, first = divmod(step, self.per_epoch)
@@ -81,6 +84,7 @@ class Batches:
             number, first = number + 1, 0
 
     def _batch(self, rows: np.ndarray, flip: np.ndarray) -> Batch:
+        """The images of `rows` [batch], places in `positions`; those where `flip` [batch] bool are mirrored."""
         pixels = self.read(self.positions[rows])
         if flip.any():
             pixels = np.where(flip[:, None, None, None], pixels[:, :, ::-1], pixels)
@@ -89,7 +93,7 @@ class Batches:
 
 
 def ahead(make: Callable[[Any], Batch], parts: list[Any]) -> Iterator[Batch]:
-    """`make(part)` for each part in order, a few of them prepared in the background."""
+    """`make(part)` for each part in order; the next AHEAD are prepared in the background."""
     with ThreadPoolExecutor(1) as pool:
         waiting = [pool.submit(make, part) for part in parts[:AHEAD]]
         try:

@@ -102,6 +102,7 @@ def mixed(device: torch.device) -> contextlib.AbstractContextManager[Any]:
 
 
 def _optimizer(model: nn.Module, recipe: Recipe, last_layer: str) -> torch.optim.Optimizer:
+    """AdamW with two groups of parameters: the last layer, and the BODY at its share of the rate."""
     head = [value for name, value in model.named_parameters() if name.startswith(f"{last_layer}.")]
     body = [value for name, value in model.named_parameters() if not name.startswith(f"{last_layer}.")]
     groups = [{"params": head, "share": 1.0}, {"params": body, "share": recipe.body_share}]
@@ -132,7 +133,10 @@ def probabilities(
     batch: int = 256,
     check: Callable[[], None] = lambda: None,
 ) -> Tensor:
-    """softmax of the logits in fp32 per image, [n, classes], float32 on the CPU. The model must be in eval mode."""
+    """softmax of the logits in fp32 per image, [images, classes] float32 on the CPU. The model must be in eval mode.
+
+    positions [images]: row positions that `read` turns into pixels, and `prepare` into the model's inputs.
+    """
     found = []
     for start in range(0, len(positions), batch):
         check()

@@ -15,7 +15,8 @@ PLAIN = "plain"
 class LossPlan:
     """What of the PW loss is used where. Written "plain", "pw" (all of it, everywhere) or "weights@prune" and the like.
 
-    theta in [0, 1] is the least weight, gamma >= 0 its shape (Eq. 1). The switches are the ablation of Fig. 8.
+    theta in [0, 1] is the least weight, gamma >= 0 its shape (Meyer and Wong 2023, Eq. 1). The switches are the
+    ablation of that paper's Fig. 8.
     """
 
     weights_in_pruning: bool = False

@@ -20,7 +20,7 @@ from engine.training.loss_plan import LossPlan
 
 @dataclass(frozen=True)
 class Targets:
-    """What each training image is held to: soft labels [n, classes] and weights [n], float32."""
+    """What each training image is compared with: soft labels [n, classes] and weights [n], float32."""
 
     labels: Tensor
     weights: Tensor
@@ -35,28 +35,36 @@ class Targets:
 
 
 def soft_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """-Σ_c y_c log softmax(logits)_c in nats, [batch]; both [batch, classes]."""
+    """-Σ_c y_c log softmax(logits)_c in nats, [batch] float32; logits and labels [batch, classes]."""
     return -(labels * functional.log_softmax(logits.float(), dim=-1)).sum(dim=-1)
 
 
 def pw_weights(probabilities: Tensor, truth: Tensor, theta: float, gamma: float) -> Tensor:
-    """Eq. 1: [n] from the original model's probabilities [n, classes] and the true classes [n]."""
+    """w_i = theta + (1 - p_i)^gamma (Meyer and Wong 2023, Eq. 1), [n]: badly classified images weigh more.
+
+    p_i is taken from the original model's probabilities [n, classes] at the true classes `truth` [n] int64.
+    """
     right = probabilities.gather(1, truth[:, None]).squeeze(1)
     return theta + (1.0 - right).clamp(min=0.0) ** gamma
 
 
 def corrected_labels(probabilities: Tensor, truth: Tensor) -> Tensor:
-    """Eq. 2: the original model's probabilities where it is right, the one-hot truth elsewhere; [n, classes]."""
+    """y*_i (Meyer and Wong 2023, Eq. 2), [n, classes]: the original model's probabilities where it is right, else
+    one-hot.
+
+    probabilities [n, classes] are the original model's, truth [n] int64.
+    """
     hot = functional.one_hot(truth, probabilities.shape[1]).to(probabilities.dtype)
     right = probabilities.argmax(dim=1) == truth
     return torch.where(right[:, None], probabilities, hot)
 
 
 def targets(plan: LossPlan, probabilities: Tensor, truth: Tensor, place: str, plain: str = "truth") -> Targets:
-    """What images are held to in one place ("prune" or "retrain").
+    """What images are compared with in one place ("prune" or "retrain").
 
-    plain: what labels are where the corrected ones are off: "truth", or "original" (the original model's own
-    probabilities, right or wrong: what AutoBot imitates).
+    probabilities [n, classes] are the original model's, truth [n] int64. plain: what labels are where the corrected
+    ones are off: "truth", or "original" (the original model's own probabilities, right or wrong: what AutoBot
+    imitates).
     """
     use_weights = plan.weights_in_pruning if place == "prune" else plan.weights_in_retraining
     use_labels = plan.labels_in_pruning if place == "prune" else plan.labels_in_retraining

@@ -36,6 +36,7 @@ class Recipe:
 
     @classmethod
     def known(cls) -> list[str]:
+        """Names of all fields of a recipe."""
         return [item.name for item in fields(cls)]
 
     def faults(self, where: str) -> list[Fault]:
@@ -71,7 +72,7 @@ class Keep(Protocol):
 
 
 class Nowhere:
-    """Keeps nothing."""
+    """A `Keep` that keeps nothing: an interrupted fit starts again from the first epoch."""
 
     def load(self) -> dict[str, Any] | None:
         return None

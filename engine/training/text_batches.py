@@ -33,6 +33,7 @@ class TextBatches:
 
     @property
     def per_epoch(self) -> int:
+        """Batches of one epoch; the last one may be smaller."""
         return -(-self.count // self.size)
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -42,18 +43,19 @@ class TextBatches:
             yield self._batch(order[start : start + self.size])
 
     def _batch(self, rows: np.ndarray) -> Batch:
+        """The encoded texts of `rows` [batch], places in `texts`."""
         second = None if self.texts_b is None else [self.texts_b[row] for row in rows]
         inputs = self.encode([self.texts[row] for row in rows], second)
         return Batch(torch.as_tensor(rows, device=inputs["input_ids"].device), inputs)
 
 
 class Logits(nn.Module):
-    """A transformers classifier from one argument, its encoded batch, to its logits."""
+    """A transformers classifier as a module of one argument: its encoded batch in, its logits out."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.inner = model
 
     def forward(self, batch: dict[str, Any]) -> Tensor:
-        """[batch, classes]"""
+        """Logits of an encoded batch, [batch, classes]."""
         return self.inner(**batch).logits

@@ -80,6 +80,7 @@ def _must_be_there(model: Any, history: History) -> None:
 
 
 def _width(model: Any, name: str) -> int:
+    """Output channels of a convolution of the model; -1 for a layer that has none."""
     return int(getattr(model.get_submodule(name), "out_channels", -1))
 
 
@@ -89,8 +90,10 @@ def _misfit(classifier: Classifier, why: str) -> RequestError:
 
 
 def _settled(model: Any) -> Any:
-    """In eval mode, without gradients; parameters share no memory with the old ones and are contiguous (see
-    Classifier.prepared)."""
+    """In eval mode, without gradients; parameters share no memory with the old ones and are contiguous.
+
+    Why they must be: see Classifier.prepared.
+    """
     model.eval().requires_grad_(False)
     for parameter in model.parameters():
         parameter.data = parameter.data.clone().contiguous()

@@ -22,7 +22,8 @@ ROUNDS = 6
 
 @dataclass(frozen=True)
 class Met:
-    """Which filters stay [units], their FLOPs, and whether the target is met within the tolerance."""
+    """Which filters stay, keep [units] bool, their FLOPs for one image, and whether the target is met within the
+    tolerance."""
 
     keep: np.ndarray
     flops: float
@@ -30,9 +31,10 @@ class Met:
 
 
 def meet_target(graph: FilterGraph, scores: np.ndarray, target: float, alive: np.ndarray | None = None) -> Met:
-    """scores [units], higher stays longer; target in FLOPs of one image; alive: filters not cut already (default all).
+    """The filters that stay for a target in FLOPs of one image; scores [units], higher stays longer.
 
-    Ties go to the lower unit. Where no exchange meets the target the nearest one found is returned, `holds` False.
+    alive: filters not cut already, [units] bool, all by default. Ties go to the lower unit. Where no exchange meets the
+    target the nearest one found is returned, `holds` False.
     """
     alive = np.ones(graph.total, dtype=bool) if alive is None else np.asarray(alive, dtype=bool)
     order = np.lexsort((np.arange(graph.total), -np.asarray(scores, dtype=float)))
@@ -48,13 +50,16 @@ def meet_target(graph: FilterGraph, scores: np.ndarray, target: float, alive: np
 
 
 def _best_of_groups(graph: FilterGraph, order: np.ndarray) -> np.ndarray:
-    """The first filter of each group in `order`."""
+    """The first filter of each group, [groups] int, among `order` [filters], units from the best down."""
     _, first = np.unique(graph.group_of[order], return_index=True)
     return order[np.sort(first)]
 
 
 def _largest_within(graph: FilterGraph, order: np.ndarray, least: int, target: float) -> int:
-    """How many filters of `order` fit the target; FLOPs grow with every one, so bisection finds it."""
+    """How many filters of `order` ([filters], units from the best down) fit the target, in FLOPs of one image.
+
+    FLOPs grow with every filter, so bisection finds it.
+    """
     low, high = least, len(order)
     while low < high:
         middle = (low + high + 1) // 2
@@ -69,7 +74,8 @@ def _exchanged(
 ) -> np.ndarray:
     """Toggle one or two filters near the threshold at a time while that brings the FLOPs nearer to the target.
 
-    The first `fixed` of `order`, the best of each group, are left alone, so no group is emptied.
+    keep and the result: [units] bool; order: [filters], units from the best down, of which the first `count` are kept.
+    The first `fixed` of them, the best of each group, are left alone, so no group is emptied.
     """
     near = order[max(fixed, count - NEAR) : count + NEAR]
     for _ in range(ROUNDS):
@@ -85,7 +91,11 @@ def _exchanged(
 
 
 def _nearest_toggle(graph: FilterGraph, keep: np.ndarray, near: np.ndarray, gap: float, tolerance: float) -> np.ndarray:
-    """The one or two of `near` whose toggling comes nearest to `gap`; within tolerance, those nearest the threshold."""
+    """The one or two of `near` whose toggling comes nearest to `gap`; within tolerance, those nearest the threshold.
+
+    keep [units] bool, near [filters] units from the best down, gap and tolerance in FLOPs. Returns at most two units;
+    none where no toggling is better than leaving all as it is.
+    """
     sign = np.where(keep[near], -1.0, 1.0)
     into = keep @ graph.inputs.T + graph.fixed_in
     out = keep @ graph.outputs.T + graph.fixed_out

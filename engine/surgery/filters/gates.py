@@ -42,6 +42,7 @@ def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Te
 
 
 def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
+    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels [channels] int."""
     straight = np.array_equal(channels, np.arange(len(channels)))
     places = torch.as_tensor(start + channels)
 

@@ -31,7 +31,7 @@ class FilterGroup:
     """Channels that are cut together. `root` is their first convolution; `start` its first flat unit.
 
     gated: modules whose output is silenced (batch norm, or the convolution where none follows), with the group's
-    channel for each channel of that output.
+    channel for each channel of that output, [channels] int.
     """
 
     root: str
@@ -73,7 +73,7 @@ class FilterGraph:
         return np.repeat(np.arange(len(self.groups)), [group.width for group in self.groups])
 
     def flops(self, keep: np.ndarray | None = None) -> float:
-        """FLOPs of one image with these gates, [units] or [many, units]; all filters where None."""
+        """FLOPs of one image with these gates: a float for [units], [many] for [many, units]. None: all filters."""
         gates = np.ones(self.total) if keep is None else np.asarray(keep, dtype=float)
         into = gates @ self.inputs.T + self.fixed_in
         out = gates @ self.outputs.T + self.fixed_out
@@ -88,6 +88,7 @@ class FilterGraph:
         return self.flops(keep)
 
     def mask(self, keep: np.ndarray) -> FilterMask:
+        """The mask of keep [units] bool: True stays."""
         return FilterMask.from_keep(self.widths, keep)
 
     def tensors(self, device: torch.device) -> SmoothFlops:
@@ -100,7 +101,7 @@ class FilterGraph:
 
 @dataclass(frozen=True, eq=False)
 class SmoothFlops:
-    """FLOPs of soft gates u [units], as a tensor with gradient."""
+    """FLOPs of one image for soft gates u [units], as a tensor with gradient; fields as in `FilterGraph`, float32."""
 
     price: Tensor
     inputs: Tensor
@@ -109,6 +110,7 @@ class SmoothFlops:
     fixed_out: Tensor
 
     def __call__(self, gates: Tensor) -> Tensor:
+        """FLOPs for gates [units], a scalar."""
         return ((self.inputs @ gates + self.fixed_in) * (self.outputs @ gates + self.fixed_out) * self.price).sum()
 
 
@@ -152,6 +154,7 @@ def full_group(graph: Any, root: nn.Module) -> Any:
 
 
 def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
+    """Modules of one kind among whose outputs are channels of the group, each once, in the group's order."""
     return list(dict.fromkeys(
         item.dep.target.module for item in group
         if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
@@ -177,7 +180,10 @@ def _can_be_cut(graph: Any, group: Any) -> bool:
 def _assembled(
     model: nn.Module, graph: Any, classifier: Classifier, members: list[tuple[int, str, list[str]]], whole: tuple
 ) -> FilterGraph:
-    """Groups in the order of the network, and every layer's inputs and outputs as units."""
+    """The graph of `members`: groups in the order of the network, and every layer's inputs and outputs as units.
+
+    members: (place in the network, root, convolutions) of each group; whole: convolutions that cannot be cut.
+    """
     names = {module: name for name, module in model.named_modules()}
     areas = _areas(model, classifier.size)
     layers = tuple(areas)
@@ -201,7 +207,10 @@ def _priced(
     model: nn.Module, areas: dict[str, int], groups: list[FilterGroup], inputs: np.ndarray, outputs: np.ndarray,
     whole: tuple[str, ...],
 ) -> FilterGraph:  # fmt: skip
-    """Price per channel pair, and how many channels of each layer are never cut."""
+    """The finished graph: price per channel pair, and how many channels of each layer are never cut.
+
+    inputs and outputs: [layers, units], as in `FilterGraph`; areas: output places (height x width) of every layer.
+    """
     price, fixed_in, fixed_out = np.zeros(len(areas)), np.zeros(len(areas)), np.zeros(len(areas))
     for row, (name, area) in enumerate(areas.items()):
         module = model.get_submodule(name)
@@ -219,7 +228,10 @@ def _priced(
 
 
 def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tuple[str, np.ndarray, bool]]:
-    """(layer, the group's channel of each of its channels, are these its outputs) for counted layers, each once."""
+    """Layers that count and carry the group's channels, each once: (layer, channels, are these its outputs).
+
+    channels [channels] int: the group's channel of each of those channels of the layer.
+    """
     seen = set()
     for item in group:
         module = item.dep.target.module
@@ -234,8 +246,11 @@ def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tu
 def _gated(
     graph: Any, group: Any, names: dict[nn.Module, str], classifier: Classifier
 ) -> Iterator[tuple[str, np.ndarray]]:
-    """Modules whose output carries the group's channels for the first time: batch norm, a convolution without one, or
-    a shortcut that brings channels of another group (option A)."""
+    """Modules whose output carries the group's channels for the first time, with the channels [channels] int of each.
+
+    They are batch norm, a convolution without one, or a shortcut that brings channels of another group (option A).
+    channels: the group's channel of every channel of the module's output.
+    """
     ungated = classifier.architecture.ungated(classifier.model)
     sources = (nn.Conv2d, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
     seen = set()

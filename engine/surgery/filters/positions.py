@@ -18,16 +18,21 @@ DIGIT = 2**20
 
 
 def places_of(classifier: Classifier, mask: FilterMask) -> dict[str, Tensor]:
-    """For every floating tensor of the cut model, the flat place of each entry in the whole model's, int64.
+    """For every floating tensor of the cut model, the flat place of each entry in the whole model's tensor.
 
-    The cut itself is asked: a model whose numbers are their own places is cut.
+    Tensors by name, int64, in the cut shapes. The cut itself is asked: a model whose numbers are their own places is
+    cut.
     """
     low, high = (_cut_numbers(classifier, mask, digit) for digit in (0, 1))
     return {name: low[name].long() + DIGIT * high[name].long() for name in low}
 
 
 def put_back(whole: Mapping[str, Tensor], small: Mapping[str, Tensor], places: Mapping[str, Tensor]) -> dict:
-    """The whole state dict with the cut model's numbers where they belong; all else as it was."""
+    """The whole state dict with the cut model's numbers where they belong; all else as it was.
+
+    Tensors by name: `whole` in the shapes of the whole model, `small` and `places` (as from `places_of`) in those of
+    the cut one.
+    """
     found = {}
     for name, value in whole.items():
         found[name] = value.clone(memory_format=torch.contiguous_format)
@@ -39,6 +44,7 @@ def put_back(whole: Mapping[str, Tensor], small: Mapping[str, Tensor], places: M
 
 
 def _cut_numbers(classifier: Classifier, mask: FilterMask, digit: int) -> dict[str, Tensor]:
+    """Floating tensors of a cut model that held its own flat places, one digit of them, float32 in the cut shapes."""
     model: nn.Module = copy.deepcopy(classifier.model).cpu()
     with torch.no_grad():
         for value in model.state_dict().values():

@@ -1,4 +1,4 @@
-"""Scores of filters as ranks within their layer: how methods whose scores differ in scale between layers compare them."""
+"""Scores of filters as ranks within their layer, so that scores whose scale differs between layers can be compared."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
 
 
 def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
-    """Scores as ranks within their group, in (0, 1]: every group then loses about the same share of its filters."""
+    """Scores [units] as ranks within their group, [units] in (0, 1]: every group loses a similar share of filters."""
     found = np.empty(graph.total)
     for group in graph.groups:
         span = slice(group.start, group.start + group.width)
@@ -28,7 +28,7 @@ def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
 
 
 def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
-    """How far each filter is from the others of its layer, as ranks within the layer in (0, 1]: [units]."""
+    """How far each filter is from the others of its layer, as ranks within the layer: [units] in (0, 1]."""
     scores = np.zeros(graph.total)
     for group in graph.groups:
         for name in group.convolutions:

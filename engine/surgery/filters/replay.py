@@ -41,6 +41,7 @@ def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | P
 
 
 def _card(small: Classifier, record: FilterRecord) -> dict[str, Any]:
+    """What model.json holds."""
     return {
         "schema": 1,
         "kind": "cut",

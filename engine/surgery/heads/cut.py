@@ -28,11 +28,11 @@ def cut(lm: M, mask: HeadMask) -> M:
 
 
 def cut_further(lm: M, mask: HeadMask) -> M:
-    """A copy of an encoder without the mask's heads, some of which it may have lost already; its weights stay as they
-    are now. For cutting in steps, with training between them.
+    """A copy of an encoder without the mask's heads, some of which it may have lost already.
 
-    The mask counts heads of the whole model and names every head that is gone. MaskError where it would bring one
-    back, for a mask of another shape, a language model, or a model that is masked right now.
+    Its weights stay as they are now: for cutting in steps, with training between them. The mask counts heads of the
+    whole model and names every head that is gone. MaskError where it would bring one back, for a mask of another shape,
+    a language model, or a model that is masked right now.
     """
     if lm.adapter.causal:
         raise MaskError(f"{lm.name} is a language model; cut the model it was cut from.")

@@ -31,7 +31,7 @@ def row_gradients(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     tokens: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ log p of each text's tokens from `first` on, (texts,), and its derivatives at ξ = 1, (texts, units).
+    """Σ log p of each text's tokens from `first` on, [texts], and its derivatives at ξ = 1, [texts, units].
 
     In nats, float64. Arguments as for `prefix.row_logps`. Raises PruneAuditError where a number is not finite.
     """
@@ -61,6 +61,7 @@ def _rows(lm: LanguageModel, texts: Sequence[Sequence[int]], first: Sequence[int
 
 
 def _batch(lm: LanguageModel, rows: Rows, decoding: Decoding | None) -> tuple[np.ndarray, np.ndarray]:
+    """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units], float64."""
     with torch.enable_grad(), _heads_kept(lm) as heads:
         embedded = lm.model.get_input_embeddings()(rows.ids)
         last = lm.model.base_model(inputs_embeds=embedded, use_cache=False).last_hidden_state
@@ -76,7 +77,10 @@ def _batch(lm: LanguageModel, rows: Rows, decoding: Decoding | None) -> tuple[np
 
 @contextmanager
 def _heads_kept(lm: LanguageModel) -> Iterator[list[torch.Tensor]]:
-    """Within it, a forward pass appends the heads' outputs of each layer, in order, as tensors of its graph."""
+    """Within it, a forward pass appends the heads' outputs of each layer, in order, as tensors of its graph.
+
+    Each is [rows, tokens, heads * width], what the layer's output projection is given.
+    """
     kept: list[torch.Tensor] = []
 
     def keep(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
@@ -92,6 +96,6 @@ def _heads_kept(lm: LanguageModel) -> Iterator[list[torch.Tensor]]:
 
 
 def _per_head(lm: LanguageModel, slope: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
-    """Sum over tokens and the head's width; (rows, tokens, heads * width) -> (rows, heads), float32."""
+    """Sum over tokens and the head's width: [rows, tokens, heads * width] -> [rows, heads] float32."""
     product = (slope.float() * inside.detach().float()).sum(1)
     return product.view(len(product), lm.n_heads, -1).sum(-1)

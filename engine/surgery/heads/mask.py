@@ -71,19 +71,20 @@ def prove_mask_works(lm: HeadedModel) -> None:
 
 
 def _logits(lm: HeadedModel, tokens: torch.Tensor) -> torch.Tensor:
+    """Logits of tokens [texts, tokens]: [texts, tokens, vocabulary], or [texts, classes] of an encoder."""
     more = {"use_cache": False} if lm.adapter.causal else {}
     return lm.model(input_ids=tokens, **more).logits
 
 
 def is_masked(lm: HeadedModel) -> bool:
-    """Whether a mask or gates are set on the model right now, by anybody."""
+    """Whether a mask or gates are set on the model right now, in this thread or another."""
     with _lock:
         return lm.model in _gated
 
 
 @contextmanager
 def claimed(lm: HeadedModel) -> Iterator[None]:
-    """Within it nobody else may set hooks on this model. MaskError where somebody has."""
+    """Within it no other code may set hooks on this model. MaskError where hooks are set already."""
     with _lock:
         if lm.model in _gated:
             raise MaskError(f"{lm.name} is masked already; leave that mask before setting another.")
@@ -97,6 +98,7 @@ def claimed(lm: HeadedModel) -> Iterator[None]:
 
 @contextmanager
 def _hooked(lm: HeadedModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+    """Within it, gates [layers, heads] multiply the heads of `layers`."""
     with claimed(lm), ExitStack() as hooks:
         for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
@@ -106,6 +108,8 @@ def _hooked(lm: HeadedModel, gates: torch.Tensor, layers: Any) -> Iterator[None]
 
 
 def _gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+    """A pre-hook that multiplies every head's share of a projection's input by its gate, row [heads]."""
+
     def scale(module: torch.nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
         inside = args[0]  # [batch, tokens, heads * width]
         factor = row.to(device=inside.device, dtype=inside.dtype).repeat_interleave(width)

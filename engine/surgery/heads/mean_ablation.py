@@ -23,7 +23,7 @@ def head_means(
     windows: list[tuple[list[int], int]],
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
 ) -> np.ndarray:
-    """Mean output of every head over text, float32 (layers, heads * head_dim), summed in float64.
+    """Mean output of every head over text, [layers, heads * head_dim] float32, summed in float64.
 
     windows: token ids, and how many positions at their end count (so that overlapping windows count each token once).
     """
@@ -53,7 +53,8 @@ def head_means(
 def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
     """`lm`, changed in place: it computes what it did, but a silenced head hands over its mean instead of zero.
 
-    means: as from `head_means`. MaskError for another shape, a model that is cut or masked, or one centred already.
+    means: [layers, heads * head_dim] as from `head_means`. MaskError for another shape, a model that is cut or masked,
+    or one centred already.
     """
     shape = (lm.n_layers, lm.n_heads * lm.adapter.head_dim(lm.model))
     if lm.cut is not None or lm.means is not None or is_masked(lm):
@@ -66,7 +67,8 @@ def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
 
 
 def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
-    """means as a table: unit, then one column per number of a head's output."""
+    """means [layers, heads * head_dim] as a table: unit, then one column ("0", "1", …) per number of a head's
+    output."""
     rows = means.reshape(len(means) * n_heads, -1)
     table = pd.DataFrame(rows, columns=[str(place) for place in range(rows.shape[1])])
     table.insert(0, "unit", np.arange(len(rows)))
@@ -74,7 +76,7 @@ def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
 
 
 def means_of(table: pd.DataFrame, n_layers: int) -> np.ndarray:
-    """The inverse of `means_table`."""
+    """The inverse of `means_table`: [layers, heads * head_dim] float32."""
     return table.sort_values("unit").drop(columns="unit").to_numpy(dtype=np.float32).reshape(n_layers, -1)
 
 

@@ -31,7 +31,7 @@ LOGITS = 2**24
 
 @dataclass(frozen=True)
 class Rows:
-    """Texts padded on the right: ids (rows, tokens); target: bool (rows, tokens), positions whose token is scored.
+    """Texts padded on the right: ids [rows, tokens] int64; target [rows, tokens] bool, positions whose token is scored.
 
     Causal attention keeps real tokens from seeing the padding, so no attention mask is needed.
     """
@@ -73,11 +73,11 @@ def row_logps(
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     tokens: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Σ log p of each text's tokens from `first` on, dense (texts,) and with each unit off alone (units, texts).
+    """Σ log p of each text's tokens from `first` on, dense [texts] and with each unit off alone [units, texts].
 
-    In nats, float64; log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature,
-    top-k, top-p; a token outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters.
-    Raises PruneAuditError where the dense model gives no finite number.
+    In nats, float64; log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature, top-k,
+    top-p; a token outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters. Raises
+    PruneAuditError where the dense model gives no finite number.
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
@@ -107,7 +107,10 @@ def row_logps(
 def _batch(
     lm: LanguageModel, rows: Rows, units: Sequence[int], decoding: Decoding | None, hooks: Hooks, room: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Dense and head-off sums of one batch; `room` tokens fit into one stacked pass."""
+    """Sums of log p of one batch in nats, float64: dense [rows] and with each unit off [units, rows].
+
+    `room` tokens fit into one stacked pass.
+    """
     layers = sorted({unit // lm.n_heads for unit in units})
     kept, last = dense_pass(lm, rows.ids, layers)
     score = Scorer(lm, rows, decoding)
@@ -125,7 +128,11 @@ def _batch(
 
 @dataclass
 class Kept:
-    """What a dense pass leaves: per block its input and other arguments, per wanted layer the heads' outputs."""
+    """What a dense pass leaves: per block its other arguments, per wanted layer the block's input and the heads'
+    outputs.
+
+    inputs: [rows, tokens, hidden]; heads: [rows, tokens, heads * width].
+    """
 
     inputs: dict[int, torch.Tensor] = field(default_factory=dict)
     calls: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = field(default_factory=dict)
@@ -133,7 +140,10 @@ class Kept:
 
 
 def dense_pass(lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int]) -> tuple[Kept, torch.Tensor]:
-    """One forward pass without a mask. Returns what to keep for `layers` and the last block's output."""
+    """One forward pass of ids [rows, tokens] without a mask.
+
+    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden].
+    """
     kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), {}
 
     def before(layer: int) -> Any:
@@ -162,7 +172,7 @@ def dense_pass(lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int]) -> t
 
 
 def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
-    """The last block's output with each of `heads` of one layer off alone, (heads * rows, tokens, hidden)."""
+    """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens, hidden]."""
     blocks, width, inside = lm.adapter.blocks(lm.model), lm.adapter.head_dim(lm.model), kept.heads[layer]
     stacked = inside.repeat(len(heads), 1, 1)
     for at, head in enumerate(heads):
@@ -178,7 +188,7 @@ def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int
 
 @contextmanager
 def _attention_gives(module: torch.nn.Module, given: torch.Tensor) -> Iterator[None]:
-    """Within it, an attention module answers `given`, whatever comes in."""
+    """Within it, an attention module answers `given` [rows, tokens, hidden], independent of its input."""
     module.forward = lambda *args, **kwargs: (given, None)
     try:
         yield
@@ -193,6 +203,7 @@ def _again(
     rows: int,
     times: int,
 ) -> torch.Tensor:
+    """A block's output for hidden [times * rows, tokens, hidden], with the other arguments of its dense call."""
     args, kwargs = call
     return _first(
         block(
@@ -213,6 +224,7 @@ def _spread(value: Any, rows: int, times: int) -> Any:
 
 
 def _first(made: Any) -> torch.Tensor:
+    """The hidden states [rows, tokens, hidden] of what a block returns: a tensor, or a tuple that begins with it."""
     return made[0] if isinstance(made, tuple) else made
 
 
@@ -227,7 +239,7 @@ class Scorer:
         self.head = lm.model.get_output_embeddings()
 
     def sums(self, hidden: torch.Tensor, times: int) -> np.ndarray:
-        """hidden: (times * rows, tokens, width). Returns float64 (times, rows)."""
+        """Σ log p of every row's scored tokens in nats, [times, rows] float64; hidden [times * rows, tokens, width]."""
         picked = hidden.view(times, self.n_rows, *hidden.shape[1:])[:, self.row, self.place]
         logps = self.token_logps(picked.flatten(0, 1), self.wanted.repeat(times))
         total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=hidden.device)
@@ -235,7 +247,8 @@ class Scorer:
         return total.cpu().numpy()
 
     def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
-        """log p of `wanted` (n,) from hidden (n, width), float32; only so many logits at once as fit."""
+        """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so many logits at once as
+        fit."""
         step = max(1, LOGITS // self.lm.vocab_size)
         parts = []
         for at in range(0, len(hidden), step):

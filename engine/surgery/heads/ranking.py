@@ -8,7 +8,7 @@ import numpy as np
 
 
 def best(scores: np.ndarray, k: int, *, highest: bool, excluded: Iterable[int] = ()) -> tuple[int, ...]:
-    """Units of the k highest (or lowest) scores outside `excluded`, ascending. scores: float (units,).
+    """Units of the k highest (or lowest) scores outside `excluded`, ascending. scores: [units] float.
 
     Raises ValueError where a score is NaN or too few units are left: a selection of the wrong size would be silent.
     """

@@ -146,6 +146,7 @@ def _skeleton(config: Any, adapter: Any, record: MaskRecord) -> Any:
 
 
 def _fill(model: Any, path: Path) -> None:
+    """Load the tensors of the file into the model. RequestError unless every name and shape is the model's."""
     from safetensors.torch import load_file
 
     found, wanted = load_file(path), _tensors(model)
@@ -159,6 +160,7 @@ def _fill(model: Any, path: Path) -> None:
 
 
 def _shape(tensors: dict, name: str) -> str:
+    """The shape of one of the tensors in words: "64x64", "one number", or "missing"."""
     return "missing" if name not in tensors else "x".join(map(str, tensors[name].shape)) or "one number"
 
 

@@ -35,7 +35,8 @@ def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifi
 
 
 def save_zeroed_classifier(classifier: TextClassifier, folder: str | Path) -> Path:
-    """Write a cut classifier in its whole shape, zero where heads were: `from_pretrained` of any transformers loads it
-    and computes the same logits. A whole one is written as it is. RequestError as for `save_cut_classifier`.
+    """Write a cut classifier in its whole shape, zero where heads were, so that plain transformers loads it.
+
+    It computes the same logits. A whole one is written as it is. RequestError as for `save_cut_classifier`.
     """
     return whole(Path(folder), partial(save_text_classifier, grown(classifier)))
