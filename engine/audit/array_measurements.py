@@ -1,4 +1,4 @@
-"""A context whose measurements are packed arrays: unpacked, and their small part read once and kept."""
+"""A measurement context whose measurements are packed arrays; all but the weights are read once and remembered."""
 
 from __future__ import annotations
 
@@ -14,23 +14,28 @@ from engine.store.array_table import unpack
 
 
 class ArrayContext(MeasurementContext):
-    """What contexts of classifiers share."""
+    """What measurement contexts of classifiers share."""
 
     @property
     @abstractmethod
     def first_seed(self) -> int:
-        """Of trial 0."""
+        """Seed of trial 0."""
 
     def seed(self, purpose: str, trial: int) -> int:
-        """The same for every way to choose and to train, so that arms differ in nothing but themselves."""
+        """The seed of a trial for one purpose: the same for all methods, so that arms differ in nothing but the
+        method."""
         return key_of(purpose, self.first_seed + trial) % 2**31
 
     def fetch_arrays(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """A packed measurement, unpacked."""
+        """A packed measurement, unpacked: arrays by name in the shapes its `Measurement` gives, and its plain
+        values."""
         return unpack(self.fetch([shard])[0])
 
     def without_weights(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """As `fetch_arrays`, but for the weights; read once and kept, for the tables ask for every trial many times."""
+        """As `fetch_arrays`, without the arrays weights/<name>; remembered, for tables ask for every trial many times.
+
+        The arrays have the names and shapes that the shard's `Measurement` gives them.
+        """
         if shard not in self._light:
             arrays, plain = self.fetch_arrays(shard)
             slim = {name: array for name, array in arrays.items() if not name.startswith("weights/")}
@@ -39,4 +44,5 @@ class ArrayContext(MeasurementContext):
 
     @cached_property
     def _light(self) -> dict[Any, tuple[dict[str, np.ndarray], dict[str, Any]]]:
+        """What `without_weights` has read: (arrays by name, in any shape, and plain values) by shard."""
         return {}

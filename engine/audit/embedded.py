@@ -42,7 +42,7 @@ def embed(request: Any, store: Store) -> None:
 
 
 def _same(one: Run, other: Run) -> bool:
-    """Whether they show the same: the newer then takes the older one's place."""
+    """Whether two runs show the same audit: the newer then takes the older one's place."""
     return track_of_run(one) is track_of_run(other) and one.meta["title"] == other.meta["title"]
 
 

@@ -1,4 +1,5 @@
-"""Where shards are computed: on this process. Every executor gives the same tables for the same shards."""
+"""Where missing shards are computed: here, in this process. Every executor gives the same tables for the same
+shards."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ class Executor(ABC):
 
     @abstractmethod
     def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
-        """Finish all shards. Raises Cancelled between batches when somebody asked to stop."""
+        """Finish all shards. Raises Cancelled between batches when the user asked to stop."""
 
     def close(self) -> None:  # noqa: B027  (most have nobody to let go)
-        """Let go of workers; `run` may be called again."""
+        """End its worker processes, where it has any; `run` may be called again."""
 
 
 class Local(Executor):
@@ -41,5 +42,5 @@ class Local(Executor):
 
 
 def _partly(progress: Progress, phase: str, size: float, what: str, start: float) -> Callable[[float], None]:
-    """Reports from the inside of one bundle."""
+    """A function that reports the share done of one bundle while it is computed."""
     return lambda share: progress.partly(phase, size * share, time.monotonic() - start, what)

@@ -1,7 +1,7 @@
 """Audits that outlive the page that asked for them: one process each, one per equal request, cancellable, resumable.
 
 A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains with curves, a lock
-that its process holds while it lives, and a file `cancel` while somebody wants it to stop. Whether a job runs is read
+that its process holds while it lives, and a file `cancel` once the user wants it to stop. Whether a job runs is read
 from the lock, never from what it last wrote, so a killed process shows as interrupted. No torch here: pages read it.
 """
 
@@ -120,10 +120,10 @@ def cancel(store: Store, job_id: str) -> None:
 
 
 def leave_when_cancelled(store: Store, job_id: str) -> None:
-    """Watch, in a thread of the job's own process, for somebody who cancels; end the process when no batch ends soon.
+    """Watch, in a thread of the job's own process, for the file `cancel`; end the process when no batch ends soon.
 
-    A batch of a large model on a CPU takes longer than anybody wants to wait. Everything is written whole or not at
-    all, so a process may end anywhere.
+    A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written whole or not at all,
+    so a process may end anywhere.
     """
     folder = _folder(store, job_id)
 
@@ -167,9 +167,10 @@ def list_jobs(store: Store) -> list[JobState]:
 
 
 def live_points(store: Store, job_id: str) -> pd.DataFrame:
-    """Training curves of a job as far as it is: shard (what is trained, in words), phase, step, and what is known then.
+    """Training curves of a job as far as it is: one row per shard (what is trained, in words), phase and step.
 
-    A step that was taken again after an interruption counts once, as it was last. No rows where there are none.
+    Further columns are float64: what is known at that step. A step that was taken again after an interruption counts
+    once, as it was last. No rows where there are none.
     """
     import pandas as pd
 
@@ -203,9 +204,9 @@ def run_job(
     executor: Executor | None = None,
     submitted: bool = False,
 ) -> Run:
-    """Do the job in this process, visible to every page. Where another process is at it, wait and take its result.
+    """Do the job in this process, visible to every page. Where another process computes it, wait and take its result.
 
-    submitted: by `submit`, before this process was up; whoever cancelled it since then meant this one.
+    submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
     from engine.audit.tracks import track_of_request
 

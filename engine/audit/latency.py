@@ -18,7 +18,7 @@ def paired_latency(
     device: torch.device | str,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of each call, [repeats] for `own` and [repeats] for `dense`; two rounds of warming up before."""
+    """Milliseconds of each call, [repeats] float64 for `own` and for `dense`; WARM_UP rounds before are not counted."""
     times = np.zeros((2, repeats))
     for repeat in range(-WARM_UP, repeats):
         check()
@@ -34,7 +34,8 @@ def paired_latency(
 
 
 def latency_row(own: np.ndarray, dense: np.ndarray) -> dict[str, float]:
-    """Medians and quartiles in ms, and the speedup as median of paired ratios with its quartiles."""
+    """Medians and quartiles of two latencies [repeats] in ms, and the speedup as median of paired ratios with
+    quartiles."""
     return {
         "latency_ms": float(np.median(own)),
         "latency_low": float(np.quantile(own, 0.25)),

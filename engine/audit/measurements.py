@@ -1,4 +1,4 @@
-"""The workbench: finished measurements are kept under the digest of what they were computed from, missing ones made.
+"""The measurement context: finished measurements are found under the digest of their inputs, missing ones computed.
 
 A measurement is asked for as plain data (a shard, so it can travel to another machine) and answered as a table. Shards
 that belong together are computed in one go; each is stored on its own.
@@ -16,7 +16,8 @@ from engine.core.types import Hooks
 
 
 class Keeper(Protocol):
-    """Where finished tables are kept: `engine.store.shards.Shards`, or anything with the same methods."""
+    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards`, or a class with the same
+    methods."""
 
     def get(self, key: str) -> pd.DataFrame | None: ...
     def put(self, key: str, table: pd.DataFrame) -> None: ...
@@ -30,9 +31,11 @@ class InMemory:
         self.tables: dict[str, pd.DataFrame] = {}
 
     def get(self, key: str) -> pd.DataFrame | None:
+        """The finished table with the columns it was put with, or None."""
         return self.tables.get(key)
 
     def put(self, key: str, table: pd.DataFrame) -> None:
+        """Keep a finished table, of any columns, under its key."""
         self.tables[key] = table
 
     def has(self, key: str) -> bool:
@@ -60,7 +63,8 @@ class Measurement(ABC):
 
     @abstractmethod
     def compute(self, context: Any, shards: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of `shards`, which belong `together`, in their order."""
+        """The tables of `shards`, which belong `together`, in their order. Each subclass says which columns they
+        have."""
 
     def size(self, context: Any, shard: Any) -> float:
         """How much work a shard is, in the unit of its context; for progress only."""
@@ -85,8 +89,10 @@ class MeasurementContext(ABC):
 
     @abstractmethod
     def recipe(self) -> tuple[str, Any]:
-        """How another process makes the same context: "module:function", and what the function is given. Both travel
-        to the workers of a cluster, so the second must be picklable and hold no model."""
+        """How another process makes the same context: "module:function", and what the function is given.
+
+        Both travel to the workers of a cluster, so the second must be picklable and hold no model.
+        """
 
     @abstractmethod
     def kind(self, name: str) -> Measurement:
@@ -120,7 +126,10 @@ class MeasurementContext(ABC):
         return self.keeper.has(self.key(shard))
 
     def fetch(self, shards: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept."""
+        """The tables of `shards`, in order: kept ones as they are, missing ones computed bundle by bundle and kept.
+
+        Their columns are those that the shard's `Measurement` gives them.
+        """
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
         for group in self.bundles([shard for shard, table in found.items() if table is None]):

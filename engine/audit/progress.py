@@ -23,7 +23,7 @@ class Progress:
     spent: dict[str, float] = field(default_factory=dict)
 
     def expect(self, size: float) -> None:
-        """More work became known."""
+        """Add work that became known."""
         self.total += size
 
     def advance(self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True) -> None:
@@ -36,7 +36,7 @@ class Progress:
         self.say(phase, what)
 
     def partly(self, phase: str, size: float, seconds: float, what: str = "") -> None:
-        """Report from the inside of a part: so much of it is done after so many seconds."""
+        """Report from the inside of a part: `size` of it is done after `seconds`."""
         fresh = self._fresh + size
         left = max(self.total - self.done - size, 0.0)
         eta = left * (self._spent + seconds) / fresh if fresh > 0 else None
@@ -57,11 +57,13 @@ class Progress:
 
 @dataclass
 class Forecast(Progress):
-    """Where all work is known before it begins, though not which: the total stays as it was said."""
+    """Progress of an audit whose amount of work is known before it begins, though not which parts are finished
+    already."""
 
     def expect_in_all(self, size: float) -> None:
+        """Set the amount of all work, in the unit of the measurements' size."""
         self.total = size
 
     def expect(self, size: float) -> None:
-        """Already counted; more only where the forecast was too small."""
+        """Work of one phase, already counted; more only where the forecast was too small."""
         self.total = max(self.total, self.done + size)

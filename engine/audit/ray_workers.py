@@ -1,4 +1,5 @@
-"""The workers of one audit on a Ray cluster: started, waited for until their model is loaded, replaced when they die."""
+"""The workers of one audit on a Ray cluster: started, waited for until their model is loaded, replaced when one
+dies."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ class WorkerPool:
                 ray.kill(worker)
 
     def collect_ready(self, ray: Any, address: str) -> None:
-        """Take in workers whose model is loaded by now. PruneAuditError where none will come."""
+        """Move the workers that have finished loading their model to the idle ones. PruneAuditError where none will
+        come."""
         from ray.exceptions import RayError
 
         done = ray.wait(list(self.loading), num_returns=len(self.loading), timeout=0)[0] if self.loading else []
@@ -135,6 +137,7 @@ class WorkerPool:
         self._wait(address)
 
     def _wait(self, address: str) -> None:
+        """PruneAuditError where no worker was ready for LOADING seconds, or none was alive for PATIENCE seconds."""
         now = time.monotonic()
         if self.processes or not self._since:
             self._since = now
@@ -150,11 +153,11 @@ class WorkerPool:
             )
 
     def lost(self, worker: Any) -> None:
-        """It died."""
+        """Forget a worker that died."""
         self.processes.pop(worker, None)
 
     def stop(self, ray: Any) -> None:
-        """End all workers, whatever they are at."""
+        """End all workers, busy ones too."""
         for worker in [*self.loading.values(), *self.processes]:
             with contextlib.suppress(Exception):
                 ray.kill(worker)
@@ -162,5 +165,5 @@ class WorkerPool:
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of what Ray says about it."""
+    """The last line of what Ray says about an error."""
     return ([line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__])[-1][:300]

@@ -15,7 +15,7 @@ class Request:
     """A dataclass that says what is asked. `track` is its track's name.
 
     needed: the fields without which nothing is asked. by_content: fields that only say where something lies; what lies
-    there is in the run's id instead. Neither are titles, and whether to begin again.
+    there is in the run's id instead. The title, and whether to begin again, are not part of the id either.
     """
 
     track: ClassVar[str]
@@ -59,16 +59,19 @@ class Plan(ABC):
     def versions(self) -> dict[str, int]:
         """Versions of the code that computes the run: of the audit itself, its measurements, and every method used.
 
-        Loads torch."""
+        Loads torch.
+        """
 
     def spelled_out(self) -> dict[str, Any]:
-        """The request with everything said that it left to the usual way, JSON-able."""
+        """The request with the default written out for everything it left open, JSON-able."""
         return self.request.to_dict()
 
     @property
     def run_id(self) -> str:
-        """Digest of what was asked, of what it rests on, and of the versions of all code that computes it: equal
-        requests are one run, and a change of code that changes numbers is never answered by an old run."""
+        """Digest of what was asked, of what it rests on, and of the versions of all code that computes it.
+
+        Equal requests are one run, and a change of code that changes numbers is never answered by an old run.
+        """
         unsaid = (*_UNSAID, *self.request.by_content)
         asked = {name: value for name, value in self.spelled_out().items() if name not in unsaid}
         return digest_of([asked, self.content, dict(sorted(self.versions.items()))])[:16]

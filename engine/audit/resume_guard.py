@@ -1,4 +1,4 @@
-"""What an unfinished audit was begun with, so that going on with other data or weights is noticed and not mixed up."""
+"""What an unfinished audit was begun with, so that resuming it with other data or weights is noticed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Plan(Protocol):
 def begin(store: Store, plan: _Plan) -> None:
     """Note what the audit rests on. RequestError where the same words were begun with other data or weights.
 
-    Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but whoever resumes
+    Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but a user who resumes
     expects to go on, and must hear that nothing of the earlier try will be used.
     """
     path = _path(store, plan)
@@ -40,7 +40,7 @@ def begin(store: Store, plan: _Plan) -> None:
 
 
 def ended(store: Store, plan: _Plan) -> None:
-    """The audit is finished: nothing to go on with."""
+    """Forget what the audit was begun with: it is finished."""
     _path(store, plan).unlink(missing_ok=True)
 
 

@@ -1,4 +1,4 @@
-"""One audit under way, the same for every track: found or computed, guarded, counted, and said where it comes from."""
+"""One audit under way, the same for every track: run found or computed, resuming guarded, progress, provenance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Tables = Mapping[str, pd.DataFrame]
 
 @dataclass
 class Session(Generic[PlanT, ContextT]):
-    """A plan, the context it is measured in, its progress, and who computes."""
+    """A plan, the context it is measured in, its progress, and the executor that computes."""
 
     plan: PlanT
     context: ContextT
@@ -72,11 +72,12 @@ def run_session(
     executor: Executor | None,
     audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
 ) -> Run:
-    """The finished run of a plan: found where it is finished, waited for where another process is at it, else audited
-    here. `audit` computes run.json and the tables with the executor it is given, this process where none is.
+    """The finished run of a plan: found where it is finished, waited for where another process computes it, else
+    audited here.
 
-    RequestError where the same words were begun with other data or weights, Cancelled when stopped; parts that were
-    finished before are found in the store and not computed again.
+    `audit` computes run.json and the tables with the executor it is given, this process where none is. RequestError
+    where the same words were begun with other data or weights, Cancelled when stopped; parts that were finished before
+    are found in the store and not computed again.
     """
     if store.has(plan.run_id):
         return store.open(plan.run_id)
@@ -101,7 +102,10 @@ def timed(progress: Progress, phase: str, what: str) -> Iterator[None]:
 
 
 def counts_of(tables: Tables) -> dict[str, int]:
-    """Items of every group in every split, as the uncut model was measured on them."""
+    """Items of every group in every split, as the dense model was measured on them: {"split/axis/group": n}.
+
+    tables: the run's tables by name, of which only `groups` is read.
+    """
     groups = tables["groups"]
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     return {f"{row.split}/{row.axis}/{row.group}": int(row.n) for row in dense.itertuples()}

@@ -48,7 +48,7 @@ class TrackEntry:
         return self.package.rpartition(".")[2]
 
     def part(self, which: str) -> Any:
-        """One of the parts."""
+        """The object that one of the fields names, e.g. part("run"); its module is imported now."""
         module, _, name = getattr(self, which).partition(":")
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 

@@ -1,4 +1,4 @@
-"""Can a stored run be believed? Its files are as written, and its numbers follow from what was stored with them."""
+"""Whether a stored run can be believed: its files are as written, and its numbers follow from what was stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further numbers about a classifier's answers, on the redrawn texts or images that GroupMeasure uses, over trials."""
+"""Further metrics of a classifier's answers with intervals, from the same redrawn texts or images as GroupMeasure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Answers = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
 class CellMeasure(ABC):
     """Measures some cells (quantities) of the dense model and its variants with intervals over rows and trials.
 
-    rows: as for GroupMeasure (the key of `items`, label, the columns of the axes); given the same rows, axes, n_boot
-    and seed the draws are the same as there. Subclasses say which cells there are and how to compute them; cells lie
-    in [0, 1].
+    rows: one row per item, as for GroupMeasure (the key of `items`, label, the columns of the axes); given the same
+    rows, axes, n_boot and seed the draws are the same as there. dense: answers [rows, classes]. Subclasses say which
+    cells there are and how to compute them; cells lie in [0, 1].
     """
 
     def __init__(
@@ -60,14 +60,19 @@ class CellMeasure(ABC):
 
     @abstractmethod
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """All cells, (sets, cells), from answers (rows, classes) and one array (rows, sets) per axis used."""
+        """All cells, [sets, cells], from answers [rows, classes] and one array [rows, sets] of weights per axis
+        used."""
 
     @abstractmethod
     def shown(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Rows as they are stored, from the cells with variant, split, value, low, high and the delta columns."""
+        """Rows as they are stored, from the cells, one row each.
+
+        table: the columns of `cells_of`, with variant, split, value, low, high, delta, delta_low, delta_high and
+        delta_p.
+        """
 
     def variant(self, trials: Answers) -> CellArm:
-        """Measure the trials of one variant: answers (rows, classes) by trial number, or in order from 0."""
+        """Measure the trials of one variant: answers [rows, classes] by trial number, or in order from 0."""
         found = numbered(trials)
         if not found:
             raise PruneAuditError("A variant without trials cannot be measured.")
@@ -81,7 +86,7 @@ class CellMeasure(ABC):
         return CellArm(self, Trials(tuple(found), np.stack(values), np.stack(draws), shares, units))
 
     def _spread(self, axis: Axis, parts: Sequence[np.ndarray]) -> np.ndarray:
-        """Weights of every row, uint8 (rows, sets), from those of each stratum; rows without a group weigh nothing."""
+        """Weights of every row, [rows, sets] uint8, from those of each stratum; rows without a group weigh nothing."""
         weights = np.zeros((len(self.labels), parts[0].shape[1]), dtype=np.uint8)
         for places, part in zip(axis.strata.values(), parts, strict=True):
             weights[places] = part
@@ -90,20 +95,23 @@ class CellMeasure(ABC):
 
 @dataclass(frozen=True, eq=False)
 class CellArm:
-    """One variant's trials, measured."""
+    """One variant's trials, measured: the arm of a `CellMeasure`."""
 
     measure: CellMeasure
     trials: Trials
 
     def pooled(self, variant: str) -> pd.DataFrame:
-        """The rows of the mean over all trials."""
+        """The rows of the mean over all trials, one per cell as `CellMeasure.shown` gives them."""
         return self._rows(variant, self.trials)
 
     def trial(self, number: int, variant: str) -> pd.DataFrame:
-        """The rows of one trial, by its number; the intervals are about the texts or images only."""
+        """The rows of one trial, by its number, in the same columns; the intervals are about the texts or images
+        only."""
         return self._rows(variant, self.trials.only(number))
 
     def _rows(self, variant: str, trials: Trials) -> pd.DataFrame:
+        """One row per cell for some of the trials, with the change against the dense model where this is not the dense
+        model."""
         found = level(trials)
         table = self.measure.cells.assign(
             variant=variant, split=self.measure.split, value=found.value, low=found.low, high=found.high,

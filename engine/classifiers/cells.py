@@ -1,4 +1,5 @@
-"""Every quantity measured on a classifier's images, in one fixed order, and where each axis keeps its gaps and ends."""
+"""Which quantities are measured on a classifier's images, in one fixed order, and where each axis has its gaps and
+ends."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ ENDS = (
 
 @dataclass(frozen=True)
 class Ends:
-    """Positions of one axis among the cells: its four gaps; and by name of ENDS the dense model's worst and best group.
+    """Positions of one axis among the cells: its four gaps, and by name of ENDS the dense model's worst and best group.
 
     named is empty when fewer than two groups may be compared.
     """
@@ -51,7 +52,10 @@ def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
 
 
 def _whole(group: pd.Series) -> list[tuple]:
-    """The cells of all images together; only the AUC can be undefined there."""
+    """The cells of all images together, in the columns of `cells_of`; only the AUC can be undefined there.
+
+    group: the one row of the whole's groups, see `layout.Axis`.
+    """
     units = {"auc": group["units"][0], "accuracy": group["units"][1]}
     return [
         ("", metric, "", group["n"], group["n_positive"], group["verdict"] if metric == "auc" else "")
@@ -61,7 +65,7 @@ def _whole(group: pd.Series) -> list[tuple]:
 
 
 def ends_of(axes: Sequence[Axis], values: np.ndarray) -> list[Ends]:
-    """Gaps and ends of every axis but the whole; values (cells,) are the dense model's."""
+    """Gaps and ends of every axis but the whole; values [cells] are the dense model's."""
     start, found = len(OVERALL), []
     for axis in axes[1:]:
         counts, size = axis.counts, len(METRICS)

@@ -1,4 +1,4 @@
-"""Labels in the order of a model's outputs."""
+"""Labels put in the order of a model's outputs."""
 
 from __future__ import annotations
 

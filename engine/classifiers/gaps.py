@@ -29,7 +29,8 @@ class Band:
 
 
 def gaps(groups: np.ndarray) -> np.ndarray:
-    """Highest minus lowest over the groups: (sets, groups, metrics) -> (sets, metrics). NaN for fewer than two."""
+    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN for fewer than two
+    groups."""
     if groups.shape[1] < 2:
         return np.full((len(groups), groups.shape[2]), np.nan)
     return groups.max(axis=1) - groups.min(axis=1)
@@ -38,8 +39,10 @@ def gaps(groups: np.ndarray) -> np.ndarray:
 class Exchange:
     """The exchanged labels of one axis, drawn once and used for the dense model and all variants.
 
-    There are none for groups that are classes (an image of one class cannot stand for another), for groups that hold
-    whole classes each (there is nothing to exchange), and for fewer than two groups that may be compared.
+    rows [images in groups] int, codes [images in groups, n_permutations] int16, as from `Axis.exchanges`; labels: true
+    classes [images] int. There are none for groups that are classes (an image of one class cannot stand for another),
+    for groups that hold whole classes each (there is nothing to exchange), and for fewer than two groups that may be
+    compared.
     """
 
     def __init__(self, axis: Axis, labels: np.ndarray, n_permutations: int, seed: int) -> None:
@@ -52,7 +55,8 @@ class Exchange:
                 self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
-        """Gaps under each exchange, (n_permutations, 4); NaN where there are none."""
+        """Gaps under each exchange, [n_permutations, 4], from probabilities [images, classes]; NaN where there are
+        none."""
         if not self.n_groups:
             return np.full((self.n_permutations, len(METRICS)), np.nan)
         answers = probabilities[self.rows]
@@ -63,7 +67,7 @@ class Exchange:
 
 
 def band(value: float, draws: np.ndarray) -> Band:
-    """Null band of a measured gap from its draws (n_permutations,); NaN where there are none."""
+    """Null band of a measured gap from its draws [n_permutations]; NaN where there are none."""
     if not np.isfinite(value) or not np.isfinite(draws).all():
         return Band(np.nan, np.nan, np.nan, np.nan)
     low, high = np.percentile(draws, [2.5, 97.5])
@@ -77,4 +81,5 @@ def words_of(worst: Difference, best: Difference) -> str:
 
 
 def _turned(change: Difference) -> Difference:
+    """The same change of a quantity whose lower values are better."""
     return Difference(-change.value, -change.high, -change.low, change.p, change.n)

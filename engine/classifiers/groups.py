@@ -45,10 +45,9 @@ class GroupMeasure:
     """Measures the dense model and its variants on one set of images.
 
     images: one row per item (`items`: images, or texts) with its key (unique), label (int, 0 .. k-1) and the str
-    columns of the axes; axes: those columns, "class", or parts joined by "+". dense: answers (items, classes) of one
-    fixed model, or trials when it was trained
-    several times. `notes` are sentences for the screen. Raises RequestError for unknown axes and PruneAuditError
-    for answers that are missing or of another shape.
+    columns of the axes; axes: those columns, "class", or parts joined by "+". dense: answers [items, classes] of one
+    fixed model, or of trials when it was trained several times. `notes` are sentences for the screen. Raises
+    RequestError for unknown axes and PruneAuditError for answers that are missing or of another shape.
     """
 
     def __init__(
@@ -83,7 +82,7 @@ class GroupMeasure:
         return self.dense_arm.pooled("dense")
 
     def variant(self, trials: Mapping[int, np.ndarray] | Sequence[np.ndarray]) -> Arm:
-        """Measure the trials of one variant: answers (images, classes) by trial number, or in order from 0."""
+        """Measure the trials of one variant: answers [images, classes] by trial number, or in order from 0."""
         found = numbered(trials)
         if not found:
             raise PruneAuditError("A variant without trials cannot be measured.")
@@ -105,7 +104,7 @@ class GroupMeasure:
         return self._exchanges
 
     def members(self) -> dict[tuple[str, str], np.ndarray]:
-        """Row positions, in the table as given, of every group that may be compared, by (axis, group)."""
+        """Row positions [members], in the table as given, of every group that may be compared, by (axis, group)."""
         found = {}
         for axis in self.axes[1:]:
             strata = list(axis.strata.values())
@@ -117,7 +116,10 @@ class GroupMeasure:
         return found
 
     def _trial(self, answers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values (cells,), on redrawn images (n_boot, cells), and null gaps (n_permutations, 4 per axis)."""
+        """Measures of answers [images, classes], in the order of the table as given.
+
+        Values [cells], the same on redrawn images [n_boot, cells], and null gaps [n_permutations, 4 per axis].
+        """
         answers = answers[self._order]
         ones = [[np.ones((len(weights), 1)) for weights in parts] for parts in self._weights]
         nulls = [exchange.draws(answers) for exchange in self._exchanges]
@@ -125,7 +127,10 @@ class GroupMeasure:
         return self._on(answers, ones)[0], self._on(answers, self._weights), np.concatenate([none, *nulls], axis=1)
 
     def _on(self, answers: np.ndarray, weights: list[list[np.ndarray]]) -> np.ndarray:
-        """All cells under the given weights of every axis and stratum: (sets, cells)."""
+        """All cells, [sets, cells], of answers [images, classes] in the order of the labels.
+
+        weights: per axis and stratum, [images of the stratum, sets].
+        """
         whole = weights[0][0]
         loss = mean_of(cross_entropy(answers, self._labels), whole)
         columns = [of_images(answers, self._labels, whole)[:, :2], loss[:, None]]
@@ -139,8 +144,8 @@ class GroupMeasure:
 class Arm:
     """One variant's trials, measured.
 
-    nulls: gaps under exchanged labels, (trials, n_permutations, 4 per axis). degenerate: numbers of the trials whose
-    model predicts one class only. right: whether each item's class was predicted, (trials, items).
+    nulls: gaps under exchanged labels, [trials, n_permutations, 4 per axis]. degenerate: numbers of the trials whose
+    model predicts one class only. right: whether each item's class was predicted, [trials, items] bool.
     """
 
     measure: GroupMeasure
@@ -158,6 +163,8 @@ class Arm:
         return self._rows(variant, self.trials.only(number), self.nulls[[self.trials.numbers.index(number)]])
 
     def _rows(self, variant: str, trials: Trials, nulls: np.ndarray) -> Measured:
+        """The two tables for some of the trials; nulls: their gaps under exchanged labels, [trials, n_permutations, 4
+        per axis]."""
         cells, dense = self.measure.cells, self.measure.dense_arm.trials
         shown = level(trials)
         change = Estimate(*[np.full(len(cells), np.nan)] * 4)
@@ -172,7 +179,10 @@ class Arm:
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
     def _results(self, rows: list[dict[str, object]], nulls: np.ndarray) -> pd.DataFrame:
-        """Rows of `results` from the cells: the whole, then per axis the gaps and the dense model's two ends."""
+        """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense model's two ends.
+
+        rows: one dict per cell; nulls: gaps under exchanged labels, [n_permutations, 4 per axis].
+        """
         found = [{**rows[cell], **_band_columns(NO_BAND)} for cell in range(len(OVERALL))]
         for place, ends in enumerate(self.measure.ends):
             start = place * len(GAPS)
@@ -187,7 +197,10 @@ class Arm:
 
 
 def _groups(axis: Axis, answers: np.ndarray, labels: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-    """METRICS of every group of an axis, (sets, groups, 4)."""
+    """METRICS of every group of an axis, [sets, groups, 4].
+
+    answers [images, classes], labels [images] int, weights [images of the stratum, sets] per stratum.
+    """
     found = []
     for place, (rows, part) in enumerate(zip(axis.strata.values(), weights, strict=True)):
         classes = axis.groups.loc[axis.groups["stratum"] == place, "cls"].to_numpy()

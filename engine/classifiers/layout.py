@@ -46,10 +46,10 @@ TEXTS = Items("text_id", "text", "texts")
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One axis. strata: the sets of images that are redrawn on their own, as row positions, by name.
+    """One axis. strata: the sets of images that are redrawn on their own, as row positions [members] int, by name.
 
-    groups: one row per group with group, stratum (position), cls (class, -1 when the group is the whole stratum),
-    n, n_positive, units (observations behind auc, accuracy, tpr, fpr: see `classifier_groups`) and verdict.
+    groups: one row per group with group, stratum (position), cls (class, -1 when the group is the whole stratum), n,
+    n_positive, units (observations behind auc, accuracy, tpr, fpr: see `metrics`) and verdict.
     """
 
     name: str
@@ -63,18 +63,19 @@ class Axis:
 
     @property
     def counts(self) -> np.ndarray:
-        """Positions of the groups that may be compared."""
+        """Positions of the groups that may be compared, [groups] int."""
         return np.flatnonzero((self.groups["verdict"] == "").to_numpy())
 
     def weights(self, n_boot: int, seed: int) -> list[np.ndarray]:
-        """How often each image of each stratum is drawn, uint8 (images, n_boot) per stratum."""
+        """How often each image of each stratum is drawn, [images of the stratum, n_boot] uint8 per stratum."""
         return [_redrawn(len(rows), n_boot, rng("images", seed, self.name, name)) for name, rows in self.strata.items()]
 
     def exchanges(self, labels: np.ndarray, n_permutations: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Row positions of all images in groups that count, and their group under each exchange.
+        """Row positions [images] int of all images in groups that count, and their group under each exchange.
 
-        The groups come as positions among `counts`, int16 (images, n_permutations). Group labels are exchanged
-        between images of the same class, so every group keeps its balance of classes.
+        labels: true classes of all images, [n] int. The groups come as positions among `counts`, [images,
+        n_permutations] int16. Group labels are exchanged between images of the same class, so every group keeps its
+        balance of classes.
         """
         members = [self.strata[self.groups["group"].iloc[place]] for place in self.counts]
         rows = np.concatenate(members)
@@ -93,7 +94,7 @@ def lay_out(
 ) -> tuple[list[Axis], tuple[str, ...]]:
     """The whole (an axis named "" with one group), then every axis; and notes for the screen.
 
-    images: one row per image in the order of the answers, with label and the columns of the axes. An image whose
+    images: one row per image in the order of the answers, with columns label and those of the axes. An image whose
     group is "" belongs to no group of that axis; a note says how many. Raises RequestError for an axis that is no
     column, naming every one, and for one on which no image has a group.
     """
@@ -130,7 +131,7 @@ def _columns(axis: str, images: pd.DataFrame) -> list[str]:
 
 
 def _strata(images: pd.DataFrame, columns: list[str]) -> tuple[dict[str, np.ndarray], int]:
-    """Row positions by name, and how many images have none."""
+    """Row positions [members] int by name of the stratum, and how many images have none."""
     if not columns:
         return {"": np.arange(len(images))}, 0
     values = images[columns].astype(str)
@@ -141,6 +142,7 @@ def _strata(images: pd.DataFrame, columns: list[str]) -> tuple[dict[str, np.ndar
 
 
 def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int, items: Items) -> pd.DataFrame:
+    """One group per stratum, in the columns of `Axis.groups`; labels [images] int, k: number of classes."""
     rows = []
     for place, (name, members) in enumerate(strata.items()):
         count = np.bincount(labels[members], minlength=k)
@@ -158,7 +160,10 @@ def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int, ite
 def _class_groups(
     labels: np.ndarray, strata: dict[str, np.ndarray], classes: Sequence[str], names: pd.Series | None, items: Items
 ) -> pd.DataFrame:
-    """One group per class and stratum that holds it; named as in the column of the axis where there is one."""
+    """One group per class and stratum that holds it, in the columns of `Axis.groups`; labels [images] int.
+
+    They are named as in `names` [images], the column of the axis, where there is one.
+    """
     rows = []
     for place, (stratum, members) in enumerate(strata.items()):
         for cls, title in enumerate(classes):
@@ -175,11 +180,15 @@ def _class_groups(
 
 
 def _group_table(rows: list[tuple]) -> pd.DataFrame:
+    """Groups in the columns of `Axis.groups`."""
     return pd.DataFrame(rows, columns=["group", "stratum", "cls", "n", "n_positive", "units", "verdict"])
 
 
 def _lacking(axis: str, labels: np.ndarray, strata: dict[str, np.ndarray], classes: Sequence[str]) -> list[str]:
-    """Notes on groups of several classes that lack some: their AUC is over the pairs that are there."""
+    """Notes on groups of several classes that lack some: their AUC is over the pairs that are there.
+
+    labels [images] int; strata: row positions [members] int by name.
+    """
     notes = []
     for name, members in strata.items():
         there = len(np.unique(labels[members]))
@@ -189,7 +198,7 @@ def _lacking(axis: str, labels: np.ndarray, strata: dict[str, np.ndarray], class
 
 
 def _redrawn(n: int, n_boot: int, generator: np.random.Generator) -> np.ndarray:
-    """Counts of n images drawn n times with replacement, uint8 (n, n_boot)."""
+    """How often each of n images is drawn in n draws with replacement, [n, n_boot] uint8."""
     weights = np.empty((n, n_boot), dtype=np.uint8)
     step = max(1, DRAWS // max(n, 1))
     for start in range(0, n_boot, step):

@@ -17,7 +17,7 @@ SMALLEST = 1e-12
 
 
 def checked(probabilities: np.ndarray, n: int, k: int, where: str) -> np.ndarray:
-    """The answers as float64 (n, k). Raises PruneAuditError for another shape, and says how many are missing."""
+    """The answers as [n, k] float64. Raises PruneAuditError for another shape, and says how many are missing."""
     answers = np.asarray(probabilities, dtype=float)
     if answers.shape != (n, k):
         raise PruneAuditError(f"{where}: answers of shape {answers.shape}; {n} images of {k} classes need {(n, k)}.")
@@ -27,29 +27,38 @@ def checked(probabilities: np.ndarray, n: int, k: int, where: str) -> np.ndarray
 
 
 def predicted(probabilities: np.ndarray) -> np.ndarray:
-    """Class at the operating point per image: the likeliest, the first of equals; with two, 1 where p_1 > 0.5."""
+    """Predicted class per image, [images] int, of probabilities [images, classes].
+
+    The likeliest class, the first of equals; with two classes, 1 where p_1 > 0.5.
+    """
     return (probabilities[:, 1] > 0.5).astype(int) if probabilities.shape[1] == 2 else probabilities.argmax(axis=1)
 
 
 def degenerate(probabilities: np.ndarray) -> bool:
-    """True when the same class is predicted for every image."""
+    """True when the same class is predicted for every image of probabilities [images, classes]."""
     return len(np.unique(predicted(probabilities))) < 2
 
 
 def cross_entropy(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Nats per image, shape (images,); probabilities below SMALLEST count as SMALLEST."""
+    """-log of each image's probability of its true class, in nats, [images]; below SMALLEST counts as SMALLEST.
+
+    probabilities [images, classes], labels [images] int.
+    """
     return -np.log(np.maximum(probabilities[np.arange(len(labels)), labels], SMALLEST))
 
 
 def mean_of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Weighted mean of values (images,) for weights (images, sets): shape (sets,)."""
+    """Weighted mean of values [images] for weights [images, sets]: [sets] float64."""
     width = max(1, BLOCK // len(values))
     blocks = [weights[:, start : start + width] for start in range(0, weights.shape[1], width)]
     return np.concatenate([values @ block.astype(float) for block in blocks]) / weights.sum(axis=0, dtype=float)
 
 
 def of_images(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """METRICS of a set of images, (sets, 4), for weights (images, sets). NaN where a metric is undefined."""
+    """METRICS of a set of images, [sets, 4], for weights [images, sets]. NaN where a metric is undefined.
+
+    probabilities [images, classes], labels [images] int.
+    """
     if probabilities.shape[1] > 2:
         area = one_vs_one(probabilities, labels, weights)
         counts = confusion(labels, predicted(probabilities), probabilities.shape[1], weights)
@@ -62,9 +71,10 @@ def of_images(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray
 
 
 def of_classes(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """METRICS of each of some classes against the rest of a set of images, (sets, classes, 4).
+    """METRICS of each of `classes` [n] int against the rest of a set of images, [sets, n, 4].
 
-    Accuracy is that of the class's own images, so it equals the true positive rate (recall).
+    probabilities [images, k], labels [images] int, weights [images, sets]. Accuracy is that of the class's own images,
+    so it equals the true positive rate (recall).
     """
     areas = np.stack([auc(probabilities[:, cls], labels == cls, weights) for cls in classes], axis=-1)
     tpr, fpr = _rates(confusion(labels, predicted(probabilities), probabilities.shape[1], weights))
@@ -72,7 +82,10 @@ def of_classes(probabilities: np.ndarray, labels: np.ndarray, weights: np.ndarra
 
 
 def confusion(labels: np.ndarray, guesses: np.ndarray, k: int, weights: np.ndarray) -> np.ndarray:
-    """Weight of each true class (first) and predicted class (second), float64 (k, k, sets)."""
+    """Weight of each true class (first) and predicted class (second), [k, k, sets] float64.
+
+    labels and guesses [images] int, weights [images, sets].
+    """
     cell = labels * k + guesses
     order = np.argsort(cell, kind="stable")
     present, starts = np.unique(cell[order], return_index=True)
@@ -83,12 +96,15 @@ def confusion(labels: np.ndarray, guesses: np.ndarray, k: int, weights: np.ndarr
 
 
 def _exact(weights: np.ndarray) -> type:
-    """Whole numbers are added as such, several times faster."""
+    """The dtype to add weights [images, sets] in: whole numbers are added as such, several times faster."""
     return np.uint32 if weights.dtype == np.uint8 else np.float64
 
 
 def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """True and false positive rate of each class, (k, sets); both NaN for a class that is not there."""
+    """True and false positive rate of each class, [k, sets] each, from a confusion matrix [k, k, sets].
+
+    Both are NaN for a class that is not there.
+    """
     own = np.einsum("ccs->cs", counts)
     actual, said = counts.sum(axis=1), counts.sum(axis=0)
     there = actual > 0
@@ -97,10 +113,11 @@ def _rates(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ratio(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
+    """part / whole, of shapes that broadcast to [..., sets]; NaN where the whole is not above zero."""
     return np.divide(part, whole, out=np.full(np.broadcast(part, whole).shape, np.nan), where=whole > 0)
 
 
 def _mean_known(rates: np.ndarray) -> np.ndarray:
-    """Mean over the known classes, (sets,)."""
+    """Mean of rates [k, sets] over the known classes, [sets]."""
     known = np.isfinite(rates)
     return _ratio(np.where(known, rates, 0.0).sum(axis=0), known.sum(axis=0))

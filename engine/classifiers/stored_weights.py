@@ -1,4 +1,4 @@
-"""What a run of a classifier kept of its repeats: the row behind a mean, and the weights of one."""
+"""What a run of a classifier stored of its repeats: the row of the first one, and the weights that were kept."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def first_repeat(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def kept_weights(run: Run, variant: str) -> dict[str, np.ndarray]:
-    """Weights of a model, or RequestError where the audit kept none of it."""
+    """Weights of a model by name, in the shapes they had when kept. RequestError where the audit kept none of it."""
     table = run.table("weights") if run.has("weights") else None
     mine = None if table is None else table[table["variant"] == variant]
     if mine is None or mine.empty:

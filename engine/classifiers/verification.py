@@ -1,4 +1,4 @@
-"""Do the numbers of a classifier's run follow from its stored answers? Every AUC and accuracy is computed again, plainly."""
+"""Whether the numbers of a classifier's run follow from its stored answers: AUC and accuracy are computed again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ TOLERANCE = 1e-6
 def again_from_answers(
     results: pd.DataFrame, answers: pd.DataFrame, items: pd.DataFrame, key: str
 ) -> list[dict[str, Any]]:
-    """AUC and accuracy of every variant with answers, from these; `items` has their labels, by `key`."""
+    """AUC and accuracy of every variant, computed again from its answers and compared with the stored results.
+
+    results: the table `results`; answers: one row per variant and item with p_0, p_1, …; items: their labels, by `key`.
+    Returns one check {"what", "ok"} per metric.
+    """
     columns = [name for name in answers if name.startswith("p_")]
     checks = []
     for metric in ("auc", "accuracy"):
@@ -38,6 +42,7 @@ def _apart(one: float, other: float) -> float:
 
 
 def _again(metric: str, part: pd.DataFrame, columns: list[str], truth: np.ndarray) -> float:
+    """One metric of one variant, from its rows of answers and the true classes [rows] int."""
     answers = part[columns].to_numpy(dtype=float)
     if metric == "accuracy":
         return float((answers.argmax(axis=1) == truth).mean())
@@ -48,7 +53,10 @@ def _again(metric: str, part: pd.DataFrame, columns: list[str], truth: np.ndarra
 
 
 def _of_pair(truth: np.ndarray, answers: np.ndarray, one: int, other: int) -> float:
-    """Mean of both AUCs of a pair of classes, on the images of these two (Hand and Till 2001)."""
+    """Mean of both AUCs of a pair of classes, on the images of these two (Hand and Till 2001).
+
+    truth [images] int, answers [images, classes].
+    """
     mine = (truth == one) | (truth == other)
     return float(np.mean([roc_auc_score(truth[mine] == name, answers[mine, name]) for name in (one, other)]))
 

@@ -26,19 +26,19 @@ _MIX2 = -7723592293110705685  # 0x94D049BB133111EB
 
 
 def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """Logical right shift of int64."""
+    """Logical right shift of int64, of any shape."""
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _mix(x: torch.Tensor) -> torch.Tensor:
-    """SplitMix64's finaliser on int64 tensors; overflow wraps by intent."""
+    """SplitMix64's finaliser on int64 of any shape; overflow wraps by intent."""
     x = (x ^ _shift(x, 30)) * _MIX1
     x = (x ^ _shift(x, 27)) * _MIX2
     return x ^ _shift(x, 31)
 
 
 def gumbel(keys: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
-    """Standard Gumbel noise. keys: int64 (batch,). Returns float32 (batch, vocabulary)."""
+    """Standard Gumbel noise of one step, [batch, vocabulary] float32. keys: stream keys, [batch] int64."""
     base = _mix(keys + torch.full_like(keys, step + 1) * _GOLDEN)
     tokens = torch.arange(1, vocabulary + 1, device=keys.device, dtype=torch.int64) * _GOLDEN
     uniform = (_shift(_mix(base[:, None] + tokens), 11).double() + 0.5) * 2.0**-53
@@ -46,7 +46,7 @@ def gumbel(keys: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
-    """Temperature, top-k and top-p on float32 logits (batch, vocabulary); removed tokens become -inf."""
+    """Logits [batch, vocabulary] float32 after temperature, top-k and top-p; removed tokens become -inf."""
     logits = logits / decoding.temperature
     if decoding.top_k > 0:
         floor = logits.topk(min(decoding.top_k, logits.shape[-1]), dim=-1).values[:, -1:]
@@ -77,7 +77,7 @@ def token_rows(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[in
 
 @dataclass(frozen=True)
 class Batch:
-    """Left-padded prompts. ids, mask, positions: int64 (batch, longest). Positions count real tokens from 0."""
+    """Left-padded prompts. ids, mask, positions: [batch, longest] int64. Positions count real tokens from 0."""
 
     ids: torch.Tensor
     mask: torch.Tensor
@@ -85,7 +85,7 @@ class Batch:
 
 
 def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch:
-    """Pad on the left. The pad id is 0: masked positions never reach the result."""
+    """Pad rows of token ids on the left. The pad id is 0: masked positions never reach the result."""
     longest = max(len(row) for row in rows)
     ids = np.zeros((len(rows), longest), dtype=np.int64)
     mask = np.zeros_like(ids)
@@ -100,7 +100,10 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 def _sample(
     lm: LanguageModel, rows: Sequence[Sequence[int]], keys: np.ndarray, decoding: Decoding, hooks: Hooks
 ) -> list[list[int]]:
-    """New tokens for one batch, up to and including end-of-text. Rows that ended leave the batch at once."""
+    """New tokens for one batch, up to and including end-of-text; keys: stream keys, [batch] int64.
+
+    Rows that ended leave the batch at once.
+    """
     batch = left_pad(rows, lm.device)
     ids, mask, positions = batch.ids, batch.mask, batch.positions
     streams = torch.from_numpy(keys).to(lm.device)

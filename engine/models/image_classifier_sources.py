@@ -171,6 +171,7 @@ def _are_texts(value: Any) -> bool:
 
 
 def _is_colour(value: Any, above: float) -> bool:
+    """Whether it is a list of three finite numbers, each greater than `above`."""
     if not isinstance(value, list) or len(value) != 3:
         return False
     return all(type(item) in (int, float) and math.isfinite(item) and item > above for item in value)

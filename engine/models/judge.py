@@ -38,14 +38,14 @@ REMEMBERED = 1_000_000
 
 @dataclass
 class Judge:
-    """A loaded judge. `memory` keeps verdicts for texts already seen in this process."""
+    """A loaded judge. `predict` gives the toxicity of each text, [texts]; `memory` keeps verdicts of this process."""
 
     info: JudgeInfo
     predict: Callable[[list[str]], np.ndarray]
     memory: dict[str, float] = field(default_factory=dict)
 
     def score(self, texts: Sequence[str], hooks: Hooks = Hooks()) -> np.ndarray:  # noqa: B008  (frozen)
-        """Toxicity in [0, 1], float64, one per text; identical texts are judged once. Raises on NaN verdicts."""
+        """Toxicity in [0, 1] of each text, [texts] float64; identical texts are judged once. Raises on NaN verdicts."""
         if len(self.memory) > REMEMBERED:
             self.memory.clear()
         new = sorted({text for text in texts if text not in self.memory}, key=lambda text: (len(text), text))
@@ -124,7 +124,7 @@ def _from_hub(name: str) -> Any:
 
 
 def _hub_digest(model: Any) -> str:
-    """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name of its own."""
+    """SHA-256 over the weights in name order; torch.hub keeps the file itself under a name that it chooses."""
     import hashlib
 
     digest = hashlib.sha256()

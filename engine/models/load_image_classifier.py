@@ -69,7 +69,7 @@ class ClassifierInfo:
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """An image classifier ready to use: eval mode, no parameter gradients (who trains it turns them on in a copy).
+    """An image classifier ready to use: eval mode, no parameter gradients (training turns them on in a copy).
 
     `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.
     """
@@ -94,11 +94,11 @@ class Classifier:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
     def prepared(self, pixels: np.ndarray) -> Tensor:
-        """uint8 [n, height, width, 3] -> normalised float32 [n, 3, height, width] on the device.
+        """pixels [n, height, width, 3] uint8 -> normalised [n, 3, height, width] float32 on the device.
 
         In memory the channels stay last, as pixels come: convolutions are faster so, on CUDA and on CPU. Not for cut
-        models on CPU: oneDNN writes past its buffers when it trains odd numbers of channels in that order
-        (torch 2.13; docs/LOG.md).
+        models on CPU: oneDNN writes past its buffers when it trains odd numbers of channels in that order (torch 2.13;
+        docs/LOG.md).
         """
         if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[-1] != 3:
             raise ValueError(f"images must be uint8 [n, height, width, 3], not {pixels.dtype} {pixels.shape}")
@@ -297,7 +297,7 @@ def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
 def _named(
     asked: Classes | None, own: tuple[str, ...] | None, heads: int | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
-    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None: nobody knows."""
+    """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None where unknown."""
     if asked is None or (_is_number(asked) and own is not None and len(own) == asked):
         if own is None and heads is not None:
             return _spelled(heads), ("Its classes have numbers: nobody gave their names.",)

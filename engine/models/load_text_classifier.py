@@ -62,8 +62,8 @@ class TextModelInfo:
 class TextClassifier(HeadedModel):
     """An encoder with a classification head: eager attention, eval mode, no parameter gradients, padding right.
 
-    Who trains it turns gradients on in a copy. max_length: longest text in tokens, special ones included. has_head:
-    False where the head is new and was drawn by the seed. notes: sentences that a screen must show.
+    Training turns gradients on in a copy. max_length: longest text in tokens, special ones included. has_head: False
+    where the head is new and was drawn by the seed. notes: sentences that a screen must show.
     """
 
     classes: tuple[str, ...] = field(kw_only=True)
@@ -72,9 +72,10 @@ class TextClassifier(HeadedModel):
     notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     def encode(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> dict[str, Tensor]:
-        """What the model reads, [texts, tokens] each, on its device: padded right to the longest, cut at max_length.
+        """What the model reads, by name, [texts, tokens] int64 each, on its device.
 
-        texts_b: second texts of pairs (the longer of a pair is cut first); None where the task has one text.
+        Padded right to the longest, cut at max_length. texts_b: second texts of pairs (the longer of a pair is cut
+        first); None where the task has one text.
         """
         asked = {"padding": True, "truncation": True, "max_length": self.max_length, "return_tensors": "pt"}
         found = self._tokens(texts, texts_b, return_attention_mask=True, return_token_type_ids=True, **asked)
@@ -82,12 +83,12 @@ class TextClassifier(HeadedModel):
         return {name: found[name].to(self.device) for name in wanted}
 
     def lengths(self, texts: Sequence[str], texts_b: Sequence[str] | None = None) -> np.ndarray:
-        """Tokens of each text (or pair) before it is cut, special ones included. int64 (texts,)"""
+        """Tokens of each text (or pair) before it is cut, special ones included, [texts] int64."""
         found = self._tokens(texts, texts_b, truncation=False, return_attention_mask=False, verbose=False)
         return np.array([len(row) for row in found["input_ids"]], dtype=np.int64)
 
     def logits(self, batch: dict[str, Tensor]) -> Tensor:
-        """float32 [texts, classes]. Gradients flow where the caller turned them on."""
+        """Logits of an encoded batch, [texts, classes] float32. Gradients flow where the caller turned them on."""
         return self.model(**batch).logits.float()
 
     def _tokens(self, texts: Sequence[str], texts_b: Sequence[str] | None, **how: Any) -> Any:
@@ -349,7 +350,8 @@ def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_lengt
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """No progress bar and no table of missing tensors (they are judged here), no random number of the caller's used."""
+    """Within it: no progress bar, no table of missing tensors (they are judged here), and no random number of the
+    caller's is used."""
     from transformers.utils import logging
 
     before = logging.get_verbosity()

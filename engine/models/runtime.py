@@ -39,7 +39,7 @@ _schemas: list[torch.library.Library] = []  # kept alive: the schemas vanish wit
 
 
 def _guard_torchvision() -> bool:
-    """Make `import torchvision` survive a torch it was not built for. True when the guard had to act.
+    """Make `import torchvision` work beside a torch it was not built for. True when the guard had to act.
 
     PyPI's torchvision is built for CUDA; beside a CPU torch its library does not load, and importing it (which
     transformers does on its own) dies with "operator torchvision::nms does not exist". Does nothing where it loads.

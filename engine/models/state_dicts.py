@@ -43,7 +43,7 @@ class Skeleton:
 
 @lru_cache(maxsize=64)
 def skeleton(arch: str, n_classes: int) -> Skeleton:
-    """Built without memory for weights. RequestError for an unknown architecture."""
+    """What an architecture asks for, built without memory for weights. RequestError for an unknown architecture."""
     architecture = architecture_for(arch)
     with torch.device("meta"):
         model = architecture.build(arch, n_classes)
@@ -89,7 +89,7 @@ def read_state(path: Path) -> tuple[State, list[Fault]]:
 
 
 def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
-    """Everything in which a state dict differs from what an architecture asks for, and which one it would fit."""
+    """Every name and shape of a state dict that is not what an architecture asks for, and which one it would fit."""
     asked = skeleton(arch, n_outputs(state, arch) or 2).shapes
     missing = [f"{name} ({_by(asked[name])})" for name in asked if name not in state]
     unexpected = [f"{name} ({_by(state[name].shape)})" for name in state if name not in asked]
@@ -112,13 +112,13 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
 
 
 def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
-    """Names of the known architectures that take exactly these tensors, whatever the number of classes."""
+    """Names of the known architectures that take exactly these tensors by name and shape, for any number of classes."""
     shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
     return [name for name in architectures() if skeleton(name, n_outputs(state, name) or 2).shapes == shapes]
 
 
 def n_outputs(state: Mapping[str, Tensor], arch: str) -> int | None:
-    """Classes that the head in these tensors tells apart; None where they hold no head of this architecture."""
+    """Classes that the head [classes, width] in these tensors tells apart; None where they hold no such head."""
     weight = state.get(f"{skeleton(arch, 2).head}.weight")
     return int(weight.shape[0]) if weight is not None and weight.ndim == 2 and weight.shape[0] else None
 
@@ -179,7 +179,7 @@ def _without_prefixes(named: State) -> State:
 
 
 def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[Fault]]:
-    """Float32 copies of their own, counters left out; faults for tensors that are no ordinary finite numbers."""
+    """Float32 copies by name, in their own shapes, counters left out; faults for tensors that are not finite floats."""
     state, faults = {}, []
     tensors = {name: tensor for name, tensor in tensors.items() if not name.endswith(COUNTER)}
     odd = [name for name, tensor in tensors.items() if not _is_ordinary(tensor)]
@@ -197,6 +197,7 @@ def plain_state(where: str, tensors: Mapping[str, Tensor]) -> tuple[State, list[
 
 
 def _is_ordinary(tensor: Tensor) -> bool:
+    """Whether a tensor, of any shape, holds ordinary floating-point numbers."""
     return tensor.layout == torch.strided and not tensor.is_meta and torch.is_floating_point(tensor)
 
 

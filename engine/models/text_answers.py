@@ -19,9 +19,10 @@ def probabilities_of(
     check: Callable[[], None] = lambda: None,
     inside: Callable[[float], None] = lambda share: None,
 ) -> np.ndarray:
-    """softmax of the logits of every text, in order, [n, classes] float32.
+    """softmax of the logits of every text, in order, [texts, classes] float32.
 
-    Texts of similar length go together, for padding is work; batches shrink when memory is short.
+    second: second texts of pairs, or None. Texts of similar length go together, for padding is work; batches shrink
+    when memory is short.
     """
     lengths = [len(one) + len(other) for one, other in zip(texts, second or texts, strict=True)]
     order = np.argsort(lengths, kind="stable")

@@ -24,7 +24,11 @@ TOLERANCE = 1e-3
 def write_cut(
     run: Run, variant: str, record: FilterRecord, dense: Any, arrays: dict[str, np.ndarray], folder: Path
 ) -> list[Path]:
-    """The same for a given record; `arrays` have the shapes of the cut model, or those of the dense one."""
+    """Save a cut classifier into `folder`, load it again and prove that it is the same; returns the files written.
+
+    dense: the classifier that was cut. arrays: its weights by name, in the shapes of the cut model or of the dense one.
+    MaskError where the loaded model differs, or answers otherwise than the run's table `predictions` says.
+    """
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 
     small = cut_with(dense, record, arrays)
@@ -36,7 +40,10 @@ def write_cut(
 
 
 def cut_with(dense: Any, record: FilterRecord, arrays: dict[str, np.ndarray]) -> Any:
-    """The dense classifier cut as the record says, with other weights, which were kept after the cut or before it."""
+    """The dense classifier cut as the record says, with other weights.
+
+    arrays: weights by name, in the shapes of the dense model (kept before the cut) or of the cut one (kept after it).
+    """
     from engine.surgery.filters.cut import replayed
     from engine.surgery.filters.weights import arrays_of, with_weights
 

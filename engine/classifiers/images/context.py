@@ -1,4 +1,4 @@
-"""The context of an image classifier: its images, how it is pruned and retrained, and every measurement of that."""
+"""The measurement context of an image classifier: its images, its settings, and every measurement of it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRAIN, VALIDATION, TEST = "train", "validation", "test"
 
 @dataclass(frozen=True, order=True)
 class ImageShard:
-    """One measurement: what kind, of which method with which loss, at which target speedup, in which trial.
+    """One measurement as data: of which kind, method, loss, target speedup and trial.
 
     The dense model has method "". Speedups are ratios of FLOPs, dense over cut.
     """
@@ -39,7 +39,7 @@ class ImageShard:
 
     @property
     def own(self) -> list[Any]:
-        """What it says besides its kind, JSON-able."""
+        """What the shard says besides its kind, JSON-able."""
         return [self.method, self.loss, self.speedup, self.trial]
 
 
@@ -67,7 +67,10 @@ class ImageSettings:
 
 @dataclass
 class ImageContext(ArrayContext):
-    """`start` is the classifier as loaded; `dense` the one that is pruned: the same, or fitted first."""
+    """Fetches measurements of one classifier on one set of images.
+
+    `start` is the classifier as loaded; `dense` the one that is pruned: the same, or fitted first.
+    """
 
     start: Classifier
     images: ImageSet
@@ -117,11 +120,11 @@ class ImageContext(ArrayContext):
         return f"{shard.method}{loss}, {shard.speedup:g}×, trial {shard.trial}"
 
     def rows(self, split: str) -> np.ndarray:
-        """Places of a split's images in the table of images."""
+        """Positions of a split's images in the table of images, [n] int."""
         return np.flatnonzero((self.images.table["split"] == split).to_numpy())
 
     def labels(self, split: str) -> np.ndarray:
-        """True classes of a split's images, int64."""
+        """True classes of a split's images, [n] int64."""
         return self.images.table["label"].to_numpy(dtype=np.int64)[self.rows(split)]
 
     @cached_property

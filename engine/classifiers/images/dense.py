@@ -43,7 +43,7 @@ def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
 
 
 def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
-    """The images in run.json."""
+    """The images in run.json. tables: the run's tables by name, of which `groups` gives the counts (`counts_of`)."""
     images = plan.images
     return {
         "name": images.name,
@@ -67,5 +67,5 @@ def dense_phases(request: Asked) -> dict[str, list[ImageShard]]:
 
 
 def kept_in(store: Store | None) -> dict[str, Any]:
-    """Where a context keeps finished measurements and unfinished fits; nowhere beyond its life without a store."""
+    """Where a context keeps finished measurements and unfinished fits; only in memory without a store."""
     return {} if store is None else {"keeper": store.shards, "partial": store.partial}

@@ -21,7 +21,9 @@ LARGEST = 64
 def thumbnails(context: ImageContext, firsts: Sequence[ImageShard], dense: np.ndarray) -> pd.DataFrame:
     """image_id and png (bytes) of at most MOST images; small groups first get their full share.
 
-    An image counts as changed when the first trial of any variant predicts another class than the dense model.
+    firsts: the first trial of each variant; dense: the dense model's probabilities of the test images, [images,
+    classes]. An image counts as changed when the first trial of any variant predicts another class than the dense
+    model.
     """
     changed = np.zeros(len(dense), dtype=int)
     for shard in firsts:
@@ -34,7 +36,10 @@ def thumbnails(context: ImageContext, firsts: Sequence[ImageShard], dense: np.nd
 
 
 def chosen(table: pd.DataFrame, groups: list[str], changed: np.ndarray) -> np.ndarray:
-    """At most MOST of the changed images, dealt out evenly over the cells of class and groups, seeded."""
+    """At most MOST of the changed images, dealt out evenly over the cells of class and groups, seeded.
+
+    table: one row per test image with label and `groups`; changed and the result: row positions, [n] int.
+    """
     if len(changed) <= MOST:
         return changed
     shuffled = rng("gallery").permutation(changed)
@@ -43,6 +48,7 @@ def chosen(table: pd.DataFrame, groups: list[str], changed: np.ndarray) -> np.nd
 
 
 def _png(pixels: np.ndarray) -> bytes:
+    """PNG bytes of an image [height, width, 3] uint8, made smaller where it is larger than LARGEST."""
     picture = Image.fromarray(pixels)
     picture.thumbnail((LARGEST, LARGEST))
     memory = io.BytesIO()

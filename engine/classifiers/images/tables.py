@@ -13,13 +13,17 @@ from engine.store.array_table import pack, within
 
 
 def test_images(context: ImageContext) -> pd.DataFrame:
-    """The table `images`."""
+    """The table `images`: one row per test image, columns image_id, split, label and one per group column."""
     table = context.images.table.iloc[context.rows(TEST)].reset_index(drop=True)
     return table[["image_id", "split", "label", *context.images.groups]]
 
 
 def predictions_table(answers: Mapping[str, np.ndarray], images: pd.DataFrame) -> pd.DataFrame:
-    """The table `predictions`, from the answers [images, classes] of every variant, the dense model first."""
+    """The table `predictions`, from the answers [images, classes] of every variant, the dense model first.
+
+    images: one row per image with image_id, in the order of the answers. Columns: variant, image_id, p_0, p_1, …
+    float32.
+    """
     columns = [f"p_{place}" for place in range(answers[DENSE].shape[1])]
     return pd.concat(
         [
@@ -31,7 +35,10 @@ def predictions_table(answers: Mapping[str, np.ndarray], images: pd.DataFrame) -
 
 
 def layers_table(widths: Mapping[str, Sequence[tuple[str, int, int]]]) -> pd.DataFrame:
-    """The table `layers`, from (group, filters, kept) of every trial."""
+    """The table `layers`: one row per trial and group with columns variant, layer, group, filters, kept.
+
+    widths: (group, filters, kept) of every group of every trial.
+    """
     rows = [
         (name, place, group, width, kept)
         for name, layers in widths.items()
@@ -41,7 +48,10 @@ def layers_table(widths: Mapping[str, Sequence[tuple[str, int, int]]]) -> pd.Dat
 
 
 def costs_table(context: ImageContext, shards: Mapping[str, Any], variants: pd.DataFrame) -> pd.DataFrame:
-    """The table `costs`: the dense model, and `shards` by variant."""
+    """The table `costs`: one row for the dense model and one for each of `shards`, by variant.
+
+    variants: the table `variants`, of which max_logit_difference is carried over.
+    """
     shards = {DENSE: ImageShard("cost"), **shards}
     tables = context.fetch(list(shards.values()))
     found = pd.concat(
@@ -52,7 +62,11 @@ def costs_table(context: ImageContext, shards: Mapping[str, Any], variants: pd.D
 
 
 def weights_table(context: ImageContext, kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> pd.DataFrame:
-    """The table `weights`: of a dense model that was fitted here, and those of `kept`, pairs of variant and tensors."""
+    """The table `weights`: of a dense model that was fitted here, and those of `kept`, pairs of variant and tensors by
+    name.
+
+    Columns: variant, name, shape, dtype, data; one row per tensor.
+    """
     parts = []
     if context.settings.train is not None:
         parts.append(

@@ -18,7 +18,10 @@ def model_warnings(plan: ImagePlan) -> list[str]:
 
 
 def brought_warnings(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
-    """What nobody can know of weights that were brought: the order of outputs, normalisation, images they have seen."""
+    """What cannot be known of weights from elsewhere: order of outputs, normalisation, images they have seen.
+
+    results: the table `results`, whose AUC of the dense model betrays outputs in another order.
+    """
     request, found = plan.request, []
     if request.weights not in (None, "imagenet"):
         order = ", ".join(f"{place} = {name}" for place, name in enumerate(plan.images.classes))
@@ -41,7 +44,7 @@ def brought_warnings(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
 
 
 def group_warnings(groups: pd.DataFrame) -> list[str]:
-    """Groups that get no verdict, by axis."""
+    """Groups that get no verdict, by axis; groups: the table `groups`."""
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
     named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
     return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]

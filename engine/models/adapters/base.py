@@ -84,7 +84,11 @@ class Adapter(ABC):
 
     @abstractmethod
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """Views of the head's q, k, v and o weights and its q, k, v biases. A shared KV head belongs to each sharer."""
+        """Views of the head's q, k, v and o weights and its q, k, v biases, each in the shape it has in its module.
+
+        Weights of q, k, v are [head_dim, hidden] and of o [hidden, head_dim] in Linears, transposed in GPT-2's Conv1D;
+        biases [head_dim]. A shared KV head belongs to each sharer.
+        """
 
     @abstractmethod
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
@@ -96,7 +100,7 @@ class Adapter(ABC):
 
     @final
     def centre(self, model: nn.Module, means: torch.Tensor) -> None:
-        """Shift heads, in place, so that silencing one sets it to its mean. means: (layers, heads * head_dim)"""
+        """Shift heads, in place, so that silencing one sets it to its mean. means: [layers, heads * head_dim]."""
         for layer, row in enumerate(means):
             centred = Centred(self.output_projection(model, layer), row)
             self.attention(model, layer).set_submodule(self.projection, centred)
@@ -148,7 +152,7 @@ class Adapter(ABC):
 
 @final
 class NoHeads(nn.Module):
-    """Attention of a layer without heads: the output projection's bias, whatever comes in.
+    """Attention of a layer without heads: it answers the output projection's bias, independent of its input.
 
     It still tells the key/value cache how many tokens went by (one zero per token): transformers reads the length of
     the text from layer 0's cache and would take an empty one for the beginning of the text.
@@ -163,7 +167,8 @@ class NoHeads(nn.Module):
     def forward(
         self, hidden_states: torch.Tensor, past_key_values: Any = None, layer_past: Any = None, **ignored: Any
     ) -> tuple[torch.Tensor, None]:
-        """[batch, tokens, hidden] -> the same shape, the bias everywhere."""
+        """hidden_states [batch, tokens, hidden] -> the same shape, the bias everywhere; and no attention
+        probabilities."""
         cache = past_key_values if past_key_values is not None else layer_past
         if cache is not None:
             mark = hidden_states.new_zeros(hidden_states.shape[0], 1, hidden_states.shape[1], 1)
@@ -173,13 +178,13 @@ class NoHeads(nn.Module):
 
 
 def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
-    """Indices of whole heads: span([0, 2], 3) = 0 1 2 6 7 8."""
+    """Indices of whole heads, [heads * width] int64: span([0, 2], 3) = 0 1 2 6 7 8."""
     starts = torch.tensor(list(heads), dtype=torch.long) * width + offset
     return (starts[:, None] + torch.arange(width)).flatten()
 
 
 def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
-    """Shrink a Linear (or GPT-2's transposed Conv1D) to these outputs, in place."""
+    """Shrink a Linear (or GPT-2's transposed Conv1D) to the outputs `index` [kept] int64, in place."""
     _set(module, "weight", module.weight, 1 - _input_axis(module), index)
     if module.bias is not None:
         _set(module, "bias", module.bias, 0, index)
@@ -187,13 +192,13 @@ def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
 
 
 def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
-    """Shrink a Linear (or Conv1D) to these inputs, in place. The bias stays."""
+    """Shrink a Linear (or Conv1D) to the inputs `index` [kept] int64, in place. The bias stays."""
     _set(module, "weight", module.weight, _input_axis(module), index)
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", len(index))
 
 
 def spread_outputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_outputs` of a Linear in place: `size` outputs, zero where `index` does not point."""
+    """Undo `keep_outputs` of a Linear in place: `size` outputs, zero where `index` [kept] int64 does not point."""
     _spread(module, "weight", 0, index, size)
     if module.bias is not None:
         _spread(module, "bias", 0, index, size)
@@ -201,13 +206,17 @@ def spread_outputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
 
 
 def spread_inputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_inputs` of a Linear in place: `size` inputs, with zero weights where `index` does not point."""
+    """Undo `keep_inputs` of a Linear in place: `size` inputs, zero weights where `index` [kept] int64 does not
+    point."""
     _spread(module, "weight", 1, index, size)
     module.in_features = size
 
 
 def linear_head_tensors(layers: Sequence[nn.Module], output: nn.Module, places: Sequence[slice]) -> list[torch.Tensor]:
-    """head_tensors for separate q, k, v Linears; places = the head's slices of q, k, v and of the output's input."""
+    """head_tensors for separate q, k, v Linears: weights [head_dim, hidden], biases [head_dim], o [hidden, head_dim].
+
+    places: the head's slices of the outputs of q, k and v, and of the output projection's input.
+    """
     found = []
     for module, place in zip(layers, places, strict=False):
         found.append(module.weight[place])
@@ -221,11 +230,13 @@ def _input_axis(module: nn.Module) -> int:
 
 
 def _set(module: nn.Module, name: str, old: torch.Tensor, axis: int, index: torch.Tensor) -> None:
+    """Set a parameter to the entries `index` [kept] int64 of `old` along one axis."""
     kept = old.detach().index_select(axis, index.to(old.device)).contiguous()
     setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
 
 
 def _spread(module: nn.Module, name: str, axis: int, index: torch.Tensor, size: int) -> None:
+    """Set a parameter to zeros of length `size` along one axis, its old entries at `index` [kept] int64."""
     old = getattr(module, name)
     shape = [size if place == axis else side for place, side in enumerate(old.shape)]
     grown = old.detach().new_zeros(shape).index_copy_(axis, index.to(old.device), old.detach())

@@ -89,6 +89,7 @@ class Encoder(Adapter):
         return self.head
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        """As in `Adapter.head_tensors`: [head_dim, hidden] and [head_dim] of q, k and v, [hidden, head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         place = slice(head * width, (head + 1) * width)
         reads = [attention.get_submodule(name) for name in self.reads]

@@ -23,6 +23,7 @@ class GPT2(Adapter):
         return model.transformer.h[layer].attn
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        """As in `Adapter.head_tensors`, transposed: [hidden, head_dim] of q, k and v, [head_dim, hidden] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         places = [part * attention.split_size + head * width for part in range(3)]
         weights = [attention.c_attn.weight[:, place : place + width] for place in places]

@@ -46,6 +46,8 @@ class Llama(Adapter):
         return model.base_model.norm
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
+        """As in `Adapter.head_tensors`: [head_dim, hidden] of q and of the k and v it shares, [hidden, head_dim]
+        of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         mine = slice(head * width, (head + 1) * width)
         shared_head = head // attention.num_key_value_groups
@@ -75,7 +77,7 @@ class Llama(Adapter):
 
 @final
 class UnevenLlamaAttention(LlamaAttention):
-    """Llama's attention where living KV heads have different numbers of readers. `kv_of_head`: [query heads]."""
+    """Llama's attention where living KV heads have different numbers of readers. `kv_of_head`: [query heads] int64."""
 
     def forward(
         self,
@@ -85,14 +87,18 @@ class UnevenLlamaAttention(LlamaAttention):
         past_key_values: Any = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As LlamaAttention, which asks `past_key_values` for all keys and values: the place to hand them out."""
+        """As LlamaAttention, [batch, tokens, hidden] -> the same shape, with keys and values handed out by
+        `kv_of_head`.
+
+        LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand them out.
+        """
         spread = _Spread(past_key_values, self.kv_of_head)
         return super().forward(hidden_states, position_embeddings, attention_mask, spread, **kwargs)
 
 
 @final
 class _Spread:
-    """A cache, or none, that gives each query head its own copy of the KV head it reads."""
+    """A cache, or none, that gives each query head its own copy of the KV head it reads; index: [query heads] int64."""
 
     def __init__(self, cache: Any, index: torch.Tensor) -> None:
         self.cache, self.index = cache, index

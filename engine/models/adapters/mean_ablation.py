@@ -14,7 +14,10 @@ from torch import nn
 
 
 class Centred(nn.Module):
-    """Stands where the output projection stood; `inner` is that projection with its bias raised."""
+    """Stands where the output projection stood; `inner` is that projection with its bias raised.
+
+    means: [heads * head_dim], what the heads of the layer hand over on average.
+    """
 
     def __init__(self, inner: nn.Module, means: torch.Tensor) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class Centred(nn.Module):
         set_bias(inner, raised, learned=bias is not None)
 
     def forward(self, heads: torch.Tensor) -> torch.Tensor:
-        """[batch, tokens, heads * head_dim] -> [batch, tokens, hidden]"""
+        """heads [batch, tokens, heads * head_dim] -> [batch, tokens, hidden]."""
         return self.inner(heads - self.means)
 
     def folded(self, dead: Sequence[int], head_dim: int) -> nn.Module:
@@ -44,14 +47,15 @@ class Centred(nn.Module):
 
 
 def shift(projection: nn.Module, means: torch.Tensor) -> torch.Tensor:
-    """W m, summed in float32; (hidden,)"""
+    """W m, [hidden] in the weights' dtype, summed in float32; means m: [heads * head_dim]."""
     weight = projection.weight.detach().float()
     product = means.float() @ weight if hasattr(projection, "nf") else weight @ means.float()  # Conv1D is transposed
     return product.to(projection.weight.dtype)
 
 
 def set_bias(projection: nn.Module, bias: torch.Tensor | None, learned: bool = True) -> None:
-    """Replace the bias; `learned`: as a parameter that is saved, else beside the model's weights."""
+    """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else as a buffer that is
+    not."""
     projection._parameters.pop("bias", None)
     projection._buffers.pop("bias", None)
     if learned or bias is None:

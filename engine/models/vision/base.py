@@ -46,9 +46,11 @@ class Architecture(ABC):
 
     @final
     def imagenet(self, name: str) -> dict[str, Tensor] | None:
-        """Those weights, through torchvision's own download into its hub folder; None where there are none.
+        """torchvision's ImageNet weights by name, in the model's shapes, through its own download; None where there are
+        none.
 
-        Only classifier_sources.py calls this. Raises what urllib raises without a network. Never runs code of the file.
+        Only image_classifier_sources.py calls this. Raises what urllib raises without a network. Never runs code of the
+        file.
         """
         weights = self.published(name)
         if weights is None:

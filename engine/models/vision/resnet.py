@@ -67,7 +67,7 @@ class NarrowResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, images: Tensor) -> Tensor:
-        """[batch, 3, height, width] -> logits [batch, classes]."""
+        """images [batch, 3, height, width] -> logits [batch, classes]."""
         found = self.relu(self.bn1(self.conv1(images)))
         found = self.layer4(self.layer3(self.layer2(self.layer1(found))))
         return self.fc(self.avgpool(found).flatten(1))

@@ -64,7 +64,7 @@ class ShortcutA(nn.Module):
         return len(self.sources)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[batch, in_channels, h, w] -> [batch, out_channels, ceil(h / 2), ceil(w / 2)]."""
+        """images [batch, in_channels, h, w] -> [batch, out_channels, ceil(h / 2), ceil(w / 2)]."""
         with_zeros = F.pad(images[:, :, ::2, ::2], (0, 0, 0, 0, 0, 1))
         return with_zeros.index_select(1, self.index)
 
@@ -73,7 +73,7 @@ class ShortcutA(nn.Module):
 
 
 class ShortcutPruner(tp.pruner.function.BasePruningFunc):
-    """Tells Torch-Pruning that what goes into a shortcut and what comes out can be pruned each for itself."""
+    """Tells Torch-Pruning that the inputs and the outputs of a shortcut can be pruned independently."""
 
     TARGET_MODULES = ShortcutA
 
@@ -112,6 +112,7 @@ class BlockA(nn.Module):
         self.shortcut = nn.Identity() if stride == 1 else ShortcutA(into, sources)
 
     def forward(self, images: Tensor) -> Tensor:
+        """images [batch, into, h, w] -> [batch, out, ceil(h / stride), ceil(w / stride)]."""
         found = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(images)))))
         return self.relu(found + self.shortcut(images))
 
@@ -134,7 +135,7 @@ class ResNetA(nn.Module):
                 nn.init.kaiming_normal_(module.weight)
 
     def forward(self, images: Tensor) -> Tensor:
-        """[batch, 3, height, width] -> logits [batch, classes]."""
+        """images [batch, 3, height, width] -> logits [batch, classes]."""
         found = self.relu(self.bn1(self.conv1(images)))
         found = self.layer3(self.layer2(self.layer1(found)))
         return self.linear(self.avgpool(found).flatten(1))

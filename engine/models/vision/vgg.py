@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Vgg(Architecture):
-    """Its two wide linear layers hold most of its parameters, whatever the size of the images."""
+    """Its two wide linear layers hold most of its parameters, for every size of images."""
 
     names = ("vgg16",)
 

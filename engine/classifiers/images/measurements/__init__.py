@@ -11,7 +11,7 @@ from engine.core.discover import concrete_classes
 
 @cache
 def dense_measurements() -> Mapping[str, Measurement]:
-    """Every kind there is, by name."""
+    """Every measurement of this folder by its name."""
     from engine.classifiers.images import measurements as package
 
     return {kind.name: kind() for kind in concrete_classes(package, Measurement)}

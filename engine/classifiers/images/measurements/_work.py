@@ -1,4 +1,4 @@
-"""What the kinds share: batches of training images in a trial's order, targets of a place, curves as arrays."""
+"""What measurements of image classifiers share: batches in a trial's order, targets of a loss, answers, settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def batches_of(context: ImageContext, classifier: Classifier, size: int, seed: i
 
 
 def targets_of(context: ImageContext, plan: LossPlan, place: str, plain: str = "truth") -> Targets:
-    """What every training image is held to, on the model's device."""
+    """What every training image is compared with in one place ("prune" or "retrain"), on the model's device."""
     original = torch.as_tensor(context.original())
     truth = torch.as_tensor(context.labels(TRAIN))
     found = targets(plan, original, truth, place, plain)
@@ -41,7 +41,7 @@ def answers_of(context: ImageContext, classifier: Classifier, split: str) -> np.
 
 
 def stepper(context: ImageContext) -> Callable[[int, int], None]:
-    """Reports steps within one long measurement."""
+    """A function that reports steps (done, total) within one long measurement."""
     return lambda done, total: context.inside(done / max(total, 1))
 
 

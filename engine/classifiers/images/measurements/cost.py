@@ -21,7 +21,10 @@ BATCH = 8
 
 
 class DenseCost(Measurement):
-    """Of the dense model. One row: flops, theoretical (dense over cut), parameters, bytes, latency as latency.latency_row has it."""
+    """Cost of the dense model. One row: flops, theoretical (dense over cut), parameters, bytes and latency.
+
+    The columns of the latency are those of latency.latency_row.
+    """
 
     name = "cost"
     version = 2
@@ -36,6 +39,7 @@ class DenseCost(Measurement):
         return [self._one(context, shard) for shard in shards]
 
     def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
+        """One row with the cost of the shard's model, see `cost_row`."""
         return cost_row(context, self.model_of(context, shard))
 
     def model_of(self, context: ImageContext, shard: ImageShard) -> Classifier:
@@ -47,7 +51,10 @@ class DenseCost(Measurement):
 
 
 def cost_row(context: ImageContext, small: Classifier) -> pd.DataFrame:
-    """FLOPs, parameters, bytes and latency of a model, beside the dense one."""
+    """One row: FLOPs, parameters, bytes and latency in ms of a model, timed in turn with the dense one.
+
+    Columns: flops, theoretical (FLOPs of the dense model over its own), parameters, bytes, and those of latency_row.
+    """
     pixels = np.zeros((BATCH, small.size, small.size, 3), dtype=np.uint8)
     mine, theirs = small.prepared(pixels), context.dense.prepared(pixels)  # each in the order it runs best in
     own, dense = paired_latency(

@@ -20,7 +20,7 @@ from engine.training.losses import Targets
 
 
 class DenseWeights(Measurement):
-    """Weights after fitting with plain cross-entropy, and the curve of that."""
+    """Weights after fitting with plain cross-entropy, as arrays weights/<name>, and its curve as curve/<column>."""
 
     name = "dense_weights"
 
@@ -31,6 +31,8 @@ class DenseWeights(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
+        """The packed arrays (see array_table.pack) of every shard: weights by name, and columns [epochs] of the
+        curve."""
         recipe = context.settings.train
         model = copy.deepcopy(context.start.model)
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)
@@ -49,7 +51,7 @@ class DenseWeights(Measurement):
 
 
 class Original(Measurement):
-    """The dense model's probabilities of all training images, as they are (not mirrored)."""
+    """The dense model's probabilities of all training images, as they are (not mirrored), [n, classes] float32."""
 
     name = "original"
 
@@ -60,6 +62,7 @@ class Original(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
+        """The packed array `probabilities` [training images, classes] float32 for every shard."""
         return [pack({"probabilities": answers_of(context, context.dense, TRAIN)}) for _ in shards]
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
@@ -67,7 +70,7 @@ class Original(Measurement):
 
 
 class DenseAnswers(Measurement):
-    """The dense model's probabilities of all test images, and of the validation images."""
+    """The dense model's probabilities of all test images, and of the validation images, [n, classes] float32 each."""
 
     name = "dense_answers"
 
@@ -78,6 +81,7 @@ class DenseAnswers(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
+        """The packed arrays `probabilities` and, where there are such images, `validation`, for every shard."""
         arrays = {"probabilities": answers_of(context, context.dense, TEST)}
         if len(context.rows(VALIDATION)):
             arrays["validation"] = answers_of(context, context.dense, VALIDATION)
