@@ -22,13 +22,11 @@ class ArrayContext(MeasurementContext):
         """Seed of trial 0."""
 
     def seed(self, purpose: str, trial: int) -> int:
-        """The seed of a trial for one purpose: the same for all methods, so that arms differ in nothing but the
-        method."""
+        """The seed of a trial for one purpose, the same for all methods, so that arms differ in the method only."""
         return key_of(purpose, self.first_seed + trial) % 2**31
 
     def fetch_arrays(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """A packed measurement, unpacked: arrays by name in the shapes its `Measurement` gives, and its plain
-        values."""
+        """A measurement as arrays by name, in the shapes its `Measurement` gives them, and its plain values."""
         return unpack(self.fetch([shard])[0])
 
     def without_weights(self, shard: Any) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -1,5 +1,4 @@
-"""Where missing shards are computed: here, in this process. Every executor gives the same tables for the same
-shards."""
+"""Where missing shards are computed: in this process. Every executor gives the same tables for the same shards."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ class Executor(ABC):
     def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
         """Finish all shards. Raises Cancelled between batches when the user asked to stop."""
 
-    def close(self) -> None:  # noqa: B027  (most have nobody to let go)
+    def close(self) -> None:  # noqa: B027  (most have no workers)
         """End its worker processes, where it has any; `run` may be called again."""
 
 

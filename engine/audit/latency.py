@@ -34,8 +34,7 @@ def paired_latency(
 
 
 def latency_row(own: np.ndarray, dense: np.ndarray) -> dict[str, float]:
-    """Medians and quartiles of two latencies [repeats] in ms, and the speedup as median of paired ratios with
-    quartiles."""
+    """Medians and quartiles of two latencies [repeats] in ms; speedup: median and quartiles of paired ratios."""
     return {
         "latency_ms": float(np.median(own)),
         "latency_low": float(np.quantile(own, 0.25)),

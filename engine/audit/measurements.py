@@ -16,8 +16,7 @@ from engine.core.types import Hooks
 
 
 class Keeper(Protocol):
-    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards`, or a class with the same
-    methods."""
+    """Where finished tables, of any columns, are kept: `engine.store.shards.Shards` or a class with its methods."""
 
     def get(self, key: str) -> pd.DataFrame | None: ...
     def put(self, key: str, table: pd.DataFrame) -> None: ...
@@ -63,8 +62,7 @@ class Measurement(ABC):
 
     @abstractmethod
     def compute(self, context: Any, shards: Sequence[Any]) -> list[pd.DataFrame]:
-        """The tables of `shards`, which belong `together`, in their order. Each subclass says which columns they
-        have."""
+        """The tables of `shards`, which belong `together`, in their order. Subclasses say which columns they have."""
 
     def size(self, context: Any, shard: Any) -> float:
         """How much work a shard is, in the unit of its context; for progress only."""

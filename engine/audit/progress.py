@@ -57,8 +57,7 @@ class Progress:
 
 @dataclass
 class Forecast(Progress):
-    """Progress of an audit whose amount of work is known before it begins, though not which parts are finished
-    already."""
+    """Progress where the amount of all work is known before it begins, though not which parts are finished already."""
 
     def expect_in_all(self, size: float) -> None:
         """Set the amount of all work, in the unit of the measurements' size."""

@@ -24,7 +24,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import PROJECT
 
 QUIET = 0.3
-"""Seconds between two looks at the cluster, and at whether somebody cancelled."""
+"""Seconds between two looks at the cluster, and at whether the user cancelled."""
 REACH = 10.0
 """Seconds within which the head of a cluster must answer."""
 ATTEMPTS = 3

@@ -1,5 +1,4 @@
-"""The workers of one audit on a Ray cluster: started, waited for until their model is loaded, replaced when one
-dies."""
+"""The workers of one audit on a Ray cluster: started, awaited until their model is loaded, replaced when one dies."""
 
 from __future__ import annotations
 
@@ -61,7 +60,7 @@ class WorkerPool:
     """Workers that load their model, and those ready for work; the busy ones are the executor's."""
 
     loading: dict[Any, Any] = field(default_factory=dict)
-    """What each will answer with its process id → worker."""
+    """Awaited answer, which will be the worker's process id → worker."""
     idle: list[Any] = field(default_factory=list)
     processes: dict[Any, int] = field(default_factory=dict)
     """Worker → process id, of all that are ready, idle or busy."""
@@ -118,8 +117,7 @@ class WorkerPool:
                 ray.kill(worker)
 
     def collect_ready(self, ray: Any, address: str) -> None:
-        """Move the workers that have finished loading their model to the idle ones. PruneAuditError where none will
-        come."""
+        """Move workers that have finished loading to the idle ones. PruneAuditError where none will come."""
         from ray.exceptions import RayError
 
         done = ray.wait(list(self.loading), num_returns=len(self.loading), timeout=0)[0] if self.loading else []

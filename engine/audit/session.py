@@ -72,8 +72,7 @@ def run_session(
     executor: Executor | None,
     audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
 ) -> Run:
-    """The finished run of a plan: found where it is finished, waited for where another process computes it, else
-    audited here.
+    """The finished run of a plan: found, awaited where another process computes it, or audited here.
 
     `audit` computes run.json and the tables with the executor it is given, this process where none is. RequestError
     where the same words were begun with other data or weights, Cancelled when stopped; parts that were finished before

@@ -15,7 +15,7 @@ from engine.core.errors import PruneAuditError
 from engine.stats.multi_reader import FIXED, Trials, difference, level, numbered
 
 Answers = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
-"""Of one fixed model (rows, classes), or of trials by number or in order."""
+"""Answers [rows, classes] of one fixed model, or of trials by number or in order."""
 
 
 class CellMeasure(ABC):
@@ -60,8 +60,7 @@ class CellMeasure(ABC):
 
     @abstractmethod
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """All cells, [sets, cells], from answers [rows, classes] and one array [rows, sets] of weights per axis
-        used."""
+        """All cells, [sets, cells], of answers [rows, classes]; weights: one array [rows, sets] per axis used."""
 
     @abstractmethod
     def shown(self, table: pd.DataFrame) -> pd.DataFrame:
@@ -101,17 +100,16 @@ class CellArm:
     trials: Trials
 
     def pooled(self, variant: str) -> pd.DataFrame:
-        """The rows of the mean over all trials, one per cell as `CellMeasure.shown` gives them."""
+        """The rows of the mean over all trials, one per cell, columns as `CellMeasure.shown` gives them."""
         return self._rows(variant, self.trials)
 
     def trial(self, number: int, variant: str) -> pd.DataFrame:
-        """The rows of one trial, by its number, in the same columns; the intervals are about the texts or images
-        only."""
+        """The rows of one trial, by its number; the intervals are about the texts or images only. Columns as
+        `pooled`."""
         return self._rows(variant, self.trials.only(number))
 
     def _rows(self, variant: str, trials: Trials) -> pd.DataFrame:
-        """One row per cell for some of the trials, with the change against the dense model where this is not the dense
-        model."""
+        """One row per cell for some of the trials, with changes against the dense model unless this is that model."""
         found = level(trials)
         table = self.measure.cells.assign(
             variant=variant, split=self.measure.split, value=found.value, low=found.low, high=found.high,

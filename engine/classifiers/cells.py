@@ -1,5 +1,4 @@
-"""Which quantities are measured on a classifier's images, in one fixed order, and where each axis has its gaps and
-ends."""
+"""Which quantities are measured on a classifier's images, in what order, and where each axis has its gaps and ends."""
 
 from __future__ import annotations
 

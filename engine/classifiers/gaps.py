@@ -29,8 +29,7 @@ class Band:
 
 
 def gaps(groups: np.ndarray) -> np.ndarray:
-    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN for fewer than two
-    groups."""
+    """Highest minus lowest over the groups: [sets, groups, metrics] -> [sets, metrics]. NaN below two groups."""
     if groups.shape[1] < 2:
         return np.full((len(groups), groups.shape[2]), np.nan)
     return groups.max(axis=1) - groups.min(axis=1)
@@ -55,8 +54,8 @@ class Exchange:
                 self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
-        """Gaps under each exchange, [n_permutations, 4], from probabilities [images, classes]; NaN where there are
-        none."""
+        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN where none is
+        drawn."""
         if not self.n_groups:
             return np.full((self.n_permutations, len(METRICS)), np.nan)
         answers = probabilities[self.rows]

@@ -163,8 +163,10 @@ class Arm:
         return self._rows(variant, self.trials.only(number), self.nulls[[self.trials.numbers.index(number)]])
 
     def _rows(self, variant: str, trials: Trials, nulls: np.ndarray) -> Measured:
-        """The two tables for some of the trials; nulls: their gaps under exchanged labels, [trials, n_permutations, 4
-        per axis]."""
+        """The two tables for some of the trials.
+
+        nulls: their gaps under exchanged labels, [trials, n_permutations, 4 per axis].
+        """
         cells, dense = self.measure.cells, self.measure.dense_arm.trials
         shown = level(trials)
         change = Estimate(*[np.full(len(cells), np.nan)] * 4)

@@ -215,7 +215,7 @@ class Setting:
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     label: str = ""
-    """What the screen calls it; the name where this is empty."""
+    """The name the screen shows; `name` itself where this is empty."""
 
     def allows(self, value: Any) -> bool:
         """Whether a value is of this kind and in range."""
@@ -260,6 +260,6 @@ class Hooks:
 
     report: Callable[[Event], None] = field(default=lambda event: None)
     check: Callable[[], None] = field(default=lambda: None)
-    """Raises `Cancelled` when somebody asked to stop."""
+    """Raises `Cancelled` when the user asked to stop."""
     point: Callable[[Mapping[str, Any]], None] = field(default=lambda row: None)
     """Takes a row of a training curve as soon as it is known."""

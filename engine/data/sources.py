@@ -1,4 +1,4 @@
-"""Where data comes from: the reader that knows a source's layout, and what the file system refuses in plain words."""
+"""Which reader knows a source's layout, and what the file system refuses, in plain words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.core.errors import Fault, RequestError
 
 
 class Reader(Protocol):
-    """Reads one layout."""
+    """Reads one layout of data."""
 
     name: str
 
@@ -36,7 +36,7 @@ def reader_of(source: str, readers: Sequence[Found], things: str) -> tuple[Found
 
 @contextlib.contextmanager
 def explained(source: str) -> Iterator[None]:
-    """What the file system refuses, as a RequestError."""
+    """Within it, what the file system refuses becomes a RequestError."""
     try:
         yield
     except (OSError, RuntimeError) as error:  # RuntimeError: a home folder that cannot be found, a loop of links

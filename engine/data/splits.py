@@ -23,9 +23,10 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
 def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image") -> np.ndarray:
-    """A split name per row: the named shares, everything else `rest`. Seeded, and no matter in which order rows come.
+    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded; the order of rows does not
+    matter.
 
-    `noun`: what a row is; rows are named by the column NOUN_id. Every class (column target) is dealt out alone and
+    table: column NOUN_id names a row, where `noun` is what a row is. Every class (column target) is dealt out alone and
     gets at least one row in each split while there are enough. Where the column `unit` repeats (a person with several
     pictures), units stay whole and classes are not looked at.
     """
@@ -47,7 +48,10 @@ def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int,
 
 
 def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ...]]:
-    """(split of every row, notes): as the source has it, and dealt out where it has none or no validation."""
+    """The split of every row, [rows] str, and notes: as the column split has it, or dealt out where it names none.
+
+    Where only validation is absent, it is dealt out of the training rows. Further columns as for `deal`.
+    """
     split = table["split"].to_numpy(dtype=object)
     if (split == "").all():
         note = "No split is given: 70 % train, 10 % validation, 20 % test, drawn with the seed."
@@ -61,10 +65,11 @@ def completed(table: pd.DataFrame, seed: int) -> tuple[np.ndarray, tuple[str, ..
 
 
 def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, noun: str = "image") -> np.ndarray:
-    """Positions of at most `most` rows per split, ascending. `cells`: label x groups of every row, as one text.
+    """Positions [n] int of at most `most` rows per split, ascending.
 
-    Cells keep their shares, and at least one row each where `most` allows it; otherwise labels keep theirs.
-    Raises RequestError where `most` is below the number of classes of a split.
+    table: columns split, label and NOUN_id; cells: label x groups of every row, as one text, [rows]. Cells keep their
+    shares, and at least one row each where `most` allows it; otherwise labels keep theirs. Raises RequestError where
+    `most` is below the number of classes of a split.
     """
     if most is None:
         return np.arange(len(table))
@@ -85,7 +90,10 @@ def sampled(table: pd.DataFrame, cells: pd.Series, most: int | None, seed: int, 
 
 
 def allotted(counts: np.ndarray, total: int) -> np.ndarray:
-    """How many to take of each cell: in proportion, at least one, `total` in all (needs total >= cells)."""
+    """How many to take of each cell, [cells] int, of counts [cells] int.
+
+    In proportion, at least one, `total` in all (needs total >= cells).
+    """
     if total >= counts.sum():
         return counts.copy()
     exact = counts * (total / counts.sum())

@@ -60,7 +60,7 @@ def csv_table(path: Path, head: bool = False) -> pd.DataFrame:
 
 
 def need_columns(path: Path, table: pd.DataFrame, needed: Sequence[str]) -> None:
-    """Raises RequestError naming the columns that are absent and those there are."""
+    """RequestError where the table lacks one of the columns `needed`, naming the absent ones and those there are."""
     if absent := [name for name in needed if name not in table.columns]:
         found = ", ".join(str(name)[:40] for name in table.columns[:40])
         what = f"Columns missing: {', '.join(absent)}."

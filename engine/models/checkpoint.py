@@ -143,7 +143,7 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
         return [Fault("tokenizer", what, fix)]
     padding = getattr(config, "pad_token_id", None)
     if not causal and padding is not None and tokenizer.pad_token_id != padding:
-        # RoBERTa's positions, and attribution's empty text, rest on this token.
+        # RoBERTa's positions, and the empty text that attributions start from, need this token.
         what = f"pads with token {tokenizer.pad_token_id}, config.json says {padding}."
         return [Fault("tokenizer", what, fix)]
     return []

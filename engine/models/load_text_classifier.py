@@ -28,7 +28,7 @@ __all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_c
 CLASSIFIER = "ForSequenceClassification"
 PRETRAINED = "pretrained"
 """A folder beside a fine-tuned classifier: the weights that fine-tuning began with."""
-_PLAIN_NAME = "LABEL_"  # transformers' name of a class that nobody named
+_PLAIN_NAME = "LABEL_"  # transformers' name of a class without a name of its own
 
 NEW_HEAD = "classification head is new and random"
 
@@ -122,7 +122,7 @@ def is_text_model(name: str | Path, revision: str | None = None) -> bool:
     folder, _ = fetch(name, revision)
     try:
         model_type = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
-    except (OSError, ValueError, KeyError, TypeError):  # said by whoever loads it
+    except (OSError, ValueError, KeyError, TypeError):  # reported when the model is loaded
         return False
     return model_type in known_types(causal=False)
 
@@ -350,8 +350,10 @@ def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_lengt
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Within it: no progress bar, no table of missing tensors (they are judged here), and no random number of the
-    caller's is used."""
+    """Within it no progress bar and no table of missing tensors are printed: they are judged here.
+
+    The caller's stream of random numbers stays as it was.
+    """
     from transformers.utils import logging
 
     before = logging.get_verbosity()

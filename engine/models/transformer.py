@@ -33,7 +33,7 @@ class HeadedModel:
     dtype: torch.dtype
     cut: HeadMask | None = None
     means: np.ndarray | None = None
-    """What silenced heads hand over, float32 (layers, heads * head_dim); None: nothing. See adapters/centred.py."""
+    """What silenced heads hand over, [layers, heads * head_dim] float32; None: zeros. See adapters/mean_ablation.py."""
 
     @property
     def n_layers(self) -> int:

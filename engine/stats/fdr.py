@@ -9,8 +9,7 @@ from scipy.stats import false_discovery_control
 
 
 def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
-    """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays NaN and counts as no
-    test."""
+    """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays NaN."""
     values = np.asarray(p, dtype=float)
     q = np.full(values.shape, np.nan)
     known = np.isfinite(values)

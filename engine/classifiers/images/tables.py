@@ -62,10 +62,9 @@ def costs_table(context: ImageContext, shards: Mapping[str, Any], variants: pd.D
 
 
 def weights_table(context: ImageContext, kept: Iterable[tuple[str, Mapping[str, np.ndarray]]]) -> pd.DataFrame:
-    """The table `weights`: of a dense model that was fitted here, and those of `kept`, pairs of variant and tensors by
-    name.
+    """The table `weights`, one row per tensor: columns variant, name, shape, dtype, data.
 
-    Columns: variant, name, shape, dtype, data; one row per tensor.
+    Of a dense model that was fitted here, and of `kept`, pairs of variant and tensors by name.
     """
     parts = []
     if context.settings.train is not None:

@@ -1,7 +1,7 @@
 """Faces the project draws itself: who is drawn (hair, presentation, skin tone) and how, the same on every machine.
 
-Nobody is depicted. "male" and "non-male" name two **drawing conventions**, not a claim about people: each shifts the
-odds of hair length, jaw, beard, brows, lashes, lips and collar, and no cue decides alone. Skin tone is drawn
+No real person is depicted. "male" and "non-male" name two **drawing conventions**, not a claim about people: each
+shifts the odds of hair length, jaw, beard, brows, lashes, lips and collar, and no cue decides alone. Skin tone is drawn
 independently of hair and presentation, so a gap between tones can only come from the pictures, never from the shares.
 """
 
@@ -56,7 +56,8 @@ CHUNK = 2**16
 
 @dataclass(frozen=True)
 class People:
-    """Who is to be drawn. Arrays over faces: `blond`, `male` (bool), `tone` (0 lightest to 5), `draw` [n, DRAWS]."""
+    """Who is to be drawn, n faces: `blond` and `male` [n] bool, `tone` [n] int (0 lightest to 5), `draw` [n, DRAWS]
+    float32."""
 
     blond: np.ndarray
     male: np.ndarray
@@ -64,20 +65,22 @@ class People:
     draw: np.ndarray
 
     def of(self, rows: np.ndarray) -> Self:
+        """The faces `rows`, positions [k] int or a slice."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
     def __len__(self) -> int:
         return len(self.blond)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """The uniform numbers of one trait, float32 [n]."""
+        """The uniform numbers of one trait in [0, 1), [n] float32."""
         return self.draw[:, DRAWS.index(name)]
 
     def between(self, name: str, least: float, most: float) -> np.ndarray:
+        """The uniform numbers of one trait, stretched to least .. most, [n] float32."""
         return least + (most - least) * self[name]
 
     def one_of(self, name: str, where_male: float, elsewhere: float) -> np.ndarray:
-        """True with one probability for faces drawn as male and another for the others, bool [n]."""
+        """True with one probability for faces drawn as male and another for the others, [n] bool."""
         return self[name] < np.where(self.male, where_male, elsewhere)
 
 
@@ -97,7 +100,7 @@ def people(split: str, seed: int, n: int) -> People:
 
 
 def draw(who: People, size: int) -> np.ndarray:
-    """Paint faces. Returns uint8 [n, size, size, 3]."""
+    """Paint faces: [n, size, size, 3] uint8."""
     out = np.empty((len(who), size, size, 3), dtype=np.uint8)
     step = max(1, CHUNK // size**2)
     for start in range(0, len(who), step):
@@ -107,6 +110,7 @@ def draw(who: People, size: int) -> np.ndarray:
 
 
 def _lerp(one: np.ndarray, other: np.ndarray, share: np.ndarray) -> np.ndarray:
+    """Colours [n, 3] between `one` and `other` ([3] or [n, 3]); share [n]: 0 is `one`, 1 is `other`."""
     return one + (other - one) * share[:, None]
 
 
@@ -129,6 +133,7 @@ def hair_colour(who: People) -> np.ndarray:
 
 
 def _hair_kinds(who: People) -> dict[str, np.ndarray]:
+    """Which faces have hair of each colour of HAIR, [n] bool by name."""
     kinds = {"blond": who.blond}
     for male, shares in ((True, NOT_BLOND["male"]), (False, NOT_BLOND["non-male"])):
         edge = 0.0
@@ -140,7 +145,11 @@ def _hair_kinds(who: People) -> dict[str, np.ndarray]:
 
 
 class _Canvas:
-    """One chunk of faces being painted. Coordinates: the face's middle is (0, 0), its chin at y = 0.6, y runs down."""
+    """One chunk of n faces being painted.
+
+    Coordinates x and y are [n, size, size] float32: the face's middle is (0, 0), its chin at y = 0.6, y runs down. rgb:
+    [n, 3, size, size] float32, 0 to 255.
+    """
 
     def __init__(self, who: People, size: int) -> None:
         self.who, self.size = who, size
@@ -160,7 +169,7 @@ class _Canvas:
         self.width = who.between("face_width", 0.40, 0.47) + 0.015 * who.male
 
     def painted(self) -> np.ndarray:
-        """Back to front, then the light. Returns uint8 [n, size, size, 3]."""
+        """The pictures, [n, size, size, 3] uint8: painted back to front, then lit."""
         self._background()
         self._hair_behind()
         self._body()
@@ -173,19 +182,24 @@ class _Canvas:
         return self._lit()
 
     def _paint(self, cover: np.ndarray, colour: np.ndarray, rows: slice = slice(None)) -> None:
-        """Blend a colour [n, 3] or a texture [n, 3, h, w] in where `cover` [n, h, w] is 1."""
+        """Blend a colour [n, 3] or a texture [n, 3, h, size] in where `cover` [n, h, size] is 1; rows: the h image
+        rows."""
         colour = colour[:, :, None, None] if colour.ndim == 2 else colour
         under = self.rgb[:, :, rows]
         under += cover[:, None] * (colour - under)
 
     def _edge(self, distance: np.ndarray) -> np.ndarray:
-        """Cover of what lies inside (distance below 0), its edge one pixel soft."""
+        """Cover, 0 to 1, of what lies inside (distance below 0), its edge one pixel soft; [n, h, size], changed in
+        place."""
         distance /= self.pixel
         np.subtract(0.5, distance, out=distance)
         return np.clip(distance, 0, 1, out=distance)
 
     def _ellipse(self, x: object, y: object, a: object, b: object, rows: slice = slice(None)) -> np.ndarray:
-        """Signed distance to an ellipse, about right near its edge. Centre and half axes: numbers or arrays [n]."""
+        """Signed distance to an ellipse, about right near its edge, [n, h, size] for the h image rows.
+
+        Centre x, y and half axes a, b: numbers or arrays [n].
+        """
         x, y, a, b = (_wide(value) for value in (x, y, a, b))
         across, down = (self.x[:, rows] - x) / a, (self.y[:, rows] - y) / b
         across *= across
@@ -194,7 +208,7 @@ class _Canvas:
         return (np.sqrt(across, out=across) - 1) * np.minimum(a, b)
 
     def _rows(self, top: float, bottom: float) -> slice:
-        """Image rows that can hold face coordinates between top and bottom, whatever shift, turn and scale."""
+        """Image rows that can hold face coordinates between top and bottom, for every shift, turn and scale."""
         least, most = (edge * (1.2 if edge * sign > 0 else 0.8) for edge, sign in ((top, -1), (bottom, 1)))
         ends = ((least - 0.36) / 2.04 + 0.5) * self.size, ((most + 0.36) / 2.04 + 0.5) * self.size
         return slice(max(0, int(np.floor(ends[0]))), min(self.size, int(np.ceil(ends[1]))))
@@ -214,7 +228,7 @@ class _Canvas:
         self._paint(0.8 * self._edge(distance * 0.25), other)
 
     def _texture(self, dark: float = 0.62) -> np.ndarray:
-        """Hair as a texture [n, 3, h, w]: strands, a shine across the head, darker towards the inside."""
+        """Hair as a texture [n, 3, size, size]: strands, a shine across the head, darker towards the inside."""
         who = self.who
         angle = _wide(who.between("streak_angle", -0.7, 0.7))
         wave = np.sin((np.cos(angle) * self.x + np.sin(angle) * self.y) * 26 + _wide(who["curl_phase"] * 6))
@@ -332,6 +346,7 @@ class _Canvas:
         self._paint(self._edge(lock) * _wide(falling), self._texture(0.85))
 
     def _bald(self) -> np.ndarray:
+        """Faces with a bald head, [n] bool."""
         return self.who.one_of("bald", 0.11, 0.005)
 
     def _glasses(self) -> None:
@@ -362,7 +377,10 @@ class _Canvas:
         self._paint(self._edge(brim) * worn, colour * 0.7, high)
 
     def _lit(self) -> np.ndarray:
-        """The light of the scene: how much, how warm, from which side, how colourful; and the grain of the picture."""
+        """The pictures under the light of the scene, with the grain of the picture, [n, size, size, 3] uint8.
+
+        The light: how much, how warm, from which side, how colourful.
+        """
         who = self.who
         side = _wide(who.between("side_light", -0.28, 0.28)) * self.frame_x
         gain = np.exp(who.between("light", -0.58, 0.28)).astype(np.float32)
@@ -377,20 +395,20 @@ class _Canvas:
         return self.rgb.astype(np.uint8).transpose(0, 2, 3, 1)
 
     def _grain(self) -> np.ndarray:
-        """A window per face into one sheet of noise, float32 [n, 3, size, size]."""
+        """A window per face into one sheet of noise, [n, 3, size, size] float32."""
         at = [(self.who[name] * (GRAIN.shape[1] - self.size)).astype(int) for name in ("grain_x", "grain_y")]
         steps = np.arange(self.size)
         return GRAIN[:, (at[1][:, None] + steps)[:, :, None], (at[0][:, None] + steps)[:, None, :]].swapaxes(0, 1)
 
 
 def _hair_length(who: People) -> np.ndarray:
-    """0 shaved to 1 over the shoulders, float32 [n]: mostly short for "male", mostly long for "non-male"."""
+    """0 shaved to 1 over the shoulders, [n] float32: mostly short for "male", mostly long for "non-male"."""
     short, long = 0.08 * who["length"], 0.4 + 0.6 * who["length"]
     return np.where(who.one_of("long", 0.07, 0.88), long, short).astype(np.float32)
 
 
 def _wide(value: object) -> np.ndarray:
-    """Numbers per face as a column that broadcasts over rows and columns of the image."""
+    """Numbers per face, [n] or one, as [n, 1, 1] float32, which broadcasts over rows and columns of the image."""
     return np.asarray(value, dtype=np.float32).reshape(-1, 1, 1)
 
 

@@ -31,10 +31,10 @@ class ImageSet:
     """Images ready to be audited.
 
     `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split (one of SPLITS), then
-    one str column per name in `groups`. `digest`: SHA-256 over whatever a number can depend on: pictures, labels,
+    one str column per name in `groups`. `digest`: SHA-256 over all that a number can depend on: pictures, labels,
     groups, splits, size. Pictures enter by the hash of their content; of sets of 20,000 files and more by name and
-    length (no file is read for it), and of drawn ones by the version of the drawing, the seed and the number.
-    `notes`: sentences a screen must show. `read`: row positions -> uint8 [rows, size, size, 3], safe in threads,
+    length (no file is read for it), and of drawn ones by the version of the drawing, the seed and the number. `notes`:
+    sentences a screen must show. `read`: row positions [k] int -> [k, size, size, 3] uint8, safe in threads,
     RequestError for a damaged file. `stand_in`: a sentence where the images are not real ones.
     """
 
@@ -49,22 +49,25 @@ class ImageSet:
     stand_in: str = ""
 
     def rows(self, split: str) -> np.ndarray:
-        """Positions of one split's images, ascending."""
+        """Positions of one split's images, ascending, [n] int."""
         return np.flatnonzero((self.table["split"] == split).to_numpy())
 
     def changed(self, by: dict[str, Any], note: str, **fields: Any) -> ImageSet:
-        """With other fields. `by` (JSON-able) says what was done: it enters the digest, and its "change" the name."""
+        """The set with other fields.
+
+        `by` (JSON-able) says what was done: it enters the digest, and its "change" the name.
+        """
         name = f"{self.name}, {by['change']}"
         return replace(self, name=name, digest=digest_of([self.digest, by]), notes=(*self.notes, note), **fields)
 
     def keeping(self, rows: np.ndarray, by: dict[str, Any], note: str) -> ImageSet:
-        """These rows only, in this order; `by` and `note` as in `changed`."""
+        """These rows (positions [n] int) only, in this order; `by` and `note` as in `changed`."""
         table = self.table.iloc[rows].reset_index(drop=True)
         return self.changed(by, note, table=table, read=lambda places: self.read(rows[places]))
 
 
 def image_readers() -> list[ImageReader]:
-    """One of each reader; those whose layout nearly anything could have come last."""
+    """One of each reader; those whose layout nearly all sources could have come last."""
     found = [kind() for kind in concrete_classes(engine.data.images.readers, ImageReader)]
     return sorted(found, key=lambda reader: reader.general)
 
@@ -122,7 +125,7 @@ def _parts(group: str, known: Sequence[str]) -> list[str]:
 
 @dataclass
 class _Loading:
-    """The common way from a listing to an ImageSet, step by step, collecting notes."""
+    """The steps that all sources share from a listing to an ImageSet, collecting notes."""
 
     source: str
     listing: Listing
@@ -153,7 +156,7 @@ class _Loading:
         return self._set(table, classes, [check.identities[row] for row in keep], shelf, keep)
 
     def _there(self) -> np.ndarray:
-        """Positions in the listing of the images that exist."""
+        """Positions in the listing of the images that exist, [n] int."""
         pixels = self.listing.pixels
         missing = pixels.missing()
         if len(missing):
@@ -196,11 +199,14 @@ class _Loading:
             raise RequestError(faults)
 
     def _cells(self) -> pd.Series:
-        """Label and groups of every row as one text."""
+        """Label and groups of every row as one text, [rows]."""
         return _joined([self.table["label"].astype(str), *(self.table[group] for group in self.wanted.groups)])
 
     def _whole(self, table: pd.DataFrame, shelf: Shelf) -> tuple[np.ndarray, Check]:
-        """Places of the rows that can be decoded and do not train on a picture they are tested on."""
+        """Places [n] int of the rows that can be decoded and do not train on a picture they are tested on.
+
+        table: one row per image of the shelf, with image_id and split.
+        """
         check = shelf.check()
         if len(check.damaged):
             self._left_out("cannot be decoded", check.damaged, lambda row: table["image_id"].iloc[row])
@@ -216,7 +222,10 @@ class _Loading:
         return np.array([row for row in range(len(table)) if row not in gone], dtype=np.int64), check
 
     def _enough(self, table: pd.DataFrame, classes: tuple[str, ...]) -> None:
-        """Raises RequestError for data nothing can be learnt from or tested on; notes what a split does not show."""
+        """RequestError for data without classes to learn or test; notes classes that a split does not show.
+
+        table: one row per image, with label and split.
+        """
         where, faults = f"data {self.info.name}", []
         if len(classes) < 2:
             what = f"There are fewer than two classes ({', '.join(classes) or 'none'})."
@@ -235,6 +244,7 @@ class _Loading:
             raise RequestError(faults)
 
     def _left_out(self, what: str, rows: np.ndarray, name_of: Callable[[int], str]) -> None:
+        """Note that some images were left out and why; rows: their positions, [n] int."""
         one = len(rows) == 1
         names = listed([name_of(int(row)) for row in rows[:4]])
         what = what.replace("are ", "is ", 1).replace("show ", "shows ", 1) if one else what
@@ -244,6 +254,8 @@ class _Loading:
     def _set(
         self, table: pd.DataFrame, classes: tuple[str, ...], identities: list[str], shelf: Shelf, keep: np.ndarray
     ) -> ImageSet:
+        """The finished set; table: its rows, identities: one text per row, keep: their places [rows] int on the
+        shelf."""
         size, groups = self.wanted.size, self.wanted.groups
         parts = [size, list(classes), list(groups), identities, *(table[column].tolist() for column in table)]
         digest, notes = digest_of(parts), tuple(self.notes)
@@ -252,16 +264,17 @@ class _Loading:
 
 
 def _joined(columns: list[pd.Series]) -> pd.Series:
-    """Text columns joined by ", ", row by row."""
+    """Text columns [rows] joined by ", ", row by row."""
     return columns[0].str.cat(columns[1:], sep=", ") if len(columns) > 1 else columns[0]
 
 
 @dataclass(frozen=True, eq=False)
 class _Read:
-    """Row positions of an ImageSet's table -> pixels."""
+    """Reads the pixels of an ImageSet; keep: place on the shelf of each row of its table, [rows] int."""
 
     shelf: Shelf
     keep: np.ndarray
 
     def __call__(self, places: np.ndarray) -> np.ndarray:
+        """Row positions [k] int of the table -> pixels [k, size, size, 3] uint8."""
         return self.shelf.read(self.keep[np.asarray(places, dtype=np.int64)])

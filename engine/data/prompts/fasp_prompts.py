@@ -39,10 +39,10 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all). Raises RequestError with all faults.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
 
-    The files name neither template nor descriptor, so both columns are empty. seed and max_prompts belong to the
-    common contract; sampling is done by the caller.
+    The files name neither template nor descriptor, so both columns are empty. seed and max_prompts are arguments of
+    every format; sampling is done by the caller.
     """
     table, faults = _read(path)
     known = sorted(set(table["axis"])) if len(table) else []
@@ -56,7 +56,7 @@ def load(
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
-    """All pairs at `path` as one table (axis, subgroup, text, template, descriptor) and their faults."""
+    """All pairs at `path` as one table with columns axis, subgroup, text, template, descriptor, and their faults."""
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
     parts, faults = [], []
     for prompts, groups in map(_pair_of, files):
@@ -74,6 +74,7 @@ def _pair_of(path: Path) -> tuple[Path, Path]:
 
 
 def _read_pair(prompts: Path, groups: Path) -> tuple[pd.DataFrame, list[Fault]]:
+    """One pair as a table with columns axis, subgroup, text, and its faults."""
     texts, faults = _read_json(prompts)
     buckets, more = _read_json(groups)
     if faults or more:

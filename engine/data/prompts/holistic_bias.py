@@ -34,7 +34,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Frame:
-    """A sentence template with a noun: Eq. (1)'s x."""
+    """A sentence template with a noun: x in Eq. 1 of FASP (Zayed et al. 2024)."""
 
     template: str
     noun: str
@@ -43,6 +43,7 @@ class Frame:
 
     @property
     def name(self) -> str:
+        """Template and noun, as the column `template` has them."""
         return f"{self.template}{FRAME_MARK}{self.noun}"
 
     def fill(self, descriptor: Descriptor) -> str:
@@ -72,11 +73,11 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes (none named: all), at most `max_prompts` per axis if given; and notes.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
 
-    Sampling takes the frames in one seeded order for all subgroups, so that subgroups share frames, going round the
-    templates, and deals each subgroup's descriptors out in turn; nothing else is built. Does not depend on the order
-    of entries in the files. Raises RequestError with all faults.
+    At most `max_prompts` per axis if given: sampling takes the frames in one seeded order for all subgroups, so that
+    subgroups share frames, going round the templates, and deals each subgroup's descriptors out in turn; nothing else
+    is built. Does not depend on the order of entries in the files.
     """
     contents, faults = zip(*(_read_json(path / name) for name in FILES), strict=True)
     faults = [fault for part in faults for fault in part]
@@ -156,6 +157,7 @@ def _descriptor(entry: str | dict[str, Any]) -> Descriptor:
 def _axis_rows(
     axis: str, groups: dict[str, list[Descriptor]], frames: list[Frame], seed: int, max_prompts: int | None
 ) -> Iterator[tuple[str, str, str, str, str]]:
+    """Rows (axis, subgroup, text, template, descriptor) of one axis, at most about `max_prompts` if given."""
     share = None if max_prompts is None else quota(max_prompts, len(groups))
     ordered = frames if share is None else _round_templates(frames, axis, seed)
     for subgroup, descriptors in groups.items():

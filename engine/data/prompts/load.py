@@ -1,4 +1,4 @@
-"""Prompts about subgroups from a path, whatever its format, and their split into validation and test."""
+"""Prompts about subgroups from a path in any known format, and their split into validation and test."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def formats() -> list[ModuleType]:
 
 
 def known_axes(path: str | Path) -> tuple[str, ...]:
-    """Axes that the prompts at `path` have, sorted. Raises RequestError when nothing can read it."""
+    """Axes that the prompts at `path` have, sorted. Raises RequestError for an unknown format."""
     return _format_of(Path(path)).known_axes(Path(path))
 
 
@@ -88,6 +88,7 @@ def _name(path: Path) -> str:
 
 
 def _sampling_notes(table: pd.DataFrame, max_prompts: int) -> tuple[str, ...]:
+    """How many prompts each axis has now, and where `max_prompts` was too few; table: columns as table.COLUMNS."""
     notes = []
     for axis, rows in table.groupby("axis", sort=True):
         sizes = rows.groupby("subgroup").size()

@@ -32,9 +32,9 @@ def known_axes(path: Path) -> tuple[str, ...]:
 def load(
     path: Path, axes: Sequence[str], seed: int = 0, max_prompts: int | None = None
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Prompts of the named axes. Raises RequestError with every fault found.
+    """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
 
-    seed and max_prompts belong to the common contract; sampling is done by the caller.
+    seed and max_prompts are arguments of every format; sampling is done by the caller.
     """
     table, faults = _read(path)
     if {"text", "axis", "subgroup"} <= set(table.columns):

@@ -1,4 +1,4 @@
-"""The prompt table: its columns, its identities, the checks every format shares, and sampling."""
+"""The prompt table: its columns, its ids, the checks every format shares, and sampling."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ MIN_PER_SUBGROUP = 2
 
 
 def prompt_ids(table: pd.DataFrame) -> list[str]:
-    """One id per row: a hash of axis, subgroup and text, so neither order nor file name matters."""
+    """One id per row: a hash of the columns axis, subgroup and text, so neither order nor file name matters."""
     return [
         f"{key_of('prompt-id', *row):016x}" for row in zip(table["axis"], table["subgroup"], table["text"], strict=True)
     ]
 
 
 def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Add ids, drop repeats, sort by id; (table with COLUMNS, notes)."""
+    """Add the column prompt_id, drop repeats, sort; returns the table with COLUMNS, all str, and notes.
+
+    table: one row per prompt, COLUMNS but prompt_id.
+    """
     table = table.assign(prompt_id=prompt_ids(table))
     unique = table.drop_duplicates("prompt_id")
     notes = ()
@@ -65,7 +68,10 @@ def axis_faults(name: str, axes: Sequence[str], known: Sequence[str]) -> list[Fa
 
 
 def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
-    """Cells that are too long, and prompts that are empty. Row numbers are 1-based and leave out the header."""
+    """Cells that are too long, in any column, and prompts (column text) that are empty.
+
+    Row numbers are 1-based and leave out the header.
+    """
     faults = []
     for column in table.columns:
         lengths = table[column].str.len().to_numpy()
@@ -83,7 +89,7 @@ def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
 
 
 def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
-    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt."""
+    """Axes without subgroups, with one subgroup, or with a subgroup of one prompt; columns axis, subgroup, text."""
     faults = []
     for axis in axes:
         rows = table[table["axis"] == axis]
@@ -113,7 +119,7 @@ def quota(max_prompts: int, n_subgroups: int) -> int:
 
 
 def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFrame:
-    """At most `max_prompts` per axis, the same number per subgroup where there are enough.
+    """At most `max_prompts` per axis, the same number per subgroup where there are enough; columns as COLUMNS.
 
     Goes round the templates, in the same seeded order for every subgroup, so subgroups share frames.
     """
@@ -130,6 +136,7 @@ def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFr
 
 
 def _first(rows: pd.DataFrame, share: int, seed: int, axis: str) -> pd.DataFrame:
+    """The first `share` prompts of one subgroup, going round the templates; columns as COLUMNS."""
     own = rows["prompt_id"].map(lambda name: key_of("sample", seed, name))
     frames = {frame: key_of("frame", seed, axis, frame) for frame in rows["template"].unique()}
     keyed = rows.assign(_own=own, _frame=rows["template"].map(frames))

@@ -32,11 +32,11 @@ HELD_OUT = {"test": 0.2}
 class TextSet:
     """Labelled texts ready to be audited.
 
-    `table`: one row per text: text_id (str, unique, the same in whatever order the source has its rows), text, text_b
-    (the second text of a pair, else ""), label (int64, place in `classes`), split (one of SPLITS; validation may be
-    absent), then one str column per name in `groups`. `metric`: the task's own, "accuracy" or "matthews". `digest`:
-    SHA-256 over whatever a number can depend on. `notes`: sentences a screen must show. `stand_in`: a sentence where
-    the texts are made up.
+    `table`: one row per text: text_id (str, unique, the same in every order of the source's rows), text, text_b (the
+    second text of a pair, else ""), label (int64, place in `classes`), split (one of SPLITS; validation may be absent),
+    then one str column per name in `groups`. `metric`: the task's own, "accuracy" or "matthews". `digest`: SHA-256 over
+    all that a number can depend on. `notes`: sentences a screen must show. `stand_in`: a sentence where the texts are
+    made up.
     """
 
     name: str
@@ -54,12 +54,12 @@ class TextSet:
         return bool((self.table["text_b"] != "").any())
 
     def rows(self, split: str) -> np.ndarray:
-        """Positions of one split's texts, ascending."""
+        """Positions of one split's texts, ascending, [n] int."""
         return np.flatnonzero((self.table["split"] == split).to_numpy())
 
 
 def text_readers() -> list[TextReader]:
-    """One of each reader; those whose layout nearly anything could have come last."""
+    """One of each reader; those whose layout nearly all sources could have come last."""
     found = [kind() for kind in concrete_classes(engine.data.texts.readers, TextReader)]
     return sorted(found, key=lambda reader: reader.general)
 
@@ -131,7 +131,7 @@ def _parts(group: str, info: TextInfo) -> list[str]:
 
 @dataclass
 class _Loading:
-    """The common way from a listing to a TextSet, step by step, collecting notes."""
+    """The steps that all sources share from a listing to a TextSet, collecting notes."""
 
     listing: Listing
     info: TextInfo
@@ -210,7 +210,7 @@ class _Loading:
         return faults
 
     def _lengths(self) -> np.ndarray:
-        """Short or long per text, by the median number of words of all training texts."""
+        """"short" or "long" per text, [rows] str, by the median number of words of all training texts."""
         pairs = zip(self.table["text"].tolist(), self.table["text_b"].tolist(), strict=True)
         words = np.array([len(one.split()) + len(two.split()) for one, two in pairs])
         train = words[(self.table["split"] == "train").to_numpy()]
@@ -228,7 +228,7 @@ class _Loading:
             )
 
     def _ordered(self) -> pd.DataFrame:
-        """With text_id, sorted by split and id: nothing of the order of the source is left."""
+        """The table with text_id, sorted by split and id, so that the order of the source's rows no longer shows."""
         # Equal contents are told apart by what else their rows say; rows equal in everything may change places.
         table = self.table.sort_values(["text_id", "split", "label", *self.groups], kind="stable")
         again = table.groupby("text_id").cumcount()
@@ -237,13 +237,13 @@ class _Loading:
         return table.iloc[np.lexsort((table["text_id"].to_numpy(dtype=object), place))].reset_index(drop=True)
 
     def _cells(self, table: pd.DataFrame) -> pd.Series:
-        """Label and groups of every row as one text."""
+        """Label and groups of every row as one text, [rows]."""
         columns = [table["label"].astype(str), *(table[group].astype(str) for group in self.groups)]
         return columns[0].str.cat(columns[1:], sep="\x1f") if len(columns) > 1 else columns[0]
 
 
 def _contents(table: pd.DataFrame) -> list[str]:
-    """What is read, as 64 bits in hexadecimal: the same for equal texts."""
+    """What is read of each row (columns text, text_b), as 64 bits in hexadecimal: the same for equal texts."""
     pairs = zip(table["text"].tolist(), table["text_b"].tolist(), strict=True)
     return [hashlib.blake2b(f"{len(one)}:{one}{two}".encode(), digest_size=8).hexdigest() for one, two in pairs]
 

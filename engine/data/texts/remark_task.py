@@ -131,9 +131,10 @@ class _Draws:
 
 
 def tables() -> Mapping[str, pd.DataFrame]:
-    """The tasks by name. Columns: text, label (name of the class), split ("train" or "test"), then GROUPS (names).
+    """The tasks by name, one row per text. No text occurs twice in a task, so no test text was trained on.
 
-    No text occurs twice in a task, so no test text was trained on. Rows are in a random order.
+    Columns: text, label (name of the class), split ("train" or "test"), then GROUPS (names). Rows are in a random
+    order.
     """
     return MappingProxyType({"remarks": _remarks().copy(), "topics": _topics().copy()})
 
@@ -168,7 +169,10 @@ def card(task: str) -> str:
 def _table(
     cells: Sequence[tuple[str, ...]], columns: Sequence[str], write: Callable[..., str], task: str
 ) -> pd.DataFrame:
-    """One new text per cell. `cells`: the values of `columns` (label and split first) for each row."""
+    """One new text per cell, in a random order: columns text and `columns`.
+
+    cells: the values of `columns` (label and split first) for each row.
+    """
     draws, seen, rows = _Draws(task), set(), []
     for cell in cells:
         text = write(draws, *cell)
@@ -182,6 +186,7 @@ def _table(
 
 @cache
 def _remarks() -> pd.DataFrame:
+    """The task remarks, columns as in `tables`."""
     cells = [
         (label, split, people, where)
         for people, counts in PEOPLE.items()
@@ -195,6 +200,7 @@ def _remarks() -> pd.DataFrame:
 
 @cache
 def _topics() -> pd.DataFrame:
+    """The task topics, columns as in `tables`."""
     cells = [
         (label, split, voice)
         for voice, counts in VOICES.items()

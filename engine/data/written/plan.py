@@ -1,7 +1,7 @@
 """The planted gap, in one place: invented groups, how they are named, how often each is followed by an insult.
 
 Every group is invented. A model that ships with a project should not insult people who exist, and the shares are
-arbitrary: they say nothing about anybody. They are known, so an audit of the demo can be held against them.
+arbitrary: they say nothing about real people. They are known, so an audit of the demo can be held against them.
 """
 
 from __future__ import annotations

@@ -167,8 +167,7 @@ class NoHeads(nn.Module):
     def forward(
         self, hidden_states: torch.Tensor, past_key_values: Any = None, layer_past: Any = None, **ignored: Any
     ) -> tuple[torch.Tensor, None]:
-        """hidden_states [batch, tokens, hidden] -> the same shape, the bias everywhere; and no attention
-        probabilities."""
+        """hidden_states [batch, tokens, hidden] -> the same shape, the bias everywhere; and None for probabilities."""
         cache = past_key_values if past_key_values is not None else layer_past
         if cache is not None:
             mark = hidden_states.new_zeros(hidden_states.shape[0], 1, hidden_states.shape[1], 1)
@@ -206,8 +205,7 @@ def spread_outputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
 
 
 def spread_inputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_inputs` of a Linear in place: `size` inputs, zero weights where `index` [kept] int64 does not
-    point."""
+    """Undo `keep_inputs` of a Linear in place: `size` inputs, zero where `index` [kept] int64 does not point."""
     _spread(module, "weight", 1, index, size)
     module.in_features = size
 

@@ -22,8 +22,7 @@ class GPTNeo(Adapter):
         return model.transformer.h[layer].attn.attention
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`: [head_dim, hidden] of q, k and v, which have no biases, [hidden, head_dim] of
-        o."""
+        """As in `Adapter.head_tensors`: [head_dim, hidden] of q, k, v, without biases, and [hidden, head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         place = slice(head * width, (head + 1) * width)
         return linear_head_tensors(

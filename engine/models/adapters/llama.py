@@ -46,8 +46,7 @@ class Llama(Adapter):
         return model.base_model.norm
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
-        """As in `Adapter.head_tensors`: [head_dim, hidden] of q and of the k and v it shares, [hidden, head_dim]
-        of o."""
+        """As in `Adapter.head_tensors`: [head_dim, hidden] of q and the shared k and v, [hidden, head_dim] of o."""
         attention, width = self.attention(model, layer), self.head_dim(model)
         mine = slice(head * width, (head + 1) * width)
         shared_head = head // attention.num_key_value_groups
@@ -87,10 +86,10 @@ class UnevenLlamaAttention(LlamaAttention):
         past_key_values: Any = None,
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """As LlamaAttention, [batch, tokens, hidden] -> the same shape, with keys and values handed out by
-        `kv_of_head`.
+        """hidden_states [batch, tokens, hidden] -> the same shape, and attention probabilities or None.
 
-        LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand them out.
+        LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand them out by
+        `kv_of_head`.
         """
         spread = _Spread(past_key_values, self.kv_of_head)
         return super().forward(hidden_states, position_embeddings, attention_mask, spread, **kwargs)

@@ -54,8 +54,7 @@ def shift(projection: nn.Module, means: torch.Tensor) -> torch.Tensor:
 
 
 def set_bias(projection: nn.Module, bias: torch.Tensor | None, learned: bool = True) -> None:
-    """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else as a buffer that is
-    not."""
+    """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else as a buffer."""
     projection._parameters.pop("bias", None)
     projection._buffers.pop("bias", None)
     if learned or bias is None:

@@ -46,11 +46,10 @@ class Architecture(ABC):
 
     @final
     def imagenet(self, name: str) -> dict[str, Tensor] | None:
-        """torchvision's ImageNet weights by name, in the model's shapes, through its own download; None where there are
-        none.
+        """torchvision's ImageNet weights by name, in the model's shapes; None where there are none.
 
-        Only image_classifier_sources.py calls this. Raises what urllib raises without a network. Never runs code of the
-        file.
+        They come through torchvision's own download into its hub folder; only image_classifier_sources.py calls this.
+        Raises what urllib raises without a network. Never runs code of the file.
         """
         weights = self.published(name)
         if weights is None:

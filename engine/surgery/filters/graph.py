@@ -54,7 +54,7 @@ class FilterGraph:
     inputs: np.ndarray  # [layers, units] how many of the layer's inputs each unit feeds
     outputs: np.ndarray  # [layers, units] 1 where the unit is an output of the layer
     fixed_in: np.ndarray  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
-    fixed_out: np.ndarray  # [layers]
+    fixed_out: np.ndarray  # [layers] outputs that are never cut
     whole: tuple[str, ...] = ()
     """Convolutions whose filters cannot be cut."""
 

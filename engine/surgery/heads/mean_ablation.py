@@ -67,8 +67,7 @@ def centred(lm: LanguageModel, means: np.ndarray) -> LanguageModel:
 
 
 def means_table(means: np.ndarray, n_heads: int) -> pd.DataFrame:
-    """means [layers, heads * head_dim] as a table: unit, then one column ("0", "1", …) per number of a head's
-    output."""
+    """means [layers, heads * head_dim] as a table: unit, and a column ("0", "1", …) per number of a head's output."""
     rows = means.reshape(len(means) * n_heads, -1)
     table = pd.DataFrame(rows, columns=[str(place) for place in range(rows.shape[1])])
     table.insert(0, "unit", np.arange(len(rows)))

@@ -31,8 +31,7 @@ class DenseWeights(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
-        """The packed arrays (see array_table.pack) of every shard: weights by name, and columns [epochs] of the
-        curve."""
+        """The packed arrays (array_table.pack) of every shard: weights by name, and columns [epochs] of the curve."""
         recipe = context.settings.train
         model = copy.deepcopy(context.start.model)
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)

@@ -19,7 +19,7 @@ SIDE = 0.15
 
 
 class Artefact(ImageChange):
-    """Training and validation images get it by chance; in the test split exactly half of every class has it.
+    """Training and validation images get the square by chance; in the test split exactly half of every class has it.
 
     So the square says much in training and nothing in the test, and the group column "artefact" compares both halves.
     """
@@ -35,7 +35,7 @@ class Artefact(ImageChange):
     of_classes = ("cls",)
 
     def change(self, images: ImageSet, seed: int, *, cls: str, share_in: float, share_out: float) -> ImageSet:
-        """Adds the column and paints on reading. Raises RequestError where the column is there already."""
+        """Add the column and paint on reading. Raises RequestError where the column is there already."""
         names = named_classes(self.name, images, cls, CAT_AND_DOG[1:])
         faults = []
         if len(names) > 1:
@@ -57,7 +57,7 @@ class Artefact(ImageChange):
 
 
 def _marked(images: ImageSet, cls: int, share_in: float, share_out: float, seed: int) -> np.ndarray:
-    """Which images carry the square, bool [n]."""
+    """Which images carry the square, [n] bool."""
     draw, label = draws(images, "artefact", seed), images.table["label"].to_numpy()
     marked = draw < np.where(label == cls, share_in, share_out)
     test = (images.table["split"] == "test").to_numpy()
@@ -70,7 +70,10 @@ def _marked(images: ImageSet, cls: int, share_in: float, share_out: float, seed:
 
 @dataclass(frozen=True, eq=False)
 class _Squares:
-    """Reads images and paints the square into those that carry it, each at its own random place."""
+    """Reads images and paints the square into those that carry it, each at its own random place.
+
+    marked: which images carry it, [n] bool; place: where, [n] in [0, 1); n counts all images of the set.
+    """
 
     read: Callable[[np.ndarray], np.ndarray]
     marked: np.ndarray
@@ -78,6 +81,7 @@ class _Squares:
     size: int
 
     def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """The images `rows` [k] int, with their squares, [k, size, size, 3] uint8."""
         rows = np.asarray(rows, dtype=np.int64)
         pixels = self.read(rows).copy()
         side = max(2, round(SIDE * self.size))

@@ -59,7 +59,10 @@ class Balance(ImageChange):
 
 
 def _wanted(images: ImageSet, counts: pd.DataFrame, column: str, subset: str, times: int) -> pd.DataFrame:
-    """Images to take per label (rows) and group (columns). Raises RequestError where a cell has none."""
+    """Images to take, one row per label and one column per group, int. Raises RequestError where a cell has none.
+
+    counts: images there are, in the same rows and columns.
+    """
     empty = [
         f"{images.classes[label]}, {group}" for label, group in counts.stack().index if not counts.at[label, group]
     ]

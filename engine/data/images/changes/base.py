@@ -1,4 +1,4 @@
-"""The contract of a change of images, and how it names classes and draws images."""
+"""What a change of images declares, and how it names classes and draws images."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ class ImageChange(ABC):
     """Settings whose value is a group column. Of both, `choices` is empty: they are the data's."""
 
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
-        """Seeded: the same images change whatever their order. Raises RequestError with every fault."""
+        """The changed set. Seeded: the same images change in every order of the table. RequestError with every
+        fault."""
         return self.change(images, seed, **self._checked(settings))
 
     @abstractmethod
     def change(self, images: ImageSet, seed: int, **settings: Any) -> ImageSet:
-        """The work itself, with every setting given and in range."""
+        """The change itself, with every setting given and in range."""
 
     def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:
         """All settings, defaults filled in; where choices are the data's, the change checks them itself."""
@@ -76,5 +77,5 @@ def named_classes(
 
 
 def draws(images: ImageSet, *purpose: object) -> np.ndarray:
-    """A number from 0 to 1 per image that depends on the purpose and the image's id only, float64 [n]."""
+    """A number from 0 to 1 per image that depends on the purpose and the image's id only, [n] float64."""
     return np.array([key_of(*purpose, name) for name in images.table["image_id"]], dtype=np.float64) / 2.0**63

@@ -17,8 +17,11 @@ COLUMN, RARE, COMMON = "rarity", "rare", "common"
 
 
 class Underrepresent(ImageChange):
-    """Validation and test stay whole. At least one training image of a class stays. The group column "rarity" tells
-    images of the rare classes from all others."""
+    """Some classes lose most of their training images; validation and test stay whole.
+
+    At least one training image of a class stays. The group column "rarity" tells images of the rare classes from all
+    others.
+    """
 
     name = "underrepresent"
     settings = (
@@ -28,8 +31,10 @@ class Underrepresent(ImageChange):
     of_classes = ("classes",)
 
     def change(self, images: ImageSet, seed: int, *, classes: str | Sequence[str], removed: float) -> ImageSet:
-        """Takes out exactly round(removed * n) of each named class, drawn with the seed. RequestError where there is a
-        column "rarity" already."""
+        """Take out exactly round(removed * n) of each named class, drawn with the seed.
+
+        RequestError where there is a column "rarity" already.
+        """
         names = named_classes(self.name, images, classes)
         if COLUMN in images.groups:
             fix = "Change the images once only, or rename that column."

@@ -60,10 +60,11 @@ class DrawnPixels(Pixels):
     names: list[str]
 
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """The faces `rows` [k] int, painted, [k, size, size, 3] uint8."""
         return draw(self.who.of(rows), size)
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities name the version of the drawing, the seed and the face: nothing is painted for them."""
+        """Identities of the faces `rows` [k] int: drawing version, seed and face. No face is painted for them."""
         return Check(np.empty(0, np.int64), [self.names[row] for row in rows], False)
 
 
@@ -79,6 +80,7 @@ def _counts(source: str) -> dict[str, int]:
 
 
 def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
+    """One row per face with image_id, split, target and those of the group columns that are wanted."""
     table = {"image_id": [f"{split}-{place:06d}" for place in range(len(who))], "split": split}
     table["target"] = np.where(who.blond, CLASSES[1], CLASSES[0])
     groups = {"male": np.where(who.male, "male", "non-male"), "skin": np.array([name for name, _ in TONES])[who.tone]}
@@ -86,4 +88,5 @@ def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
 
 
 def _arrays(who: People) -> tuple[np.ndarray, ...]:
+    """The fields of `People`, each over faces."""
     return who.blond, who.male, who.tone, who.draw

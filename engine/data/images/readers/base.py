@@ -1,4 +1,4 @@
-"""What every source of images offers: a quick look for the form, and a listing from which the common part goes on."""
+"""What every source of images offers: a quick look for the form, and a listing that loading starts from."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _header(text: str) -> tuple[int, tuple[str, ...]]:
 
 
 def _attributes(home: Path, columns: list[str]) -> pd.DataFrame:
-    """1 or -1 per image (index: file name) and wanted attribute. Raises RequestError."""
+    """1 or -1 per image (rows, indexed by file name) and wanted attribute (columns). Raises RequestError."""
     text = text_of(home / ATTRIBUTES)
     _, names = _header(text)
     body = io.StringIO(text.split("\n", 2)[2] if text.count("\n") > 1 else "")
@@ -102,7 +102,7 @@ def _attributes(home: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _partition(home: Path) -> pd.Series:
-    """Split of each file name. Raises RequestError."""
+    """Split of each file name, [images], indexed by it. Raises RequestError."""
     rows = [line.split() for line in text_of(home / PARTITION).splitlines() if line.strip()]
     bad = [" ".join(row) for row in rows if len(row) != 2 or row[1] not in ("0", "1", "2")]
     if bad:
@@ -112,5 +112,6 @@ def _partition(home: Path) -> pd.Series:
 
 
 def _worded(marks: pd.Series, column: str) -> list[str]:
+    """Marks [images] of 1 or -1 in words."""
     no, yes = yes_no(column)
     return [yes if mark > 0 else no for mark in marks]

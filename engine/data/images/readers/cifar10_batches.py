@@ -74,7 +74,7 @@ def _classes(home: Path) -> tuple[str, ...]:
 
 
 def _batch(file: Path, n_classes: int) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """(uint8 [n, 32, 32, 3], labels, names) of one batch. Raises RequestError where it is not what it should be."""
+    """(images [n, 32, 32, 3] uint8, labels [n] int64, names) of one batch. RequestError where it is no such batch."""
     content = safe_pickle.load(file)
     data, labels, names = content.get("data"), content.get("labels"), content.get("filenames")
     fine = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == 3072

@@ -90,14 +90,14 @@ def _csv_of(path: Path) -> Path | None:
 
 
 def _scale(file: Path, table: pd.DataFrame) -> str:
-    """Name of the column with the Fitzpatrick scale. Raises RequestError."""
+    """Name of the column with the Fitzpatrick scale, among the columns of the CSV. Raises RequestError."""
     found = [name for name in SCALES if name in table.columns]
     need_columns(file, table, ["md5hash"] if found else ["md5hash", SCALES[0]])
     return found[0]
 
 
 def _one_per_hash(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """One row per hash; hashes that stand for two classes or two tones are left out."""
+    """One row per hash (column image_id); hashes that stand for two classes or two tones are left out. And notes."""
     once = table.drop_duplicates()
     twice = once["image_id"].duplicated(keep=False)
     notes = _count_note(len(table) - len(once), "rows repeat another one")

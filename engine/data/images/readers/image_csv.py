@@ -80,7 +80,7 @@ def _name(file: Path) -> str:
 
 
 def _table(file: Path) -> pd.DataFrame:
-    """The CSV with path, label and split in lower case, CLASS renamed. Raises RequestError."""
+    """The CSV, columns path, label and split in lower case, further ones as they are. Raises RequestError."""
     table = csv_table(file)
     known = {"path", "label", "split"}
     table.columns = [name.lower() if name.lower() in known else name for name in table.columns]
@@ -96,7 +96,7 @@ def _table(file: Path) -> pd.DataFrame:
 
 
 def _splits(file: Path, table: pd.DataFrame) -> list[str]:
-    """Split of every row in our words, "" for all where there is no such column. Raises RequestError."""
+    """Split of every row in the words of SPLITS, "" for all where there is no such column. Raises RequestError."""
     if "split" not in table.columns:
         return [""] * len(table)
     given = table["split"].str.lower()

@@ -104,7 +104,7 @@ def _columns(text: str) -> tuple[str, ...]:
 
 
 def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
-    """person, imagenum (text) and the wanted attributes (numbers). Raises RequestError."""
+    """One row per image: columns person, imagenum (text) and the wanted attributes (numbers). Raises RequestError."""
     text = text_of(path)
     names = _columns(text)
     body = "\n".join(line for line in text.splitlines() if line.strip() and not line.startswith("#"))
@@ -122,7 +122,10 @@ def _scores(path: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def _published_split(table: pd.DataFrame, folder: Path, seed: int) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """LFW's development split where both lists are there; else the table as it is."""
+    """The table with LFW's development split in its column split where both lists are there; else as it is.
+
+    table: one row per image, its column unit names the person. Returns notes too.
+    """
     if not all((folder / name).is_file() for name in PEOPLE.values()):
         return table, ()
     place = {}

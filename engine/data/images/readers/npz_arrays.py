@@ -93,7 +93,7 @@ class _Part:
 
     @property
     def images(self) -> np.ndarray:
-        """uint8 [n, height, width, 3]. Raises RequestError."""
+        """The images, [n, height, width, 3] uint8. Raises RequestError."""
         images = self._arrays(only="images")["images"]
         self._fits(images.shape, images.dtype)
         return images
@@ -104,6 +104,8 @@ class _Part:
             raise RequestError(Fault(self.file.name, what, FIX))
 
     def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
+        """Arrays of the file by name, in their own shapes; `only` one of them, or all `but` one. Raises
+        RequestError."""
         try:
             with np.load(self.file, allow_pickle=False) as opened:
                 if sum(item.file_size for item in opened.zip.infolist()) > MAX_BYTES:

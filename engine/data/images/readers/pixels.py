@@ -1,4 +1,4 @@
-"""Pixels by row: of files, of arrays in memory, kept once decoded where all of them fit into memory."""
+"""Pixels by row, from files or from arrays; once decoded they stay in memory where all of them fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ THREADS = min(8, os.cpu_count() or 1)
 
 @dataclass(frozen=True)
 class Check:
-    """What a first look at images found. `identities`: one text per image that stands for its content."""
+    """What a first look at images found. `identities`: one text per image that stands for its content.
+
+    damaged: places [n] int of the images that cannot be read.
+    """
 
     damaged: np.ndarray
     identities: list[str]
@@ -42,14 +45,20 @@ class Pixels(ABC):
 
     @abstractmethod
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
-        """uint8 [rows, size, size, 3]. Safe to call from several threads. Raises RequestError for a damaged file."""
+        """The images `rows` [k] int, [k, size, size, 3] uint8.
+
+        Safe to call from several threads. Raises RequestError for a damaged file.
+        """
 
     @abstractmethod
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Identities of these images, and which places in `rows` cannot be read; `keep` gets what was decoded."""
+        """Identities of the images `rows` [k] int, and which places in `rows` cannot be read.
+
+        keep: called with the place and the pixels [size, size, 3] of each image that was decoded.
+        """
 
     def missing(self) -> np.ndarray:
-        """Positions of images that are not there, ascending."""
+        """Positions of images that are not there, ascending, [n] int64."""
         return np.empty(0, dtype=np.int64)
 
     def name_of(self, row: int) -> str:
@@ -58,24 +67,26 @@ class Pixels(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayPixels(Pixels):
-    """Images in memory: uint8 [n, height, width, 3]."""
+    """Images in memory, [n, height, width, 3] uint8."""
 
     images: np.ndarray
 
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """The images `rows` [k] int, [k, size, size, 3] uint8."""
         if self.images.shape[1:3] == (size, size):
             return self.images[rows]
         parts = [fitted(Image.fromarray(self.images[row]), size) for row in rows]
         return np.stack(parts) if parts else np.empty((0, size, size, 3), np.uint8)
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
+        """Identities of the images `rows` [k] int: hashes of their pixels. None is damaged."""
         found = [hashlib.sha256(np.ascontiguousarray(self.images[row])).hexdigest() for row in rows]
         return Check(np.empty(0, np.int64), found, True)
 
 
 @dataclass(frozen=True, eq=False)
 class FilePixels(Pixels):
-    """Image files. `sizes`: bytes of each, -1 where there is no such file."""
+    """Image files below `root`. `sizes`: bytes of each, [n] int64, -1 where there is no such file."""
 
     root: Path
     names: tuple[str, ...]
@@ -83,8 +94,11 @@ class FilePixels(Pixels):
 
     @classmethod
     def below(cls, root: Path, names: Sequence[str], confined: bool = False) -> FilePixels:
-        """Files under `root`; confined: links that lead out of it count as missing. Raises RequestError for a name
-        that is absolute or climbs out with "..". Looks into each folder once, never at single files."""
+        """Files under `root`; confined: links that lead out of it count as missing.
+
+        Raises RequestError for a name that is absolute or climbs out with "..". Looks into each folder once, never at
+        single files.
+        """
         cleaned = [name.replace("\\", "/") for name in names]
         if bad := [name for name in cleaned if not _stays_inside(name)]:
             what = f"{len(bad)} image paths are absolute or climb out with '..': {listed(bad)}."
@@ -95,12 +109,14 @@ class FilePixels(Pixels):
         return cls(root, tuple(str(name) for name in tidy), sizes)
 
     def missing(self) -> np.ndarray:
+        """Positions of files that are absent or empty, ascending, [n] int64."""
         return np.flatnonzero(self.sizes <= 0)
 
     def name_of(self, row: int) -> str:
         return self.names[row]
 
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
+        """The files `rows` [k] int, decoded in threads, [k, size, size, 3] uint8."""
         out = np.empty((len(rows), size, size, 3), dtype=np.uint8)
 
         def one(place: int) -> None:
@@ -116,7 +132,8 @@ class FilePixels(Pixels):
         return out
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Below CHECK_BELOW images: decodes each and hashes its bytes. Else identities are names and sizes."""
+        """Below CHECK_BELOW images: decode each of `rows` [k] int and hash its bytes. Else identities are names and
+        sizes."""
         if len(rows) >= CHECK_BELOW:
             return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}" for row in rows], False)
         identities = [""] * len(rows)
@@ -136,7 +153,10 @@ class FilePixels(Pixels):
 
 @dataclass(eq=False)
 class Shelf:
-    """Some images of a source at one size; those already decoded are kept where all of them fit into memory."""
+    """Some images of a source at one size; those already decoded are kept where all of them fit into memory.
+
+    rows: their positions in the source, [n] int.
+    """
 
     pixels: Pixels
     rows: np.ndarray
@@ -153,7 +173,10 @@ class Shelf:
         return self.pixels.check(self.rows, self.size, self._keep)
 
     def read(self, places: np.ndarray) -> np.ndarray:
-        """uint8 [places, size, size, 3], a copy. Threads that meet may both decode an image; they write the same."""
+        """The images at `places` [k] int, [k, size, size, 3] uint8, a copy.
+
+        Threads that meet may both decode an image; they write the same.
+        """
         places = np.asarray(places, dtype=np.int64)
         if self._kept is None:
             return self.pixels.take(self.rows[places], self.size)
@@ -164,6 +187,7 @@ class Shelf:
         return self._kept[places]
 
     def _keep(self, place: int, image: np.ndarray) -> None:
+        """Keep an image [size, size, 3] uint8 that was decoded."""
         if self._kept is not None:
             self._kept[place] = image
             self._have[place] = True
@@ -174,8 +198,11 @@ class Damaged(Exception):
 
 
 def decoded(content: bytes, size: int) -> np.ndarray:
-    """An image file as uint8 [size, size, 3]: RGB, middle square, bilinear. JPEGs are decoded at a fraction of their
-    size where that still has twice the pixels wanted. EXIF turns are ignored, as torchvision does. Raises Damaged."""
+    """An image file as [size, size, 3] uint8: RGB, middle square, bilinear. Raises Damaged.
+
+    JPEGs are decoded at a fraction of their size where that still has twice the pixels wanted. EXIF turns are ignored,
+    as torchvision does.
+    """
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 2**28):
@@ -189,7 +216,7 @@ def decoded(content: bytes, size: int) -> np.ndarray:
 
 
 def fitted(image: Image.Image, size: int) -> np.ndarray:
-    """The middle square of an RGB image at the wanted size."""
+    """The middle square of an RGB image at the wanted size, [size, size, 3] uint8."""
     side = min(image.size)
     left, top = (image.width - side) // 2, (image.height - side) // 2
     if image.size != (side, side):

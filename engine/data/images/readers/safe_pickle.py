@@ -92,6 +92,7 @@ class _Array:
 
 
 def _array(raw: Any, dtype: _Dtype, shape: Any, order: str = "C") -> np.ndarray:
+    """The array of `shape` that the bytes hold, of a dtype in DTYPES. _Refused for all else."""
     shape = tuple(int(side) for side in shape)
     if not isinstance(raw, bytes | bytearray) or not isinstance(dtype, _Dtype):
         raise _Refused("an array that is not made of bytes")

@@ -1,4 +1,4 @@
-"""What every source of labelled texts offers: a quick look for the form, and a listing the common part goes on from."""
+"""What every source of labelled texts offers: a quick look for the form, and a listing that loading starts from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_FAULTS = 20
 """Faulty rows that are named one by one."""
 METRICS = ("accuracy", "matthews")
 COLUMNS = ("text_id", "text", "text_b", "label", "split")
-"""Of every set of texts; no group can be called so."""
+"""Columns of every set of texts; no group can have one of these names."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,7 @@ class RowFaults:
     n: int = 0
 
     def add(self, row: int, what: str, fix: str) -> None:
+        """Count a faulty row, and name it while there are few."""
         self.n += 1
         if self.n <= MOST_FAULTS:
             self.named.append(Fault(f"{self.file}, row {row}", what, fix))

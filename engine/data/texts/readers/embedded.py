@@ -35,5 +35,5 @@ class EmbeddedTexts(TextReader):
 
 @cache
 def _table(name: str) -> pd.DataFrame:
-    """Never changed: `read` makes copies."""
+    """One task, columns as in remark_task.tables. It is cached and must not be changed: `read` makes copies."""
     return remark_task.tables()[name]

@@ -54,7 +54,7 @@ def _task(source: str) -> GlueTask:
 
 
 def _fetched(task: GlueTask, split: str) -> Path:
-    """A file of the hub's: as downloaded before, else downloaded. Raises RequestError where there is neither."""
+    """One of the hub's files: as downloaded before, else downloaded. Raises RequestError where there is neither."""
     from huggingface_hub import hf_hub_download
 
     name = f"{task.key}/{split}-00000-of-00001.parquet"
@@ -71,7 +71,8 @@ def _fetched(task: GlueTask, split: str) -> Path:
 
 
 def _table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """(one file's texts and classes, how many damaged rows were left out). Raises RequestError with all faults."""
+    """One file's rows, columns label, text, text_b, and how many damaged ones were left out. RequestError with all
+    faults."""
     import pyarrow
     import pyarrow.parquet
 
@@ -95,7 +96,10 @@ def _table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
 
 
 def _checked(raw: dict[str, list[Any]], name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """(the good rows, how many were left out): at most as many as are damaged in the published task."""
+    """The good rows, columns label, text, text_b, and how many were left out.
+
+    RequestError with all faults where more rows are damaged than in the published task.
+    """
     faults, rows, classes = RowFaults(name), [], dict(enumerate(task.hub_classes))
     for number, (label, *found) in enumerate(zip(*(raw[column] for column in _columns(task)), strict=True), start=1):
         texts = [str(text or "").strip() for text in found]

@@ -16,8 +16,8 @@ KIND = "GLUE"
 class GlueTask:
     """One task. `texts`, `hub_texts`: columns of the first and, for pairs, the second text.
 
-    `classes`: in order of our labels. `labels`: what the TSV writes -> class. `hub_classes`: in order of the hub's
-    integers (the hub's RTE and QNLI have entailment first). `header`: columns of a TSV that does not name them.
+    `classes`: in the order of their labels here. `labels`: what the TSV writes -> class. `hub_classes`: in order of the
+    hub's integers (the hub's RTE and QNLI have entailment first). `header`: columns of a TSV that does not name them.
     `broken`: damaged rows the published TSVs themselves have; so many are left out and counted. `n`: texts on the hub.
     """
 
@@ -41,13 +41,13 @@ class GlueTask:
         object.__setattr__(self, "key", key_of_name(self.name))
 
     def info(self, n: int, groups: tuple[str, ...], note: str) -> TextInfo:
-        """For the form: columns are fixed; `groups` are those its source has beside length and class."""
+        """What the form must know: columns are fixed; `groups` are those its source has beside length and class."""
         axes = (*groups, LENGTH, CLASS)
         return TextInfo(self.name, KIND, (), ("label",), axes, "label", "text", axes[:1], self.metric, n, note)
 
 
 def key_of_name(name: str) -> str:
-    """Name of a task without its writing: SST-2, sst2 and Sst-2 are one."""
+    """A task's name as its key: SST-2, sst2 and Sst-2 are one."""
     return name.casefold().replace("-", "")
 
 

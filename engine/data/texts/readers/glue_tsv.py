@@ -75,13 +75,16 @@ def _rows(file: Path) -> int:
 
 
 def _columns(task: GlueTask, groups: list[str]) -> dict[str, str]:
-    """Our name of every column that is read -> the file's."""
+    """Name of every column that is read, as in `Listing` -> as in the file."""
     second = {"text_b": task.texts[1]} if len(task.texts) > 1 else {}
     return {"text": task.texts[0], **second, "label": task.label, **{group: group for group in groups}}
 
 
 def _table(file: Path, task: GlueTask, columns: Mapping[str, str]) -> tuple[pd.DataFrame, int]:
-    """(the wanted columns of one file, how many damaged rows were left out). Raises RequestError with all faults."""
+    """The wanted columns of one file, and how many damaged rows were left out. Raises RequestError with all faults.
+
+    columns: as from `_columns`; the rows have these and text_b.
+    """
     lines = [line.removesuffix("\r") for line in text_of(file).split("\n")]
     while not lines[-1]:
         lines.pop()

@@ -101,7 +101,7 @@ def _header_faults(file: str, names: Sequence[str]) -> list[Fault]:
 
 
 def _splits(raw: pd.DataFrame, faults: RowFaults) -> list[str]:
-    """Split of every row in our words, "" for all where the file names none."""
+    """Split of every row in the words of SPLITS, "" for all where the file (columns as in `_table`) names none."""
     if "split" not in raw.columns or (raw["split"] == "").all():
         return [""] * len(raw)
     given = [value.lower() for value in raw["split"]]
