@@ -36,9 +36,11 @@ def stores_of(args: argparse.Namespace) -> list[Store]:
 
 def ray_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--ray", metavar="ADDRESS", default=os.environ.get("PRUNEAUDIT_RAY"),
+        "--ray",
+        metavar="ADDRESS",
+        default=os.environ.get("PRUNEAUDIT_RAY"),
         help='compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this process)',
-    )  # fmt: skip
+    )
 
 
 def executor_of(args: argparse.Namespace) -> Executor | None:

@@ -107,8 +107,12 @@ def submit(request: Request, store: Store) -> str:
     with (folder / "log.txt").open("ab") as log:
         subprocess.Popen(
             [sys.executable, "-m", "engine.audit.worker", str(store.root), job_id],
-            cwd=PROJECT, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
-        )  # fmt: skip
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
     return job_id
 
 

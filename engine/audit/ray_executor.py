@@ -112,8 +112,8 @@ class OnRay(Executor):
             self.workers.lost(worker)
             if self.attempts[bundle] >= ATTEMPTS:
                 raise PruneAuditError(
-                    f"{ATTEMPTS} Ray workers died over the same part ({context.describe(bundle[0])}). What was finished "
-                    f"is kept. The last said: {last_line(error)}"
+                    f"{ATTEMPTS} Ray workers died over the same part ({context.describe(bundle[0])}). What was "
+                    f"finished is kept. The last said: {last_line(error)}"
                 ) from error
             queue.append(bundle)
             return False

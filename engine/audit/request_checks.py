@@ -28,8 +28,10 @@ def axis_faults(axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
     """Axes with a part that is no group column."""
     return [
         unknown("axis", part, known, "Join two with +.")
-        for axis in axes for part in axis.split("+") if part not in known
-    ]  # fmt: skip
+        for axis in axes
+        for part in axis.split("+")
+        if part not in known
+    ]
 
 
 def no_axis_faults(axes: Sequence[str]) -> list[Fault]:

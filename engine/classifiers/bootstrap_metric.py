@@ -45,8 +45,10 @@ class CellMeasure(ABC):
         axes, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes, items)
         self.axes = self.measured(axes)
         self.weights = [self._spread(axis, axis.weights(n_boot, seed)) for axis in self.axes]
-        self.plain = [self._spread(axis, [np.ones((len(part), 1), np.uint8) for part in axis.strata.values()])
-                      for axis in self.axes]  # fmt: skip
+        self.plain = [
+            self._spread(axis, [np.ones((len(part), 1), np.uint8) for part in axis.strata.values()])
+            for axis in self.axes
+        ]
         self.cells = self.cells_of()
         self.dense_arm = self.variant({FIXED: dense} if isinstance(dense, np.ndarray) else dense)
 
@@ -104,22 +106,26 @@ class CellArm:
         return self._rows(variant, self.trials)
 
     def trial(self, number: int, variant: str) -> pd.DataFrame:
-        """The rows of one trial, by its number; the intervals are about the texts or images only. Columns as
-        `pooled`."""
+        """The rows of one trial, by its number, columns as `pooled`; intervals are about the texts or images only."""
         return self._rows(variant, self.trials.only(number))
 
     def _rows(self, variant: str, trials: Trials) -> pd.DataFrame:
         """One row per cell for some of the trials, with changes against the dense model unless this is that model."""
         found = level(trials)
         table = self.measure.cells.assign(
-            variant=variant, split=self.measure.split, value=found.value, low=found.low, high=found.high,
-            delta=np.nan, delta_low=np.nan, delta_high=np.nan, delta_p=np.nan,
-        )  # fmt: skip
+            variant=variant,
+            split=self.measure.split,
+            value=found.value,
+            low=found.low,
+            high=found.high,
+            delta=np.nan,
+            delta_low=np.nan,
+            delta_high=np.nan,
+            delta_p=np.nan,
+        )
         if self is not self.measure.dense_arm:
             dense = self.measure.dense_arm.trials
             # A trial cut from its own dense model is compared with that one.
             change = difference(trials, dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense)
-            table = table.assign(
-                delta=change.value, delta_low=change.low, delta_high=change.high, delta_p=change.p
-            )  # fmt: skip
+            table = table.assign(delta=change.value, delta_low=change.low, delta_high=change.high, delta_p=change.p)
         return self.measure.shown(table)

@@ -54,8 +54,7 @@ class Exchange:
                 self.n_groups = 0
 
     def draws(self, probabilities: np.ndarray) -> np.ndarray:
-        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN where none is
-        drawn."""
+        """Gaps under each exchange, [n_permutations, 4], of probabilities [images, classes]; NaN without exchanges."""
         if not self.n_groups:
             return np.full((self.n_permutations, len(METRICS)), np.nan)
         answers = probabilities[self.rows]

@@ -174,9 +174,16 @@ class Arm:
             # A trial cut from its own dense model is compared with that one.
             change = difference(trials, dense.only(*trials.numbers) if {*trials.numbers} <= {*dense.numbers} else dense)
         table = cells.assign(
-            variant=variant, split=self.measure.split, value=shown.value, low=shown.low, high=shown.high,
-            delta=change.value, delta_low=change.low, delta_high=change.high, delta_p=change.p,
-        )  # fmt: skip
+            variant=variant,
+            split=self.measure.split,
+            value=shown.value,
+            low=shown.low,
+            high=shown.high,
+            delta=change.value,
+            delta_low=change.low,
+            delta_high=change.high,
+            delta_p=change.p,
+        )
         groups = table.loc[table["group"] != "", list(GROUPS)].reset_index(drop=True)
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
@@ -236,9 +243,14 @@ def arm_difference(
         raise PruneAuditError("The two arms were not measured by the same GroupMeasure, so they cannot be compared.")
     found = difference(one.trials, other.trials)
     table = cells[["axis", "metric", "group"]].assign(
-        value=found.value, low=found.low, high=found.high, p=found.p, n=cells["n"], verdict=cells["verdict"],
+        value=found.value,
+        low=found.low,
+        high=found.high,
+        p=found.p,
+        n=cells["n"],
+        verdict=cells["verdict"],
         paired=one.trials.numbers == other.trials.numbers,
-    )  # fmt: skip
+    )
     for column, wanted in (("metric", metric), ("axis", axis), ("group", group)):
         if wanted is not None:
             table = table[table[column] == wanted]

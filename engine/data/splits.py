@@ -23,8 +23,7 @@ WORDS |= dict.fromkeys(("validation", "valid", "val", "dev"), "validation")
 
 
 def deal(table: pd.DataFrame, shares: Mapping[str, float], rest: str, seed: int, noun: str = "image") -> np.ndarray:
-    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded; the order of rows does not
-    matter.
+    """A split name per row, [rows] str: the named shares, everything else `rest`. Seeded, in any order of rows.
 
     table: column NOUN_id names a row, where `noun` is what a row is. Every class (column target) is dealt out alone and
     gets at least one row in each split while there are enough. Where the column `unit` repeats (a person with several

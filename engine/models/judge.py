@@ -82,14 +82,20 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
         found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
     except (OSError, KeyError, ValueError) as error:
         raise RequestError(
-            Fault(f"judge {folder}", f"judge.json or the checkpoint it names cannot be read ({error}).",
-                  'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.')
-        ) from error  # fmt: skip
+            Fault(
+                f"judge {folder}",
+                f"judge.json or the checkpoint it names cannot be read ({error}).",
+                'Give a folder with judge.json {"checkpoint": FILE, "sha256": HASH} and the file it names.',
+            )
+        ) from error
     if found != pin:
         raise RequestError(
-            Fault(f"judge {folder}", f"its checkpoint has SHA-256 {found}, expected {pin}.",
-                  "Do not load it before you know why; update the pin if the change is yours.")
-        )  # fmt: skip
+            Fault(
+                f"judge {folder}",
+                f"its checkpoint has SHA-256 {found}, expected {pin}.",
+                "Do not load it before you know why; update the pin if the change is yours.",
+            )
+        )
     return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""))
 
 
@@ -104,8 +110,13 @@ def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cp
         model = _from_hub(info.name)
         info = JudgeInfo(info.name, _hub_digest(model), None, info.note)
         if sha256 and sha256 != info.digest:
-            raise RequestError(Fault(f"judge {info.name}", f"its weights hash to {info.digest}, pinned is {sha256}.",
-                                     "Do not use it before you know why."))  # fmt: skip
+            raise RequestError(
+                Fault(
+                    f"judge {info.name}",
+                    f"its weights hash to {info.digest}, pinned is {sha256}.",
+                    "Do not use it before you know why.",
+                )
+            )
     model.model.to(device)
     model.device = device
     return Judge(info, lambda texts: np.asarray(model.predict(texts)["toxicity"]))
@@ -118,9 +129,12 @@ def _from_hub(name: str) -> Any:
         return Detoxify(name)
     except Exception as error:  # torch.hub raises many kinds; all mean the same to the user
         raise RequestError(
-            Fault(f"judge {name}", f"its weights could not be downloaded ({type(error).__name__}).",
-                  "Connect to the network once, or use demo-judge or a local checkpoint.")
-        ) from error  # fmt: skip
+            Fault(
+                f"judge {name}",
+                f"its weights could not be downloaded ({type(error).__name__}).",
+                "Connect to the network once, or use demo-judge or a local checkpoint.",
+            )
+        ) from error
 
 
 def _hub_digest(model: Any) -> str:

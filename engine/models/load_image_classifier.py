@@ -34,9 +34,17 @@ if TYPE_CHECKING:
     from engine.core.types import FilterMask
 
 __all__ = [
-    "Classifier", "ClassifierInfo", "fresh_classifier", "fresh_info", "inspect_classifier", "is_architecture",
-    "is_classifier_name", "load_classifier", "save_classifier", "state_hash",
-]  # fmt: skip
+    "Classifier",
+    "ClassifierInfo",
+    "fresh_classifier",
+    "fresh_info",
+    "inspect_classifier",
+    "is_architecture",
+    "is_classifier_name",
+    "load_classifier",
+    "save_classifier",
+    "state_hash",
+]
 
 LARGEST = 1024
 """Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there is."""
@@ -182,9 +190,17 @@ def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int =
     """What a new classifier will be; its hash is that of its random weights."""
     new = fresh_classifier(arch, classes, size, seed, device="cpu")
     return ClassifierInfo(
-        new.name, new.arch, None, new.classes, new.size, new.mean, new.std, new.weight_hash, new.n_parameters,
+        new.name,
+        new.arch,
+        None,
+        new.classes,
+        new.size,
+        new.mean,
+        new.std,
+        new.weight_hash,
+        new.n_parameters,
         notes=new.notes,
-    )  # fmt: skip
+    )
 
 
 def is_architecture(name: str) -> bool:
@@ -231,9 +247,19 @@ def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Clas
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: masked = cut, and evaluation, rest on it
     model = model.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
     return Classifier(
-        info.name, info.arch, architecture_for(info.arch), model, info.classes, info.size, info.mean, info.std,
-        info.weight_hash, device, target=info.target, notes=info.notes,
-    )  # fmt: skip
+        info.name,
+        info.arch,
+        architecture_for(info.arch),
+        model,
+        info.classes,
+        info.size,
+        info.mean,
+        info.std,
+        info.weight_hash,
+        device,
+        target=info.target,
+        notes=info.notes,
+    )
 
 
 def _info(
@@ -242,10 +268,18 @@ def _info(
     """What model.json says, else the architecture's own."""
     own, card = architecture_for(source.arch), source.card
     return ClassifierInfo(
-        source.name, source.arch, source.place, classes, size or card.get("size", own.default_size),
-        card.get("mean", own.mean), card.get("std", own.std), digest, skeleton(source.arch, len(classes)).n_parameters,
-        card.get("target", ""), notes,
-    )  # fmt: skip
+        source.name,
+        source.arch,
+        source.place,
+        classes,
+        size or card.get("size", own.default_size),
+        card.get("mean", own.mean),
+        card.get("std", own.std),
+        digest,
+        skeleton(source.arch, len(classes)).n_parameters,
+        card.get("target", ""),
+        notes,
+    )
 
 
 def _examined(

@@ -104,10 +104,21 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
     if faults:
         raise RequestError(faults)
     pretrained = folder / PRETRAINED
-    same = {part: getattr(plain, part) for part in (
-        "name", "revision", "folder", "model_type", "n_layers", "n_heads", "n_positions", "vocab_size", "n_parameters",
-        "weight_hash",
-    )}  # fmt: skip
+    same = {
+        part: getattr(plain, part)
+        for part in (
+            "name",
+            "revision",
+            "folder",
+            "model_type",
+            "n_layers",
+            "n_heads",
+            "n_positions",
+            "vocab_size",
+            "n_parameters",
+            "weight_hash",
+        )
+    }
     return TextModelInfo(
         **same,
         has_head=outputs > 0,

@@ -102,8 +102,11 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
         return []
     fitting = fitting_architectures(state)
     fix = f"The file fits {' and '.join(fitting)}: give that architecture." if fitting else "Give this model's weights."
-    kinds = (("lacks", missing, "that {} asks for"), ("has", unexpected, "that {} does not know"),
-             ("has", differing, "of other shapes than {}"))  # fmt: skip
+    kinds = (
+        ("lacks", missing, "that {} asks for"),
+        ("has", unexpected, "that {} does not know"),
+        ("has", differing, "of other shapes than {}"),
+    )
     return [
         Fault(where, f"{verb} {_count(names)} {why.format(arch)}: {_first(names)}.", fix)
         for verb, names, why in kinds

@@ -110,8 +110,19 @@ class ImageContext(ArrayContext):
         train = self.settings.train
         train = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
         where = str(self.start.device).split(":")[0]
-        return digest_of([kind.name, kind.version, model, train, self.settings.first_seed, self.images.digest, where,
-                          shard.own, kind.parts(self, shard)])  # fmt: skip
+        return digest_of(
+            [
+                kind.name,
+                kind.version,
+                model,
+                train,
+                self.settings.first_seed,
+                self.images.digest,
+                where,
+                shard.own,
+                kind.parts(self, shard),
+            ]
+        )
 
     def describe(self, shard: ImageShard) -> str:
         if not shard.method:

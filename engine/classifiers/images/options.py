@@ -17,8 +17,12 @@ def images_options(add: Callable[..., Any], usual_data: str) -> None:
     add("--classes", metavar="LIST", help="names of the model's outputs in order, where its weights do not say")
     add("--size", type=int, metavar="PIXELS", help="side of the images (default: the model's)")
     add("--max-images", type=int, metavar="N", help="at most so many images per split")
-    add("--change", action="append", metavar="NAME[:KEY=VALUE,…]",
-        help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8")  # fmt: skip
+    add(
+        "--change",
+        action="append",
+        metavar="NAME[:KEY=VALUE,…]",
+        help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8",
+    )
     add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
 
 

@@ -56,8 +56,7 @@ CHUNK = 2**16
 
 @dataclass(frozen=True)
 class People:
-    """Who is to be drawn, n faces: `blond` and `male` [n] bool, `tone` [n] int (0 lightest to 5), `draw` [n, DRAWS]
-    float32."""
+    """Who is to be drawn: `blond`, `male` [n] bool, `tone` [n] int (0 lightest to 5), `draw` [n, DRAWS] float32."""
 
     blond: np.ndarray
     male: np.ndarray
@@ -182,15 +181,13 @@ class _Canvas:
         return self._lit()
 
     def _paint(self, cover: np.ndarray, colour: np.ndarray, rows: slice = slice(None)) -> None:
-        """Blend a colour [n, 3] or a texture [n, 3, h, size] in where `cover` [n, h, size] is 1; rows: the h image
-        rows."""
+        """Blend a colour [n, 3] or a texture [n, 3, h, size] in where `cover` [n, h, size] is 1; rows: the h rows."""
         colour = colour[:, :, None, None] if colour.ndim == 2 else colour
         under = self.rgb[:, :, rows]
         under += cover[:, None] * (colour - under)
 
     def _edge(self, distance: np.ndarray) -> np.ndarray:
-        """Cover, 0 to 1, of what lies inside (distance below 0), its edge one pixel soft; [n, h, size], changed in
-        place."""
+        """Cover in [0, 1] of what lies inside (distance below 0), its edge one pixel soft, [n, h, size], in place."""
         distance /= self.pixel
         np.subtract(0.5, distance, out=distance)
         return np.clip(distance, 0, 1, out=distance)

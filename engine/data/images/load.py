@@ -254,8 +254,7 @@ class _Loading:
     def _set(
         self, table: pd.DataFrame, classes: tuple[str, ...], identities: list[str], shelf: Shelf, keep: np.ndarray
     ) -> ImageSet:
-        """The finished set; table: its rows, identities: one text per row, keep: their places [rows] int on the
-        shelf."""
+        """The finished set; identities: one text per row of `table`; keep: place on the shelf of each, [rows] int."""
         size, groups = self.wanted.size, self.wanted.groups
         parts = [size, list(classes), list(groups), identities, *(table[column].tolist() for column in table)]
         digest, notes = digest_of(parts), tuple(self.notes)

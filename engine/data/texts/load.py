@@ -160,9 +160,15 @@ class _Loading:
         table = table[[*COLUMNS, *self.groups]].reset_index(drop=True)
         parts = [list(classes), list(self.groups), self.listing.metric, {name: table[name].tolist() for name in table}]
         return TextSet(
-            self.listing.name, table, classes, self.groups, self.listing.metric, digest_of(parts), tuple(self.notes),
+            self.listing.name,
+            table,
+            classes,
+            self.groups,
+            self.listing.metric,
+            digest_of(parts),
+            tuple(self.notes),
             self.listing.stand_in,
-        )  # fmt: skip
+        )
 
     def _split(self) -> None:
         """Where nothing is split, a text that occurs twice stays on one side."""
@@ -210,7 +216,7 @@ class _Loading:
         return faults
 
     def _lengths(self) -> np.ndarray:
-        """"short" or "long" per text, [rows] str, by the median number of words of all training texts."""
+        """Group of each text, "short" or "long", [rows] str, by the median number of words of all training texts."""
         pairs = zip(self.table["text"].tolist(), self.table["text_b"].tolist(), strict=True)
         words = np.array([len(one.split()) + len(two.split()) for one, two in pairs])
         train = words[(self.table["split"] == "train").to_numpy()]

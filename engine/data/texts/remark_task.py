@@ -283,8 +283,13 @@ def _a(word: str) -> str:
 
 
 _WRITERS: Mapping[str, Callable[[_Draws, str, str, bool], str]] = {
-    "plain": _plain, "negated": _negated, "two": _two, "animal": _animal, "said": _said, "compared": _compared
-}  # fmt: skip
+    "plain": _plain,
+    "negated": _negated,
+    "two": _two,
+    "animal": _animal,
+    "said": _said,
+    "compared": _compared,
+}
 
 
 def _topic(draws: _Draws, label: str, split: str, voice: str) -> str:

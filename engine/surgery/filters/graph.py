@@ -93,10 +93,12 @@ class FilterGraph:
 
     def tensors(self, device: torch.device) -> SmoothFlops:
         """The same formula for tensors, to be differentiated."""
-        return SmoothFlops(*(
-            torch.as_tensor(array, dtype=torch.float32, device=device)
-            for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
-        ))  # fmt: skip
+        return SmoothFlops(
+            *(
+                torch.as_tensor(array, dtype=torch.float32, device=device)
+                for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
+            )
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +157,13 @@ def full_group(graph: Any, root: nn.Module) -> Any:
 
 def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
     """Modules of one kind among whose outputs are channels of the group, each once, in the group's order."""
-    return list(dict.fromkeys(
-        item.dep.target.module for item in group
-        if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
-    ))  # fmt: skip
+    return list(
+        dict.fromkeys(
+            item.dep.target.module
+            for item in group
+            if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
+        )
+    )
 
 
 def _can_be_cut(graph: Any, group: Any) -> bool:
@@ -204,9 +209,13 @@ def _assembled(
 
 
 def _priced(
-    model: nn.Module, areas: dict[str, int], groups: list[FilterGroup], inputs: np.ndarray, outputs: np.ndarray,
+    model: nn.Module,
+    areas: dict[str, int],
+    groups: list[FilterGroup],
+    inputs: np.ndarray,
+    outputs: np.ndarray,
     whole: tuple[str, ...],
-) -> FilterGraph:  # fmt: skip
+) -> FilterGraph:
     """The finished graph: price per channel pair, and how many channels of each layer are never cut.
 
     inputs and outputs: [layers, units], as in `FilterGraph`; areas: output places (height x width) of every layer.

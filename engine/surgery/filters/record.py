@@ -104,8 +104,15 @@ def _field_faults(plain: dict[str, Any]) -> list[Fault]:
     if plain.get("schema") != SCHEMA or plain.get("kind") != KIND:
         found = f"schema {plain.get('schema')!r}, kind {plain.get('kind')!r}"
         return [Fault("mask", f"has {found}.", f"Known: schema {SCHEMA}, kind {KIND!r}. Export the mask again.")]
-    kinds = {"model": str, "architecture": str, "weight_hash": str, "classes": list, "size": int, "groups": list,
-             "history": list}  # fmt: skip
+    kinds = {
+        "model": str,
+        "architecture": str,
+        "weight_hash": str,
+        "classes": list,
+        "size": int,
+        "groups": list,
+        "history": list,
+    }
     return [
         Fault(f"mask {name}", "is missing or of the wrong kind.", "Give a mask.json as exported.")
         for name, kind in kinds.items()
@@ -139,8 +146,12 @@ def _whole(value: Any) -> bool:
 
 def _history_faults(history: list[Any]) -> list[Fault]:
     good = all(
-        isinstance(item, list) and len(item) == 3 and isinstance(item[0], str) and isinstance(item[1], bool)
-        and isinstance(item[2], list) and all(type(one) is int and one >= 0 for one in item[2])
+        isinstance(item, list)
+        and len(item) == 3
+        and isinstance(item[0], str)
+        and isinstance(item[1], bool)
+        and isinstance(item[2], list)
+        and all(type(one) is int and one >= 0 for one in item[2])
         for item in history
-    )  # fmt: skip
+    )
     return [] if good else [Fault("mask history", "is no list of [module, flag, indices].", "Export the mask again.")]

@@ -84,9 +84,14 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
         raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again."))
     shaped.model.eval().requires_grad_(False)
     return replace(
-        shaped, name=str(folder), mean=tuple(card["mean"]), std=tuple(card["std"]), target=str(card["target"]),
-        weight_hash=record.weight_hash, notes=(),
-    )  # fmt: skip
+        shaped,
+        name=str(folder),
+        mean=tuple(card["mean"]),
+        std=tuple(card["std"]),
+        target=str(card["target"]),
+        weight_hash=record.weight_hash,
+        notes=(),
+    )
 
 
 def _read_card(path: Path) -> dict[str, Any]:

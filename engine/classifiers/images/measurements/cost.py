@@ -36,6 +36,7 @@ class DenseCost(Measurement):
         return shard
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
+        """One row of cost per shard, see `cost_row`."""
         return [self._one(context, shard) for shard in shards]
 
     def _one(self, context: ImageContext, shard: ImageShard) -> pd.DataFrame:
@@ -62,6 +63,11 @@ def cost_row(context: ImageContext, small: Classifier) -> pd.DataFrame:
     )
     flops = filter_graph(small).flops()
     sizes = [value.numel() * value.element_size() for value in small.model.state_dict().values()]
-    row = {"flops": flops, "theoretical": context.graph.flops() / flops, "parameters": small.n_parameters,
-           "bytes": sum(sizes), **latency_row(own, dense)}  # fmt: skip
+    row = {
+        "flops": flops,
+        "theoretical": context.graph.flops() / flops,
+        "parameters": small.n_parameters,
+        "bytes": sum(sizes),
+        **latency_row(own, dense),
+    }
     return pd.DataFrame([row])

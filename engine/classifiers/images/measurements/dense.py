@@ -37,11 +37,15 @@ class DenseWeights(Measurement):
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)
         hot = functional.one_hot(truth, len(context.start.classes)).float()
         curve = fit(
-            model, batches_of(context, context.start, recipe.batch, context.seed("train", 0), recipe.mirror),
-            Targets(hot, torch.ones(len(truth), device=truth.device)), recipe,
-            context.start.architecture.classifier(model), context.hooks.check, stepper(context),
+            model,
+            batches_of(context, context.start, recipe.batch, context.seed("train", 0), recipe.mirror),
+            Targets(hot, torch.ones(len(truth), device=truth.device)),
+            recipe,
+            context.start.architecture.classifier(model),
+            context.hooks.check,
+            stepper(context),
             context.partial(context.key(shards[0])),
-        )  # fmt: skip
+        )
         weights = {f"weights/{name}": array for name, array in arrays_of(model).items()}
         return [pack({**weights, **curve_arrays(curve)}) for _ in shards]
 

@@ -30,8 +30,7 @@ class ImageChange(ABC):
     """Settings whose value is a group column. Of both, `choices` is empty: they are the data's."""
 
     def apply(self, images: ImageSet, seed: int = 0, **settings: Any) -> ImageSet:
-        """The changed set. Seeded: the same images change in every order of the table. RequestError with every
-        fault."""
+        """The changed set. Seeded, and independent of the order of the images. RequestError with every fault."""
         return self.change(images, seed, **self._checked(settings))
 
     @abstractmethod

@@ -39,9 +39,20 @@ class Avatars(ImageReader):
         counts = _counts(source)
         groups, least, most = ("male", "skin", CLASS), *SIZES
         return ImageInfo(
-            "avatars", "drawn", ("blond",), groups, "blond", ("male", "skin"), (32, 48, 64), sum(counts.values()), 32,
-            CLASSES, least, most, STAND_IN,
-        )  # fmt: skip
+            "avatars",
+            "drawn",
+            ("blond",),
+            groups,
+            "blond",
+            ("male", "skin"),
+            (32, 48, 64),
+            sum(counts.values()),
+            32,
+            CLASSES,
+            least,
+            most,
+            STAND_IN,
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         drawn = {split: people(split, wanted.seed, n) for split, n in _counts(source).items()}

@@ -104,8 +104,7 @@ class _Part:
             raise RequestError(Fault(self.file.name, what, FIX))
 
     def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
-        """Arrays of the file by name, in their own shapes; `only` one of them, or all `but` one. Raises
-        RequestError."""
+        """Arrays of the file by name, in their own shapes; `only` one, or all `but` one. Raises RequestError."""
         try:
             with np.load(self.file, allow_pickle=False) as opened:
                 if sum(item.file_size for item in opened.zip.infolist()) > MAX_BYTES:

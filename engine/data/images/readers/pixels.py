@@ -132,8 +132,10 @@ class FilePixels(Pixels):
         return out
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
-        """Below CHECK_BELOW images: decode each of `rows` [k] int and hash its bytes. Else identities are names and
-        sizes."""
+        """Identities of `rows` [k] int: hashes of the files' bytes, each decoded too, where there are few.
+
+        From CHECK_BELOW images on they are names and sizes, and no file is read.
+        """
         if len(rows) >= CHECK_BELOW:
             return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}" for row in rows], False)
         identities = [""] * len(rows)

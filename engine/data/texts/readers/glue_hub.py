@@ -71,8 +71,7 @@ def _fetched(task: GlueTask, split: str) -> Path:
 
 
 def _table(file: Path, name: str, task: GlueTask) -> tuple[pd.DataFrame, int]:
-    """One file's rows, columns label, text, text_b, and how many damaged ones were left out. RequestError with all
-    faults."""
+    """One file's rows, columns label, text, text_b, and how many damaged ones were left out. RequestError."""
     import pyarrow
     import pyarrow.parquet
 
