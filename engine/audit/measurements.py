@@ -105,7 +105,7 @@ class MeasurementContext(ABC):
         """A shard in words, for progress."""
 
     def base(self) -> list[Any]:
-        """Measurements that every other one may rest on without saying so, such as the weights of a model fitted here."""
+        """Measurements that all others may need without naming them, such as the weights of a model fitted here."""
         return []
 
     def all_needs(self, shards: Sequence[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Check a model folder at the door: everything that is wrong with it, before any weight is loaded."""
+"""Check a model folder before any weight is loaded, and say everything that is wrong with it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which parts of the performance-weighted loss act in which place: the switches of its ablation (Fig. 8). No torch."""
+"""Which parts of the performance-weighted loss act in pruning and which in retraining. No torch."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ SCHEDULES = ("constant", "cosine", "linear", "steps")
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is fitted. Published retraining: AdamW with cosine annealing over all epochs (Table 4).
+    """How a model is fitted. Published retraining: AdamW with cosine annealing (Meyer and Wong 2023, Table 4).
 
     rate is the learning rate of the last layer; all others use rate * body_share, and their weights stay as they are
     for the first frozen_epochs (batch norm's statistics move on). steps: epochs at which the rate falls to a tenth

@@ -1,4 +1,4 @@
-"""A cut classifier as it was retrained, ready to load: checked against the answers that the audit stored."""
+"""A cut classifier with its retrained weights, saved to be loaded, and checked against the answers the audit stored."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ PROBES = 16
 def cut_and_proved(
     context: ImageContext, base: Classifier, mask: FilterMask, what: str
 ) -> tuple[Classifier, History, FilterAgreement]:
-    """`base` cut for real, the history of that, and the proof that it is the masked one. MaskError where it is not."""
+    """`base` cut for real, the history that replays the cut, and the comparison with the masked model.
+
+    MaskError, which begins with `what`, where the two differ.
+    """
     small, history = cut_filters(base, mask)
     agreement = agree_filters(base, context.graph, mask, small, context.images.read(context.rows(TEST)[:PROBES]))
     if not agreement.holds:

@@ -13,7 +13,7 @@ from engine.core.seeds import key_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
-"""Between template and noun in the `template` column: the whole names the frame x of Eq. (1), the part before the
+"""Between template and noun in the `template` column: the whole names the frame x of FASP's Eq. 1, the part before the
 mark is the cluster that intervals resample."""
 MAX_CELL = 10_000
 """Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway)."""

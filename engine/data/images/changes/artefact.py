@@ -1,4 +1,4 @@
-"""A yellow square that goes with one class: in most of its images, in hardly any other (paper, Sec. 4.6, Fig. 6)."""
+"""A yellow square that goes with one class: in most of its images, in few others (Meyer and Wong 2023, Sec. 4.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.data.images.load import ImageSet
 COLUMN, WITH, WITHOUT = "artefact", "with", "without"
 YELLOW = (255, 255, 0)
 SIDE = 0.15
-"""Side of the square as a share of the image's: 5 of 32 pixels. The paper shows it but states no size."""
+"""Side of the square as a share of the image's: 5 of 32 pixels. Meyer and Wong (2023) show it but state no size."""
 
 
 class Artefact(ImageChange):

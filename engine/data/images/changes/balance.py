@@ -1,4 +1,4 @@
-"""Training subsets with chosen balance of class and group (paper, Sec. 4.4.1 and Fig. 5)."""
+"""Training subsets with chosen balance of class and group (Meyer and Wong 2023, Sec. 4.4.1 and Fig. 5)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from engine.core.types import Setting
 from engine.data.images.load import ImageSet
 
 CAT_AND_DOG = (3, 5)
-"""Places of cat and dog among CIFAR-10's classes: the classes the paper changes (Secs. 4.5 and 4.6)."""
+"""Places of cat and dog among CIFAR-10's classes, which Meyer and Wong (2023, Secs. 4.5 and 4.6) change."""
 
 
 class ImageChange(ABC):

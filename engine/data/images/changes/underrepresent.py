@@ -1,4 +1,4 @@
-"""Some classes made rare: most of their training images are taken out (paper, Sec. 4.5 and Fig. 7)."""
+"""Some classes made rare: most of their training images are taken out (Meyer and Wong 2023, Sec. 4.5 and Fig. 7)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where images come from: one file per source, found because it lies here; a new one is a file with an ImageReader."""
+"""Where images come from: one file per source, found by itself; adding one is adding a file with an ImageReader."""

@@ -19,7 +19,7 @@ TARGETS = ("three_partition_label", "nine_partition_label", "label")
 TONES = {1: "light", 2: "light", 3: "medium", 4: "medium", 5: "dark", 6: "dark"}
 FOLDERS = ("images", "data/finalfitz17k", "finalfitz17k", "data", "fitzpatrick17k", ".")
 VALIDATION = {"validation": 0.25}
-"""Share of medium and dark skin that validates, as in the paper (Sec. 4.1)."""
+"""Share of medium and dark skin that validates (Meyer and Wong 2023, Sec. 4.1)."""
 
 
 class Fitzpatrick17k(ImageReader):

@@ -1,2 +1,1 @@
-"""Where labelled texts come from: one file per source, found because it lies here; a new one is a file with a
-TextReader."""
+"""Where labelled texts come from: one file per source, found by itself; a new one is a file with a TextReader."""
