@@ -153,5 +153,5 @@ def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
     if (folder / "mask.json").is_file():
         what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
         reader = "replay.load_cut" if causal else "text_replay.load_cut_classifier"
-        return [Fault(str(folder), what, f"Use the base model, or load it with engine.surgery.{reader}.")]
+        return [Fault(str(folder), what, f"Use the base model, or load it with engine.surgery.heads.{reader}.")]
     return []
