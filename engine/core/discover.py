@@ -1,27 +1,45 @@
-"""Finding the classes of a package, so that adding a method, a format or an adapter is adding one file."""
+"""Finding what a package holds, so that adding a method, a format or an adapter is adding one file.
+
+A file holds a class, or, where things differ by a few values only, a tuple `ROWS` of instances.
+"""
 
 from __future__ import annotations
 
 import importlib
 import inspect
 import pkgutil
+from collections.abc import Iterator
 from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
 
 
-def concrete_classes(package: ModuleType, base: type[T]) -> list[type[T]]:
-    """Every non-abstract subclass of `base` defined in a module of `package`, ordered by the module's name.
-
-    Modules whose name starts with an underscore are passed over.
-    """
-    found: list[type[T]] = []
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    """Every module of `package`, imported, by name; `_module` is passed over."""
     for info in sorted(pkgutil.iter_modules(package.__path__), key=lambda info: info.name):
-        if info.name.startswith("_"):
-            continue
-        module = importlib.import_module(f"{package.__name__}.{info.name}")
-        for _, member in sorted(inspect.getmembers(module, inspect.isclass)):
-            if issubclass(member, base) and not inspect.isabstract(member) and member.__module__ == module.__name__:
-                found.append(member)
+        if not info.name.startswith("_"):
+            yield importlib.import_module(f"{package.__name__}.{info.name}")
+
+
+def concrete_classes(package: ModuleType, base: type[T]) -> list[type[T]]:
+    """Every non-abstract subclass of `base` defined in a module of `package`, by module name."""
+    return [kind for module in modules(package) for kind in _classes_of(module, base)]
+
+
+def members(package: ModuleType, base: type[T]) -> list[T]:
+    """One of each kind: a module's `ROWS` where it has them, else an instance of each of its concrete classes."""
+    found: list[T] = []
+    for module in modules(package):
+        rows = getattr(module, "ROWS", None)
+        found += [kind() for kind in _classes_of(module, base)] if rows is None else rows
     return found
+
+
+def _classes_of(module: ModuleType, base: type[T]) -> list[type[T]]:
+    found = [kind for _, kind in sorted(inspect.getmembers(module, inspect.isclass)) if kind is not base]
+    return [
+        kind
+        for kind in found
+        if issubclass(kind, base) and not inspect.isabstract(kind) and kind.__module__ == module.__name__
+    ]

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.images.readers
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 from engine.data.images.readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
@@ -68,7 +68,7 @@ class ImageSet:
 
 def image_readers() -> list[ImageReader]:
     """One of each reader; those whose layout nearly all sources could have come last."""
-    found = [kind() for kind in concrete_classes(engine.data.images.readers, ImageReader)]
+    found = members(engine.data.images.readers, ImageReader)
     return sorted(found, key=lambda reader: reader.general)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import engine.data.texts.readers
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 from engine.data.sources import explained, reader_of
@@ -60,7 +60,7 @@ class TextSet:
 
 def text_readers() -> list[TextReader]:
     """One of each reader; those whose layout nearly all sources could have come last."""
-    found = [kind() for kind in concrete_classes(engine.data.texts.readers, TextReader)]
+    found = members(engine.data.texts.readers, TextReader)
     return sorted(found, key=lambda reader: reader.general)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.models.vision.base import Architecture
 
@@ -17,7 +17,7 @@ __all__ = ["Architecture", "architectures", "architecture_for"]
 @cache
 def architectures() -> Mapping[str, Architecture]:
     """Every architecture by the name of its models, in the order of the names."""
-    found = [kind() for kind in concrete_classes(sys.modules[__name__], Architecture)]
+    found = members(sys.modules[__name__], Architecture)
     return MappingProxyType(dict(sorted((name, one) for one in found for name in one.names)))
 
 

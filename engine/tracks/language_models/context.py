@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from engine.audit.measurements import InMemory, Keeper, Measurement, MeasurementContext
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
 
 if TYPE_CHECKING:  # these load torch; stating what to measure must not
@@ -55,7 +55,7 @@ def measurements() -> Mapping[str, Measurement]:
     """Every kind there is, by name: those of engine.tracks.language_models.measurements and those that score methods bring."""
     import engine.tracks.language_models.measurements as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, Measurement)}
+    return {one.name: one for one in members(package, Measurement)}
 
 
 @dataclass

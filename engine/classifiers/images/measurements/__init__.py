@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from engine.audit.measurements import Measurement
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 
 
 @cache
@@ -14,4 +14,4 @@ def dense_measurements() -> Mapping[str, Measurement]:
     """Every measurement of this folder by its name."""
     from engine.classifiers.images import measurements as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, Measurement)}
+    return {one.name: one for one in members(package, Measurement)}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import engine.data.images.changes
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.seeds import key_of
 from engine.core.types import Setting
@@ -54,7 +54,7 @@ class ImageChange(ABC):
 
 def image_changes() -> dict[str, ImageChange]:
     """One of each change, by name."""
-    return {kind.name: kind() for kind in concrete_classes(engine.data.images.changes, ImageChange)}
+    return {one.name: one for one in members(engine.data.images.changes, ImageChange)}
 
 
 def named_classes(

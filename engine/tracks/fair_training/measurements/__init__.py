@@ -12,7 +12,7 @@ from engine.audit.measurements import Measurement
 def fair_measurements() -> Mapping[str, Measurement]:
     """Every kind there is, by name: those of the dense model are an image audit's."""
     from engine.classifiers.images.measurements import dense_measurements
-    from engine.core.discover import concrete_classes
+    from engine.core.discover import members
     from engine.tracks.fair_training import measurements as package
 
-    return {**dense_measurements(), **{kind.name: kind() for kind in concrete_classes(package, Measurement)}}
+    return {**dense_measurements(), **{one.name: one for one in members(package, Measurement)}}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.core.types import Setting
 from engine.tracks.fair_training.training.job import (
@@ -56,7 +56,7 @@ def fair_methods() -> Mapping[str, FairMethod]:
     """Every method there is, by name."""
     import engine.tracks.fair_training.methods as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, FairMethod)}
+    return {one.name: one for one in members(package, FairMethod)}
 
 
 def fair_method(name: str) -> FairMethod:

@@ -1,4 +1,4 @@
-"""The experiments of the performance-weighted loss paper as requests: one experiment, one file, found by name."""
+"""The experiments of the performance-weighted loss paper as requests: one experiment, one row, found by name."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Experiment", "ExperimentAsk", "experiment_named", "experiments"]
 @cache
 def experiments() -> Mapping[str, Experiment]:
     """Every experiment there is, by name."""
-    from engine.core.discover import concrete_classes
+    from engine.core.discover import members
     from engine.tracks.image_classifiers import experiments as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, Experiment)}
+    return {one.name: one for one in members(package, Experiment)}
 
 
 def experiment_named(name: str) -> Experiment:

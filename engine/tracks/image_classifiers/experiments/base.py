@@ -6,13 +6,11 @@ a small model, and the run says which. `quick` is a size for two CPU cores.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
 from engine.data.images.load import look
 from engine.tracks.image_classifiers.presets import PAPER, Preset
 from engine.tracks.image_classifiers.request import ImageRequest
@@ -63,14 +61,15 @@ class ExperimentAsk:
     device: str = "auto"
 
 
-class Experiment(ABC):
-    """One experiment. Final subclasses live one per file and are found."""
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One experiment. Each is a row of `ROWS` in some file of this package."""
 
     name: str
     figure: str
     question: str
     dataset: str
-    """Whose presets it takes: a data set of image_presets.PAPER."""
+    """Whose presets it takes: a data set of presets.PAPER."""
     stand_in: str
     """Embedded images it runs on where the data set is not given."""
     paper_model: str
@@ -81,15 +80,15 @@ class Experiment(ABC):
     """Targets on the paper's data; () for those of the preset."""
     quick_speedups: tuple[float, ...] = (4.0, 16.0)
     quick_images: int | None = 4000
-
-    @abstractmethod
-    def parts(self) -> list[dict[str, Any]]:
-        """What differs between its requests: fields of an ImageRequest, one dict per request."""
+    retrains: bool = False
+    """Whether its data are changed, so that the dense model must be trained on the changed data first."""
+    parts: tuple[Mapping[str, Any], ...] = ({},)
+    """What differs between its requests: fields of an ImageRequest, one mapping per request."""
 
     def requests(self, ask: ExperimentAsk) -> list[ImageRequest]:
         """All requests, ready to be checked and run."""
         base = self._base(ask)
-        return [replace(base, **{"title": self._title(base, part), **part}) for part in self.parts()]
+        return [replace(base, **{"title": self._title(base, part), **part}) for part in self.parts]
 
     def _base(self, ask: ExperimentAsk) -> ImageRequest:
         data = ask.data or self.stand_in
@@ -117,9 +116,6 @@ class Experiment(ABC):
         if ask.data is not None:
             return self.paper_model
         return "demo-resnet" if self.stand_in.startswith("avatars") and not self.retrains else SMALL
-
-    retrains: bool = False
-    """Whether its data are changed, so that the dense model must be trained on the changed data first."""
 
     def _preset(self, model: str) -> Preset:
         name = Path(model).name
@@ -153,9 +149,3 @@ class Experiment(ABC):
 
     def _title(self, base: ImageRequest, part: Mapping[str, Any]) -> str:
         return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
-
-
-def must_exist(path: str | None, what: str) -> None:
-    """RequestError where a data set was named that is not there."""
-    if path is not None and not Path(path).expanduser().exists():
-        raise RequestError(Fault("data", f"{path} is not there.", f"Give the folder of {what}, or leave it out."))

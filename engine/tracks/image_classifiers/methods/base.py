@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.core.types import Setting
 
@@ -85,7 +85,7 @@ def filter_methods() -> Mapping[str, FilterMethod]:
     """Every method there is, by name."""
     import engine.tracks.image_classifiers.methods as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, FilterMethod)}
+    return {one.name: one for one in members(package, FilterMethod)}
 
 
 def filter_method(name: str) -> FilterMethod:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED, Decoding, Setting
 from engine.tracks.language_models.context import PromptContext, Shard
@@ -108,7 +108,7 @@ def score_methods() -> tuple[ScoreMethod, ...]:
     """Every method there is. Names are unique per score: `gradient` estimates two of them."""
     import engine.tracks.language_models.scores as package
 
-    return tuple(method() for method in concrete_classes(package, ScoreMethod))
+    return tuple(members(package, ScoreMethod))
 
 
 def estimators(score: str = "z_bias") -> tuple[str, ...]:

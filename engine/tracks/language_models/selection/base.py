@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.surgery.heads.budget import exact_count
 from engine.surgery.heads.ranking import best
@@ -58,7 +58,7 @@ def selection_methods() -> Mapping[str, SelectionMethod]:
     """Every method there is, by name."""
     import engine.tracks.language_models.selection as package
 
-    return {method.name: method() for method in concrete_classes(package, SelectionMethod)}
+    return {method.name: method for method in members(package, SelectionMethod)}
 
 
 def selection_method(name: str) -> SelectionMethod:

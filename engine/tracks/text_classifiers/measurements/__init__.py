@@ -11,7 +11,7 @@ from engine.audit.measurements import Measurement
 @cache
 def text_measurements() -> Mapping[str, Measurement]:
     """Every kind there is, by name."""
-    from engine.core.discover import concrete_classes
+    from engine.core.discover import members
     from engine.tracks.text_classifiers import measurements as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, Measurement)}
+    return {one.name: one for one in members(package, Measurement)}

@@ -1,11 +1,11 @@
-"""Procedures that cut heads step by step (thesis, Algorithms 6.1 and 6.2 and what is made of them): one file each."""
+"""Procedures that cut heads step by step (thesis, Algorithms 6.1 and 6.2 and what is made of them): rows of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.tracks.text_classifiers.procedures.base import Procedure
 
@@ -15,7 +15,7 @@ def procedures() -> Mapping[str, Procedure]:
     """Every procedure there is, by name, the cheapest first."""
     import engine.tracks.text_classifiers.procedures as package
 
-    found = sorted((kind() for kind in concrete_classes(package, Procedure)), key=lambda one: one.place)
+    found = sorted(members(package, Procedure), key=lambda one: one.place)
     return {procedure.name: procedure for procedure in found}
 
 

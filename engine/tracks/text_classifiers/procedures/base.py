@@ -10,10 +10,9 @@ procedures can be compared where they cut equally many heads.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, final
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -64,12 +63,11 @@ class Walk:
     finished: bool
 
 
-class Procedure(ABC):
-    """One way to find a subnetwork. Final subclasses live one per file and are found."""
+@dataclass(frozen=True)
+class Procedure:
+    """One way to find a subnetwork. Each is a row of `ROWS` in some file of this package."""
 
     name: str
-    version: int = 1
-    """Raise when it comes out differently: runs that used an older version are then computed anew."""
     place: int
     """In lists: the cheapest first."""
     scored: Scored
@@ -77,16 +75,15 @@ class Procedure(ABC):
     the model that was fine-tuned without them."""
     trained: Trained
     """When the pre-trained weights are fine-tuned without the heads: never, at asked sparsities, in every round."""
-
-    @abstractmethod
-    def counts(self, total: int, asked: Sequence[int], step: float) -> list[int]:
-        """Heads gone after each round, ascending, every asked count among them."""
+    counts: Callable[[int, Sequence[int], float], list[int]]
+    """(all heads, asked counts, step) -> heads gone after each round, ascending, every asked count among them."""
+    version: int = 1
+    """Raise when it comes out differently: runs that used an older version are then computed anew."""
 
     @property
     def retrains(self) -> bool:
         return self.trained != "never"
 
-    @final
     def walk(self, world: World) -> Walk:
         """As far as finished measurements show."""
         asked = {exact_count(share, world.total): share for share in world.sparsities}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.audit.setting_faults import setting_faults
-from engine.core.discover import concrete_classes
+from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.seeds import rng
 from engine.core.types import Setting
@@ -101,7 +101,7 @@ def head_importances() -> Mapping[str, HeadImportance]:
     """Every method there is, by name."""
     import engine.tracks.text_classifiers.scores as package
 
-    return {kind.name: kind() for kind in concrete_classes(package, HeadImportance)}
+    return {one.name: one for one in members(package, HeadImportance)}
 
 
 def head_importance(name: str) -> HeadImportance:
