@@ -1,4 +1,4 @@
-"""What published head scores show: correlations between axes, shared top heads, and what Algorithm 1 would cut."""
+"""What published head scores show: correlations between axes, shared top heads, and what FASP Algorithm 1 would cut."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.stats.correlation import correlation, expected_in_axes, in_axes, top_heads
 from engine.stats.reliability import icc_c1, repeats_of
+from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models.published_scores import PublishedScores
+from engine.tracks.language_models.selection.critical import critical_heads
 
 
 def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float = 0.2) -> dict[str, Any]:
     """Findings about one model, JSON-able; all head ids are 1-based.
 
-    correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (Fig. 4). top_heads: per axis the
-    int(share x heads) whose removal leaves the lowest bias, most harmful first, perplexity not considered (Fig. 3).
-    in_axes: in how many of these lists a head is; in_axes_by_chance: heads expected in 0, 1, … lists if they were
-    independent. selection: Algorithm 1 with gamma and share. icc: consistency of one seed per axis. repeats: its
+    correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4). top_heads: per axis the
+    int(share x heads) whose removal leaves the lowest bias, most harmful first, perplexity not considered (FASP
+    Fig. 3). in_axes: in how many of these lists a head is; in_axes_by_chance: heads expected in 0, 1, … lists if they were
+    independent. selection: FASP Algorithm 1 with gamma and share. icc: consistency of one seed per axis. repeats: its
     interval, the overlap of two seeds' top shares against chance, and the seeds needed for .8 (None: never).
     Raises RequestError when gamma or share is outside [0, 1) or they leave too few heads.
     """
@@ -35,7 +38,7 @@ def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float
         "spearman": _nested(correlation(wide, "spearman")),
         "top_heads": tops,
         "in_axes": in_axes(tops),
-        "in_axes_by_chance": [float(x) for x in expected_in_axes(int(share * len(wide) + 1e-9), len(wide), len(tops))],
+        "in_axes_by_chance": [float(x) for x in expected_in_axes(exact_count(share, len(wide)), len(wide), len(tops))],
         "selection": _selection(wide, scores.ppl_after(), gamma, share),
         "icc": {str(axis): _number(_icc(scores.table, str(axis))) for axis in wide.columns},
         "repeats": {str(axis): _repeats(scores.table, str(axis), share) for axis in wide.columns},
@@ -62,9 +65,13 @@ def _check(gamma: float, share: float) -> None:
 
 
 def _selection(wide: pd.DataFrame, ppl_after: pd.Series, gamma: float, share: float) -> dict[str, Any]:
-    """Algorithm 1: critical = int(gamma x heads) whose removal hurts perplexity most; cut the most harmful others."""
-    n_critical, n_cut = int(gamma * len(wide) + 1e-9), int(share * len(wide) + 1e-9)
-    critical = ppl_after.sort_values(ascending=False, kind="stable").index[:n_critical]
+    """FASP Algorithm 1: the critical heads stay, the most harmful of the others are cut.
+
+    wide: bias per head (rows) and axis. ppl_after: perplexity without the head; NaN where it was not published.
+    """
+    n_cut = exact_count(share, len(wide))
+    z_ppl = -ppl_after.fillna(-np.inf).to_numpy()  # up to a constant, the perplexity of the whole model
+    critical = ppl_after.index[list(critical_heads(z_ppl, gamma))]
     free = wide[ppl_after.notna()].drop(index=critical)
     heads = {
         str(axis): [int(head) for head in free[axis].dropna().sort_values(ascending=False, kind="stable").index[:n_cut]]

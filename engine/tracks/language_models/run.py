@@ -21,7 +21,7 @@ from engine.tracks.language_models.predict import prediction
 from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
 from engine.tracks.language_models.search import search_gammas, search_shards
-from engine.tracks.language_models.selection.base import Ballot
+from engine.tracks.language_models.selection.critical import critical_heads
 from engine.tracks.language_models.tables import Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
 
@@ -90,8 +90,7 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
             }
             part = part[["unit", *columns]].rename(columns=columns)
             wide = wide.merge(part, on="unit", validate="one_to_one")
-    ballot = Ballot({"z_ppl": wide["z_ppl"].to_numpy()}, len(wide), 0.0, float(request.gamma))
-    wide["critical"] = wide["unit"].isin(ballot.critical)
+    wide["critical"] = wide["unit"].isin(critical_heads(wide["z_ppl"].to_numpy(), float(request.gamma)))
     for axis in request.axes:
         wide[f"n_{axis}"] = int(pooled[pooled["axis"] == axis]["n"].max())
     return wide.drop(columns="unit").assign(seeds=request.seeds)

@@ -1,7 +1,7 @@
 """Is the selection settled? Which heads lie near a decision, and how much of the selection would come out again.
 
 A decision is a pair (critical units, k): of the units that are not critical the k with the highest score are cut
-(Algorithm 1 of FASP). Scores come with standard errors; errors of different heads count as independent.
+(FASP Algorithm 1). Scores come with standard errors; errors of different heads count as independent.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from engine.core.seeds import rng
+from engine.surgery.heads.budget import exact_count
+from engine.tracks.language_models.selection.critical import critical_heads
 
 Decision = tuple[frozenset[int], int]
 WIDTH = 2 * 1.959963984540054
@@ -24,11 +26,9 @@ def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[fl
     """
     found: list[Decision] = []
     for gamma in gammas:
-        n_critical = int(gamma * n_units + 1e-9) if "z_ppl" in known else 0
-        order = np.argsort(known["z_ppl"], kind="stable").tolist() if n_critical else []
-        critical = frozenset(order[:n_critical])
+        critical = frozenset(critical_heads(known["z_ppl"], gamma) if "z_ppl" in known else ())
         for share in cuts:
-            k = int(share * n_units + 1e-9)
+            k = exact_count(share, n_units)
             if 0 < k < n_units - len(critical):
                 found.append((critical, k))
     return list(dict.fromkeys(found))

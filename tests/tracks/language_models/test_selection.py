@@ -7,9 +7,11 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
+from engine.core.seeds import rng
 from engine.surgery.heads.budget import exact_count
 from engine.surgery.heads.ranking import best
 from engine.tracks.language_models.selection.base import Ballot, selection_method, selection_methods
+from engine.tracks.language_models.selection.critical import critical_heads
 from engine.tracks.language_models.selection.gamma import candidates, choose_gamma
 
 SCORES = {
@@ -42,6 +44,20 @@ def test_algorithm_1_by_hand():
     assert selection_method("ppl_only").select(ballot()) == (8, 9)
     assert selection_method("magnitude").select(ballot()) == (0, 1)
     assert selection_method("gradient").select(ballot()) == (8, 9)
+
+
+def test_critical_heads_are_the_lowest_z_ppl_ties_by_unit():
+    assert critical_heads(np.array([0.0, -1.0, -1.0, -2.0, -1.0]), 0.6) == (1, 2, 3)
+    assert critical_heads(np.array([0.0, -1.0]), 0.0) == ()
+    with pytest.raises(ValueError, match="no score"):
+        critical_heads(np.array([0.0, np.nan]), 0.5)
+
+
+def test_random_cuts_follow_one_drawn_order_and_the_control_passes_over_critical_heads():
+    order = rng("random heads", 3).permutation(10).tolist()
+    assert selection_method("random").select(ballot(0.3, seed=3)) == tuple(sorted(order[:3]))
+    free = [unit for unit in order if unit not in (0, 2, 5)]
+    assert selection_method("random_noncritical").select(ballot(0.3, seed=3)) == tuple(sorted(free[:3]))
 
 
 @pytest.mark.parametrize("name", sorted(selection_methods()))

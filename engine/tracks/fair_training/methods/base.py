@@ -28,7 +28,7 @@ FILTERS, WEIGHTS, NONE = "filters", "weights", "none"
 
 
 class FairMethod(ABC):
-    """One way to a sparse model. Final subclasses live one per file in engine/scores/fair_methods and are found."""
+    """One way to a sparse model: a final subclass in a file of this package, or a row of its `ROWS`."""
 
     name: str
     version: int = 1

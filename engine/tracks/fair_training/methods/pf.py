@@ -1,43 +1,74 @@
-"""pf: prune, then train fairly (P&F)."""
+"""Prune, then train fairly (P&F): by what is pruned, and how much is trained plainly before the fairness term acts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from engine.core.types import Setting
 from engine.tracks.fair_training.methods._stages import (
     SHARPNESS,
+    by_chance,
     finished,
     geometric_median,
     halves,
     prune,
+    sensitivity,
     trainer_of,
 )
-from engine.tracks.fair_training.methods.base import FairJob, FairMethod, Trained
+from engine.tracks.fair_training.methods.base import FILTERS, WEIGHTS, FairJob, FairMethod, Trained
+from engine.tracks.fair_training.methods.snip import BATCHES
+
+FIRST = Setting(
+    "first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0,
+    label="Share trained plainly after the cut",
+)  # fmt: skip
 
 
+@dataclass(frozen=True)
 class PruneThenFair(FairMethod):
-    """FPGM cuts filters of the model as it comes; what is left is trained with the fairness term from the start."""
+    """Cuts the model as it comes; what is left is trained with the fairness term, with FIRST plainly before."""
 
-    name = "pf"
-    fair = True
-    settings = (SHARPNESS,)
-
-    def scores(self, job: FairJob, trainer: object) -> np.ndarray:
-        """By what is pruned, [units]."""
-        return geometric_median(job)
-
-    def first(self, job: FairJob) -> float:
-        """Share of the iterations that are trained plainly after the cut."""
-        return 0.0
+    name: str
+    scores: Callable[[FairMethod, FairJob, Any], np.ndarray]
+    """(method, job, trainer) -> by what is pruned, [units]."""
+    units: str = FILTERS
+    settings: tuple[Setting, ...] = (SHARPNESS,)
+    version: int = 1
+    fair: bool = True
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         (sparsity,) = job.sparsities
         trainer = trainer_of(self, job)
-        prune(self, job, trainer, self.scores(job, trainer), sparsity)
-        plain, fair = halves(job, self.first(job))
+        prune(self, job, trainer, self.scores(self, job, trainer), sparsity)
+        plain, fair = halves(job, self.setting(job, "first") if FIRST in self.settings else 0.0)
         if plain:
             trainer.run("plain", plain)
         trainer.run("fair", fair, job.strength)
         yield finished(self, trainer, sparsity)
+
+
+def _fpgm(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    return geometric_median(job)
+
+
+def _random(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    return by_chance(job)
+
+
+def _snip(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    return sensitivity(job, trainer, method.setting(job, "batches"))
+
+
+ROWS = (
+    PruneThenFair("pf", _fpgm),
+    # The two stages that BiFP's paper amends its baselines with (BiFP, Sec. 5.3): the same filters as pf.
+    PruneThenFair("pf-late", _fpgm, settings=(SHARPNESS, FIRST)),
+    # What fair training does whichever filters are cut: the control for every way to choose them.
+    PruneThenFair("pf-random", _random),
+    # The same weights as snip.
+    PruneThenFair("pf-snip", _snip, units=WEIGHTS, settings=(SHARPNESS, BATCHES), version=2),
+)

@@ -20,6 +20,7 @@ from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back
+from engine.tracks.language_models.selection.critical import critical_heads
 
 BELOW = 96
 """Pixels below a map: its ticks, the name of its axis and the colour bar."""
@@ -123,12 +124,11 @@ def gamma_of(run: Run, choice: Choice) -> float:
 
 
 def critical_units(run: Run, choice: Choice) -> set[int]:
-    """The int(gamma * heads) heads with the lowest z_ppl, ties by head index (Algorithm 1)."""
+    """The heads protected behind this choice, by the effects on perplexity in the run's table of scores."""
     gamma, table = gamma_of(run, choice), pooled_scores(run, "z_ppl")
     if not math.isfinite(gamma) or table.empty:
         return set()
-    order = np.argsort(table["value"].to_numpy(), kind="stable")
-    return set(table["unit"].to_numpy()[order[: int(gamma * len(table) + 1e-9)]].tolist())
+    return set(table["unit"].iloc[list(critical_heads(table["value"].to_numpy(), gamma))].tolist())
 
 
 def _map_question(score: str, axis: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.surgery.heads.budget import exact_count
-from engine.surgery.heads.ranking import best
+from engine.tracks.language_models.selection.critical import critical_heads
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,12 @@ class Ballot:
 
     @property
     def critical(self) -> tuple[int, ...]:
-        """The int(γ·N_h) heads with the lowest z_ppl, which are never cut (Algorithm 1, step 2)."""
-        return best(self.scores["z_ppl"], exact_count(self.gamma, self.total), highest=False)
+        """The heads that are never cut, by γ and z_ppl."""
+        return critical_heads(self.scores["z_ppl"], self.gamma)
 
 
 class SelectionMethod(ABC):
-    """One way to choose heads. Final subclasses live one per file in engine/selection/methods."""
+    """One way to choose heads: a final subclass in a file of this package, or a row of its `ROWS`."""
 
     name: str
     version: int = 1
@@ -58,7 +58,8 @@ def selection_methods() -> Mapping[str, SelectionMethod]:
     """Every method there is, by name."""
     import engine.tracks.language_models.selection as package
 
-    return {method.name: method for method in members(package, SelectionMethod)}
+    found = sorted(members(package, SelectionMethod), key=lambda method: method.name)
+    return {method.name: method for method in found}
 
 
 def selection_method(name: str) -> SelectionMethod:

@@ -122,7 +122,7 @@ class Procedure:
         return None if self.retrains else TextShard("silenced", off=cut, trial=world.trial)
 
 
-def at_asked(asked: Sequence[int]) -> list[int]:
+def at_asked(total: int, asked: Sequence[int], step: float) -> list[int]:
     """One round per asked count."""
     return list(asked)
 

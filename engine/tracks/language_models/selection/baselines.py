@@ -1,0 +1,60 @@
+"""What FASP is held against: the best by one score, and heads drawn at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.core.seeds import rng
+from engine.surgery.heads.ranking import best
+from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
+
+
+@dataclass(frozen=True)
+class ByScore(SelectionMethod):
+    """Cut the k heads with the highest score, or the lowest."""
+
+    name: str
+    score: str
+    highest: bool
+    per_axis: bool = False
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        return (self.score,)
+
+    def select(self, ballot: Ballot) -> tuple[int, ...]:
+        return best(ballot.scores[self.score], ballot.k, highest=self.highest)
+
+
+@dataclass(frozen=True)
+class AtRandom(SelectionMethod):
+    """Cut k heads drawn at random; with `uses_gamma` among those that are not critical for perplexity."""
+
+    name: str
+    needs: tuple[str, ...] = ()
+    uses_gamma: bool = False
+    uses_seed: bool = True
+
+    def select(self, ballot: Ballot) -> tuple[int, ...]:
+        critical = set(ballot.critical) if self.uses_gamma else set()
+        drawn = rng("random heads", ballot.seed).permutation(ballot.total).tolist()
+        order = [unit for unit in drawn if unit not in critical]
+        if len(order) < ballot.k:
+            raise ValueError(f"{ballot.k} heads asked for, {len(order)} may be cut")
+        return tuple(sorted(order[: ballot.k]))
+
+
+ROWS = (
+    # The heads that add most bias, whatever the model loses (FASP's "fairness only" baseline).
+    ByScore("bias_only", "z_bias", highest=True, per_axis=True),
+    # The heads the loss is least sensitive to (Michel et al. 2019).
+    ByScore("gradient", "gradient", highest=False),
+    # The heads with the smallest weights (Han et al. 2015).
+    ByScore("magnitude", "magnitude", highest=False),
+    # The heads perplexity misses least, whoever pays (FASP's "performance only" baseline).
+    ByScore("ppl_only", "z_ppl", highest=True),
+    # What any method must beat.
+    AtRandom("random"),
+    # The control FASP's paper lacks: where it does as well, it is the protection (γ) that helps, not the bias score.
+    AtRandom("random_noncritical", needs=("z_ppl",), uses_gamma=True),
+)

@@ -1,0 +1,68 @@
+"""What a package holds is found: a class per file, or a tuple of rows, by module name."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from engine.core.discover import concrete_classes, members
+
+CONTRACT = """
+from abc import ABC, abstractmethod
+
+class Method(ABC):
+    @abstractmethod
+    def go(self): ...
+"""
+ONE = """
+from {name}.contract import Method
+
+class Go(Method):
+    name = "{method}"
+    def go(self): return 1
+"""
+ROWS = """
+from {name}.contract import Method
+from {name}.zebra import Go
+
+class Row(Method):
+    def __init__(self, name): self.name = name
+    def go(self): return 2
+
+ROWS = (Row("second"), Row("first"))
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    name = "a_package_of_methods"
+    folder = tmp_path / name
+    folder.mkdir()
+    files = {
+        "__init__": "",
+        "contract": CONTRACT,
+        "zebra": ONE.format(name=name, method="zebra"),
+        "ant": ONE.format(name=name, method="ant"),
+        "many": ROWS.format(name=name),
+        "_hidden": "raise RuntimeError('must not be imported')",
+    }
+    for file, text in files.items():
+        (folder / f"{file}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module(name)
+    for loaded in [loaded for loaded in sys.modules if loaded.split(".")[0] == name]:
+        del sys.modules[loaded]
+
+
+def test_rows_and_classes_by_module_name_and_rows_in_their_order(package):
+    from a_package_of_methods.contract import Method
+
+    assert [one.name for one in members(package, Method)] == ["ant", "second", "first", "zebra"]
+    assert [one.go() for one in members(package, Method)] == [1, 2, 2, 1]
+
+
+def test_the_contract_itself_is_no_member_even_where_it_is_concrete(package):
+    found = concrete_classes(package, object)
+    assert object not in found and [kind.__name__ for kind in found] == ["Go", "Row", "Go"]
