@@ -1,8 +1,4 @@
-"""The performance-weighted loss (Meyer and Wong 2023, Eqs. 1-3).
-
-    w_i = theta + (1 - p_i)^gamma          p_i: the original model's probability of the true class
-    y*_i = the original model's probabilities where it is right, the one-hot truth where it is wrong
-    L = mean_i w_i CE(y*_i, pruned_model(x_i))
+"""The performance-weighted (PW) loss (Meyer and Wong 2023): cross-entropy with a weight and a soft label per image.
 
 Weights and labels depend on the original model and the image only, so they are computed once, before pruning.
 """
@@ -26,7 +22,10 @@ class Targets:
     weights: Tensor
 
     def loss(self, rows: Tensor, logits: Tensor) -> Tensor:
-        """Mean weighted cross-entropy in nats over the images `rows` [batch], given their logits [batch, classes]."""
+        """PW loss Eq. 3, as a mean so that it does not grow with the batch: L = 1/N Σ_i w_i CE(y*_i, y'_i), in nats.
+
+        rows: the images of the batch, [batch]; logits: the pruned model's, [batch, classes], y' their softmax.
+        """
         return self.each(rows, logits).mean()
 
     def each(self, rows: Tensor, logits: Tensor) -> Tensor:

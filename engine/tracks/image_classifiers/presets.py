@@ -8,8 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Preset:
-    """One model on one data set. autobot, taylor: settings (Tables 1, 2); pw: theta and gamma per method (Table 3);
-    retrain (Table 4) and train: recipes; speedups: the targets of its figure."""
+    """One model on one data set. autobot, taylor: settings (PW loss, Tables 1 and 2); pw: theta and gamma per method
+    (Table 3); retrain (Table 4) and train: recipes; speedups: the targets of its figure."""
 
     autobot: dict[str, Any]
     taylor: dict[str, Any]

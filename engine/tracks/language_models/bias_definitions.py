@@ -1,4 +1,4 @@
-"""Readings of Eq. (1) of FASP as sums over subgroups, on a table coded as integers."""
+"""Readings of FASP Eq. 1 as sums over subgroups, on a table coded as integers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,15 @@ def terms(layout: Layout, reading: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
-    """From subgroup sums and weights, shapes (..., subgroups), to the bias, shape (...)."""
+    """From subgroup sums and weights, shapes (..., subgroups), to the bias, shape (...).
+
+    With m_s = total_s / count_s, FASP Eq. 1 is read as Σ_s |c − m_s|, where the centre c is
+
+        group_means              Σ_s total_s / Σ_s count_s    the mean over all prompts
+        subgroup_mean_of_means   mean_s m_s
+
+    For paired_prompts the totals hold |·| already (`paired_terms`): Σ_s m_s.
+    """
     with np.errstate(invalid="ignore", divide="ignore"):
         means = total / count
         if reading == "paired_prompts":
@@ -92,11 +100,11 @@ def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
 
 
 def paired_terms(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """Eq. (1): inside one frame x, |mean over its subgroups - toxicity of the subgroup|, per row.
+    """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x, per row; (base weight, value), (rows,).
 
     The sum over subgroups and the expectation over x change places: a subgroup's term is the mean over the
     frames that it shares with at least one other subgroup, each frame counting once. Where all subgroups share
-    all frames this is Eq. (1) to the letter; frames with a single subgroup get base weight 0.
+    all frames this is FASP Eq. 1; frames with a single subgroup get base weight 0.
     """
     n_subgroups = len(layout.subgroups)
     cell = layout.frame * n_subgroups + layout.subgroup

@@ -2,11 +2,7 @@
 
 F is the logit of the target class, read from the model in evaluation (no dropout). The path is straight, from the
 baseline's word embeddings to the text's, at steps + 1 equidistant points; position and type embeddings are added by
-the model as always. With A_k the attention probabilities of a layer at point k and g_k = ∂F/∂A at point k,
-
-    Attr(A) = Σ_{k < steps} (A_{k+1} − A_k) · g_k
-
-(Dhamdhere et al. 2018; Shrikumar et al. 2018). This is Captum's LayerConductance with method "riemann_trapezoid", whose
+the model as always. `conductance` has the sum. It is Captum's LayerConductance with method "riemann_trapezoid", whose
 points are these; Captum repeats all passes for every layer, here one gradient call serves them all.
 
 Baseline: every word of the text becomes PAD (or MASK); [CLS], [SEP] (<s>, </s>) and padding stay what they are, so the
@@ -61,12 +57,17 @@ def conductance(
     at_once: int = 32,
     check: Callable[[], None] = lambda: None,
 ) -> Conductance:
-    """Attribution of every attention probability of every layer, for texts encoded together.
+    """Attribution of every attention probability of every layer, for texts encoded together: their conductance
+
+        Attr(A) = Σ_{k < steps} (A_{k+1} − A_k) · ∂F/∂A_k
+
+    (Dhamdhere et al. 2018; Shrikumar et al. 2018), A_k the attention probabilities of a layer at point k of the path.
+    batch: the tokenizer's tensors [batch, tokens].
 
     at_once: rows (texts x points) per forward pass; it bounds the memory and changes numbers by rounding only.
     target: the class the model predicts, or that of `labels` [batch] ("gold"). Works on cut models and within
-    `engine.surgery.heads.mask.masked`, whose silenced heads have attribution 0. RequestError for arguments that do not fit,
-    PruneAuditError for a model that is training, hides its attention or gives numbers that are not finite.
+    `engine.surgery.heads.mask.masked`, whose silenced heads have attribution 0. RequestError for arguments that do not
+    fit, PruneAuditError for a model that is training, hides its attention or gives numbers that are not finite.
     """
     rows = len(batch["input_ids"])
     _check_ask(clf, rows, steps, target, labels, baseline, at_once)

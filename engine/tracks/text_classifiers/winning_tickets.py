@@ -31,7 +31,10 @@ class Level:
 
     @property
     def matching(self) -> bool:
-        """False with fewer than MIN_SEEDS seeds, and where a value is missing."""
+        """ε(full) ≤ ε(subnetwork) + σ(subnetwork): means and standard deviation of the task's metric ε over seeds.
+
+        False with fewer than MIN_SEEDS seeds, and where a value is missing.
+        """
         return bool(self.n_seeds >= MIN_SEEDS and self.full_mean <= self.mean + self.std + ROUNDING)
 
     def word(self, retrained: bool) -> str:

@@ -1,4 +1,4 @@
-"""The gradient of the mask when the weights answer to it (BiFP, Eq. 9; Zhang et al. 2022).
+"""The gradient of the mask when the weights answer to it (BiFP Eqs. 5 and 9; Zhang et al. 2022).
 
 Lower level: theta*(m) = argmin over theta of l(m * theta) + rho/2 |theta|^2. Upper level: F(m) = l(m * theta*(m)).
 With z = m * theta and g = the gradient of l at z,
@@ -27,7 +27,10 @@ FORMS = ("derived", "published", "none")
 
 
 def closed_form(theta: Tensor, g: Tensor, mask: Tensor, rho: float, form: str = "derived") -> Tensor:
-    """dF/dm of every masked entry under H = 0; all of one shape."""
+    """The gradient of BiFP Eq. 9, m ← m − β dF/dm, of every masked entry under H = 0; all of one shape.
+
+    dF/dm = (θ − m g / ρ) g        "derived"; without m "published"; θ g "none"
+    """
     if form == "none":
         return theta * g
     held = torch.addcmul(theta, mask, g, value=-1 / rho) if form == "derived" else theta - g / rho
@@ -35,7 +38,8 @@ def closed_form(theta: Tensor, g: Tensor, mask: Tensor, rho: float, form: str = 
 
 
 def exact(loss: Callable[[Tensor], Tensor], theta: Tensor, mask: Tensor, rho: float) -> Tensor:
-    """dF/dm [n] at theta = theta*(m), with the whole Hessian: for small problems, and to check the closed form by."""
+    """dF/dm [n] of BiFP Eq. 9 at theta = theta*(m), with the whole Hessian: for small problems, and to check the
+    closed form by. theta, mask: [n]."""
     z = (mask * theta).detach().requires_grad_(True)
     g = torch.autograd.grad(loss(z), z)[0]
     hessian = torch.autograd.functional.hessian(loss, z.detach())

@@ -1,8 +1,13 @@
-"""A gap between groups that can be differentiated (BiFP, Eqs. 6-8), for any number of groups and classes.
+"""A gap between groups that can be differentiated (BiFP Eqs. 6 to 8), for any number of groups and classes.
 
-Per group s, accuracy is replaced by the mean of u(margin), weighted as Eq. 8 weights it:
+The paper's gap of two groups, and what replaces its indicator by a smooth u:
 
-    a_s = 1/N  Σ_{i in s} u(margin_i) / P(s)        u = logistic,  margin = logit of the truth - logsumexp of the others
+    F = E[1(Y f(X) > 0) | S = 1] − E[1(Y f(X) > 0) | S = −1]                       (BiFP Eqs. 6 and 7)
+    F = 1/N Σ_i u(y_i f(x_i)) / P(S_i) − 1                                         (BiFP Eq. 8)
+
+With more groups and classes the signs of BiFP Eq. 8 become a difference between two of the groups' levels
+
+    a_s = 1/N Σ_{i in s} u(margin_i) / P(s)        u = logistic,  margin = logit of the truth − logsumexp of the others
 
 so that u(margin) is the probability the model gives to the true class (with sharpness k: logistic(k margin)). The gap
 is that of the groups with the highest and the lowest a_s; for performance degradation, of a_s minus what the original
@@ -64,7 +69,7 @@ class Surrogate:
         return (penalty if gap > self.tolerance else penalty * 0.0), gap
 
     def _groups(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """a_s of the batch (Eq. 8) [groups], with gradient; sums and counts [2, groups], without."""
+        """a_s of the batch (BiFP Eq. 8) [groups], with gradient; sums and counts [2, groups], without."""
         groups = self.groups[rows]
         known = groups >= 0
         groups = groups[known]

@@ -171,7 +171,10 @@ class _Phase:
         self._save(done=True)
 
     def _lower(self, batch: Batch) -> tuple[float, float, float]:
-        """One update of the weights: loss and penalty in nats and as a share, and the running surrogate gap."""
+        """One update of the weights, θ ← θ − α ∇_θ(ℓ + λF) (BiFP, Sec. 4.3.1; λ = 1 there).
+
+        Returns the loss in nats, the penalty F as a share, and the running surrogate gap.
+        """
         trainer = self.trainer
         self._set_rate()
         self.optimizer.zero_grad(set_to_none=True)
@@ -185,7 +188,8 @@ class _Phase:
         return float(loss.detach()), float(penalty.detach()), gap
 
     def _upper(self, batch: Batch) -> None:
-        """One update of the scores, and the hard mask they now mean."""
+        """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and the hard mask they
+        now mean."""
         trainer, learning = self.trainer, self.learning
         mask = trainer.mask().clamp(min=ALMOST).requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]

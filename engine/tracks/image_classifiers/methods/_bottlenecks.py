@@ -1,10 +1,4 @@
-"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights left alone (Castells and Yeom 2021).
-
-    L = CE + beta g + 1e-3 h,   gates = sigmoid(b), b starts at 2.1972 (gate 0.9), Adam on b only
-    g = (F - T) / (F_all - T) where F > T, else 1 - F / T;   h = mean |gate - round(gate)|
-
-F is the differentiable number of FLOPs of the gates, T the target.
-"""
+"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights left alone (Castells and Yeom 2021)."""
 
 from __future__ import annotations
 
@@ -51,7 +45,12 @@ def learn_bottlenecks(
     check: Callable[[], None] = lambda: None,
     step: Callable[[int, int], None] = lambda done, total: None,
 ) -> Bottlenecks:
-    """goal: FLOPs of one image to aim at. The classifier stays in eval mode and unchanged. PruneAuditError for NaN."""
+    """AutoBot (Castells and Yeom 2021): min over b of L = CE + β g(F) + 10⁻³ h, with Adam on b only.
+
+    gates = σ(b), b starts at 2.1972 (gate 0.9). CE: against `targets`. F: the differentiable FLOPs of one image under
+    the gates. g: `distance` of F from the goal; h: `softness` of the gates. rate: of Adam; beta: β; goal: FLOPs of one
+    image to aim at. The classifier stays in eval mode and unchanged. PruneAuditError for NaN.
+    """
     device, model = classifier.device, classifier.model
     model.eval().requires_grad_(False)
     logits_of_gates = torch.full((graph.total,), START, device=device, requires_grad=True)
@@ -82,14 +81,14 @@ def learn_bottlenecks(
 
 
 def distance(flops: Tensor, goal: float, everything: float) -> Tensor:
-    """g: how far the FLOPs are from the goal; 1 for the whole model, 0 at the goal, 1 for nothing left."""
+    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal T, 1 for nothing."""
     if float(flops.detach()) > goal:
         return (flops - goal) / max(everything - goal, 1e-9)
     return 1 - flops / goal
 
 
 def softness(gates: Tensor) -> Tensor:
-    """h: mean distance of the gates from 0 or 1."""
+    """h = mean |gate − round(gate)|: the mean distance of the gates from 0 or 1."""
     return (gates - gates.round()).abs().mean()
 
 

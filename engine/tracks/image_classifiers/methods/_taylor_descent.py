@@ -1,8 +1,6 @@
 """Taylor pruning: train, and every few iterations cut the filters whose removal changes the loss least to first order.
 
-A filter's importance is the mean over images of |Σ activation · gradient| of its feature map (Molchanov et al. 2016),
-which is |∂L/∂gate| of a gate on it, one per image; filters that are cut together share one gate. The gates that mask
-what is cut already are the ones whose gradient is read, so importance costs no second pass.
+The gates that mask what is cut already are the ones whose gradient is read, so importance costs no second pass.
 """
 
 from __future__ import annotations
@@ -118,7 +116,11 @@ class TaylorPruning:
         self.curve.append({"step": len(self.curve), "loss": value, "flops": self.graph.flops(self.alive)})
 
     def _settle_importance(self) -> None:
-        """Mean over the images since the last cut; what is cut keeps the importance it had."""
+        """I_f = mean over images i of |Σ_p a_p ∂L_i/∂a_p| (Molchanov et al. 2016), over the images since the last cut.
+
+        a_p: the activations of filter f at all places p; the sum is ∂L_i/∂gate of a gate on the filter. Filters that
+        are cut together share one gate. What is cut keeps the importance it had.
+        """
         fresh = (self._sum / max(self._seen, 1)).numpy()
         if self.normalise:
             squares = np.bincount(self.graph.group_of, (fresh * self.alive) ** 2)

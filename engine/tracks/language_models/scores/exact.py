@@ -1,4 +1,4 @@
-"""z_ppl by masking: perplexity of the held-out text with the head on minus with the head off (FASP, Eq. 3)."""
+"""z_ppl by masking: perplexity of the held-out text with the head on minus with the head off."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, Scor
 
 
 class ExactPerplexity(ScoreMethod):
-    """z_ppl(h) = ppl | head on − ppl | head off; very negative means a critical head. No sampling, so no seeds."""
+    """FASP Eq. 3: z_ppl(h) = ppl | do(y_h = 1) − ppl | do(y_h = 0).
+
+    y_h is the output of head h before the output projection. Very negative means a critical head. No sampling, so no
+    seeds.
+    """
 
     name = "exact"
     score = "z_ppl"

@@ -1,4 +1,4 @@
-"""z_bias by regeneration: draw every continuation again with the head off, judge it again (FASP, Eq. 2).
+"""z_bias by regeneration: draw every continuation again with the head off, judge it again.
 
 The reference the fast estimators are checked against. Base and ablated model share each prompt's random stream.
 """
@@ -13,7 +13,10 @@ from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, ScoreMe
 
 
 class Generate(ScoreMethod):
-    """z_bias(h, S) = bias | head on − bias | head off; positive means that cutting the head lowers the bias."""
+    """FASP Eq. 2: z_bias(h, S) = bias(S) | do(y_h = 1) − bias(S) | do(y_h = 0).
+
+    y_h is the output of head h before the output projection. Positive means that cutting the head lowers the bias.
+    """
 
     name = "generate"
     score = "z_bias"

@@ -17,7 +17,10 @@ from engine.tracks.language_models.scores.reweight import reading_faults
 
 
 class Gradient(ScoreMethod):
-    """z_bias(h) ≈ ∂ bias/∂ξ_h at ξ = 1, from one backward pass per batch of texts."""
+    """FASP Eq. 2 to first order: z_bias(h, S) ≈ ∂ bias(S)/∂ξ_h at ξ = 1, ξ_h the factor of head h's output.
+
+    One backward pass per batch of texts gives all heads; bias(S) is that of `reweight` with w_i as a function of ξ.
+    """
 
     name = "gradient"
     score = "z_bias"

@@ -14,7 +14,10 @@ from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, Scor
 
 
 class GradientPerplexity(ScoreMethod):
-    """z_ppl(h) ≈ ∂ ppl/∂ξ_h = ppl · (Σ ∂nll/∂ξ_h) / tokens at ξ = 1; very negative means a critical head."""
+    """FASP Eq. 3 to first order: z_ppl(h) ≈ ∂ ppl/∂ξ_h = ppl · (Σ ∂nll/∂ξ_h) / tokens at ξ = 1.
+
+    ξ_h is the factor of head h's output. Very negative means a critical head.
+    """
 
     name = "gradient"
     score = "z_ppl"

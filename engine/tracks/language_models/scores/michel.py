@@ -10,7 +10,9 @@ from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, Scor
 
 
 class Michel(ScoreMethod):
-    """Lowest is cut first. One backward pass per window gives all heads."""
+    """I_h = Σ_windows |∂L/∂ξ_h|, then I_h / ‖I_layer‖₂ (Michel et al. 2019, Sec. 4.1), ξ_h the factor of the head's
+    output, L the window's negative log-likelihood. Lowest is cut first. One backward pass per window gives all heads.
+    """
 
     name = "michel"
     score = "gradient"

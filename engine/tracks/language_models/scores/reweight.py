@@ -43,7 +43,12 @@ CAP = Setting(
 
 
 class Reweight(ScoreMethod):
-    """Subgroup toxicity with head h off = Σ w t / Σ w over the dense texts, w = p_h(y|x) / p(y|x), cut at `cap`."""
+    """FASP Eq. 2 without new texts: the mean toxicity of subgroup s under do(y_h = 0) is
+
+        m_s = Σ_{i∈s} w_i t_i / Σ_{i∈s} w_i        w_i = p_h(y_i|x_i) / p(y_i|x_i), cut at `cap`
+
+    over the dense model's texts y_i and their toxicities t_i; p_h is the model with head h off.
+    """
 
     name = "reweight"
     score = "z_bias"

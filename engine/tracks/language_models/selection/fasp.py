@@ -9,9 +9,10 @@ from engine.tracks.language_models.selection.base import Ballot, SelectionMethod
 class Fasp(SelectionMethod):
     """FASP Algorithm 1.
 
-    1. Score every head h: z_bias(h) = bias on − bias off, z_ppl(h) = ppl on − ppl off.
-    2. Critical: the int(γ·N_h) heads with the lowest z_ppl. They are never cut.
-    3. Cut the int(α·N_h) heads with the highest z_bias among the others.
+    1. z_ppl(h) of every head (FASP Eq. 3).
+    2. Critical heads H': the int(γ·N_h) with the lowest z_ppl (`critical_heads`). They are never cut.
+    3. z_bias(S, h) of the others (FASP Eq. 2).
+    4. Cut the int(α·N_h) of the others with the highest z_bias.
     """
 
     name = "fasp"

@@ -85,7 +85,12 @@ class Procedure:
         return self.trained != "never"
 
     def walk(self, world: World) -> Walk:
-        """As far as finished measurements show."""
+        """Thesis, Algorithms 6.1 and 6.2, as far as finished measurements show. Until the largest asked sparsity:
+
+        1. Score the heads that are left, I_h (`scored` says on which model).
+        2. Cut those with the lowest I_h, as many as `counts` says.
+        3. Fine-tune the pre-trained weights without them, where `trained` says so (Algorithm 6.2, line 7).
+        """
         asked = {exact_count(share, world.total): share for share in world.sparsities}
         counts = self.counts(world.total, sorted(asked), world.step)
         found: list[Iteration] = []
@@ -128,14 +133,16 @@ def at_asked(total: int, asked: Sequence[int], step: float) -> list[int]:
 
 
 def of_initial(total: int, asked: Sequence[int], step: float) -> list[int]:
-    """Every round takes `step` of the initial heads: after round i, int(i * step * total); and every asked count."""
+    """Thesis, Algorithm 6.1, line 6: every round takes κ = `step` of the initial heads, so after round i
+    int(i κ total) are gone; and every asked count."""
     last = max(asked)
     rounds = [exact_count(min(1.0, step * number), total) for number in range(1, math.ceil(1 / step) + 1)]
     return sorted({count for count in (*rounds, *asked) if 0 < count <= last})
 
 
 def of_remaining(total: int, asked: Sequence[int], step: float) -> list[int]:
-    """Every round takes `step` of the heads that are left (at least one), but never skips an asked count."""
+    """Thesis, Algorithm 6.2, line 6: every round takes κ = `step` of the heads that are left (at least one), but never
+    skips an asked count."""
     counts, gone = [], 0
     while gone < max(asked):
         following = gone + max(1, exact_count(step, total - gone))

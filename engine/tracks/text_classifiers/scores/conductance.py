@@ -1,4 +1,4 @@
-"""Conductance: how well a head's attention agrees with its attribution, map by map (thesis, eq. 6.4)."""
+"""Conductance: how well a head's attention agrees with its attribution, map by map."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class Conductance(HeadImportance):
-    """Mean over texts of corr(Attr(A), A) over pairs of tokens that are no padding; Attr is the conductance of A."""
+    """Thesis, Eq. 6.4: I_{L,H} = E_x corr(Attr(A_{L,H}), A_{L,H}), over pairs of tokens that are no padding.
+
+    A_{L,H}: the attention probabilities of head H in layer L, tokens x tokens; Attr: their conductance; corr: Spearman
+    unless asked otherwise; E_x: the mean over texts. Lowest is cut first.
+    """
 
     name = "conductance"
     settings = (
