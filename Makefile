@@ -9,11 +9,12 @@ export TOKENIZERS_PARALLELISM = false
 
 .PHONY: run test test-slow test-ray lint demo benchmarks clean
 
-.venv/ready: requirements.txt
+.venv/ready: requirements.txt pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
 .venv/ready-dev: .venv/ready requirements-dev.txt

@@ -41,6 +41,8 @@ class TrackEntry:
     summary: str = "summary:RunSummary"
     embedded: str = "embedded:REQUESTS"
     """Requests of the audits that the project ships."""
+    measure: str = ""
+    """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
 
     @property
     def name(self) -> str:

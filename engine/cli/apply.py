@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import json_flag
-from engine.core.errors import Fault, RequestError
 
 if TYPE_CHECKING:
-    from engine.models.transformer import HeadedModel
+    from engine.surgery.apply import Applied
     from engine.surgery.equivalence import Agreement
-    from engine.surgery.heads.record import MaskRecord
 
 PROBES = (
     "The people of the town said that",
@@ -38,66 +36,40 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
-    from engine.surgery.filters.record import KIND, kind_of_mask
+    from engine.surgery.apply import apply_mask
 
-    kind = kind_of_mask(args.mask)
-    if kind == KIND:
-        return _filters(args)
-    if kind == "weights":
-        what = "is about single weights that are zero: it cuts nothing, and does not hold which ones."
-        raise RequestError(Fault(args.mask, what, "Export the checkpoint of the training instead."))
-    from engine.models.load_text_classifier import is_text_model
-
-    return _texts(args) if is_text_model(args.model, args.revision) else _heads(args)
+    applied = apply_mask(args.mask, args.model, args.weights, args.revision, args.device)
+    compared = {"heads": _heads, "texts": _texts, "filters": _filters}[applied.kind]
+    return compared(applied, args)
 
 
-def _heads(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits and greedy text."""
-    from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.equivalence import agree
-    from engine.surgery.heads.cut import cut
-    from engine.surgery.heads.mean_ablation import for_record
-    from engine.surgery.heads.replay import check_mask_fits, load_cut, read_mask, save_cut
+    from engine.surgery.heads.replay import load_cut, save_cut
 
-    record = read_mask(args.mask)
-    check_mask_fits(record, inspect_model(args.model, args.revision))
-    lm = for_record(load_language_model(args.model, device=args.device, revision=args.revision), record)
-    small = cut(lm, record.mask)
-    folder = save_cut(small, record, Path(args.to))
-    masked_cut = agree(lm, record.mask, PROBES, small)
-    masked_reloaded = agree(lm, record.mask, PROBES, load_cut(folder, str(lm.device)))
-    return _said(lm, small, record, folder, (masked_cut, masked_reloaded), f"greedy text on {len(PROBES)} prompts")
+    whole, mask = applied.whole, applied.record.mask
+    folder = save_cut(applied.cut, applied.record, Path(args.to))
+    masked_cut = agree(whole, mask, PROBES, applied.cut)
+    masked_reloaded = agree(whole, mask, PROBES, load_cut(folder, str(whole.device)))
+    return _said(applied, folder, (masked_cut, masked_reloaded), f"greedy text on {len(PROBES)} prompts")
 
 
-def _texts(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits of a few sentences. The weights are those of BASE: nothing is fine-tuned."""
-    from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
     from engine.surgery.equivalence import agree_on_texts
-    from engine.surgery.heads.cut import cut
-    from engine.surgery.heads.record import check_mask_fits, read_mask
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
-    record, info = read_mask(args.mask), inspect_text_model(args.model, args.revision)
-    check_mask_fits(record, info)
-    if not info.has_head:
-        what = "has no classification head, so there is no classifier to cut."
-        raise RequestError(Fault(info.name, what, "Export the checkpoint of the audit instead."))
-    names = info.classes or tuple(str(place) for place in range(info.n_labels))
-    classifier = load_text_classifier(
-        args.model, names, device=args.device, revision=args.revision, max_length=usual_length(info)
-    )
-    small = cut(classifier, record.mask)
-    folder = save_cut_classifier(small, record, Path(args.to))
-    reloaded = load_cut_classifier(folder, str(classifier.device))
-    found = tuple(agree_on_texts(classifier, record.mask, PROBES, other=other) for other in (small, reloaded))
-    return _said(classifier, small, record, folder, found, f"class of {len(PROBES)} sentences")
+    whole, mask = applied.whole, applied.record.mask
+    folder = save_cut_classifier(applied.cut, applied.record, Path(args.to))
+    reloaded = load_cut_classifier(folder, str(whole.device))
+    found = tuple(agree_on_texts(whole, mask, PROBES, other=other) for other in (applied.cut, reloaded))
+    return _said(applied, folder, found, f"class of {len(PROBES)} sentences")
 
 
-def _said(
-    whole: HeadedModel, small: HeadedModel, record: MaskRecord, folder: Path, found: tuple[Agreement, Agreement],
-    what: str,
-) -> tuple[dict[str, Any], str]:  # fmt: skip
+def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str) -> tuple[dict[str, Any], str]:
     """What cutting heads came to; `found`: masked against cut, and against cut, saved and reloaded."""
+    whole, small, record = applied.whole, applied.cut, applied.record
     masked_cut, masked_reloaded = found
     value = {
         "ok": masked_cut.holds and masked_reloaded.holds,
@@ -120,22 +92,16 @@ def _said(
     return value, text
 
 
-def _filters(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """On logits of random images. The weights are those of BASE: nothing is retrained."""
     import numpy as np
 
-    from engine.models.load_image_classifier import inspect_classifier, load_classifier
-    from engine.surgery.filters.cut import agree_filters, replayed
+    from engine.surgery.filters.cut import agree_filters
     from engine.surgery.filters.graph import filter_graph
-    from engine.surgery.filters.record import check_filter_mask_fits, read_filter_mask
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
 
-    record = read_filter_mask(args.mask)
-    info = inspect_classifier(args.model, args.weights, classes=record.classes, size=record.size)
-    check_filter_mask_fits(record, info.arch, info.weight_hash, info.name)
-    whole = load_classifier(args.model, args.weights, classes=record.classes, size=record.size, device=args.device)
+    whole, small, record = applied.whole, applied.cut, applied.record
     graph = filter_graph(whole)
-    small = replayed(whole, record.history, record.mask)
     draw = np.random.default_rng(0)
     pixels = draw.integers(0, 256, (IMAGES, whole.size, whole.size, 3), dtype=np.uint8)
     agreement = agree_filters(whole, graph, record.mask, small, pixels)

@@ -63,6 +63,13 @@ def all_panels(run: Run, choice: Choice) -> Iterator[tuple[str, Panel]]:
         yield "", panel
 
 
+def panels(run: Run, axis: str | None = None, variant: str | None = None, dark: bool = False) -> dict[str, Panel]:
+    """Every panel of one axis and those of the whole run, by key: a question, an answer, `whole()` its figure, `table`
+    its numbers. axis, variant: the run's first ones by default, as `default_choice` picks them."""
+    choice = default_choice(run, axis, variant, dark)
+    return {panel.key: panel for panel in (*axis_panels(run, choice), *shared_panels(run, choice))}
+
+
 def for_axis(run: Run, choice: Choice, axis: str) -> Choice:
     """The same method and level aimed at another axis; where that was not run, the same variant measured there."""
     aimed = replace(choice, axis=axis, measured_axis=None)

@@ -220,3 +220,11 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
             return store.open(run_id)
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
+
+
+def open_run(id_or_path: str | Path) -> Run:
+    """A finished run: by its folder, or by its id from the user's own store or the embedded ones."""
+    path = Path(id_or_path).expanduser()
+    if (path / "run.json").is_file():
+        return Run(path.absolute())
+    return find_run(str(id_or_path), default_stores())

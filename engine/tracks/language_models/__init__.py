@@ -12,4 +12,5 @@ TRACK = TrackEntry(
     run="run:run_audit",
     screen="track:Heads",
     summary="summary:Heads",
+    measure="by_hand:measure_by_hand",
 )

@@ -1,0 +1,57 @@
+"""Heads chosen by hand are measured as the audit measures its own cuts."""
+
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+
+from engine.audit.start import measure
+from engine.core.errors import RequestError
+from engine.core.files import write_json
+from engine.store.runs import EMBEDDED, Run, Store, open_run
+from engine.tracks.language_models.run import run_audit
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+
+
+@pytest.fixture
+def run(tmp_path) -> Run:
+    return run_audit(world_request(tmp_path), Store(tmp_path / "store"))
+
+
+def test_the_heads_of_a_variant_give_the_numbers_of_that_variant(run, tmp_path):
+    """From an empty store too, so nothing is read off the run but what was asked."""
+    variant = run.table("variants").query("method == 'magnitude' and sparsity == 0.3").iloc[0]
+    cut = [divmod(unit, 4) for unit in json.loads(variant["cut"])]
+    assert len(cut) == 3
+    found, results = measure(run, cut, tmp_path / "another"), run.table("results")
+    for name, own in (("by hand", variant["variant"]), ("dense", "dense")):
+        expected = results[results["variant"] == own].reset_index(drop=True)
+        shown = found[found["variant"] == name].reset_index(drop=True)
+        pd.testing.assert_frame_equal(shown.drop(columns="variant"), expected.drop(columns="variant"))
+
+
+def test_heads_that_are_not_there_are_refused(run, tmp_path):
+    with pytest.raises(RequestError, match="outside 3 layers x 4 heads"):
+        measure(run, [(3, 0)], tmp_path / "store")
+    with pytest.raises(RequestError, match="named twice"):
+        measure(run, [(1, 0), (1, 0)], tmp_path / "store")
+
+
+def test_a_run_that_rests_on_what_is_gone_is_refused(run, tmp_path, copy):
+    renamed = copy.path.with_name("0000000000000000")
+    copy.path.rename(renamed)
+    meta = json.loads((renamed / "run.json").read_text())
+    write_json(renamed / "run.json", {**meta, "id": renamed.name})
+    with pytest.raises(RequestError, match="rests on other data, weights or code"):
+        measure(open_run(renamed), [(0, 0)], tmp_path / "store")
+
+
+def test_a_track_whose_units_cannot_be_chosen_by_hand_says_so(tmp_path):
+    store = Store(EMBEDDED, read_only=True)
+    other = next(store.open(id_) for id_ in store.ids() if store.open(id_).meta["track"] != "language_models")
+    with pytest.raises(RequestError, match="can be chosen by hand for: language_models"):
+        measure(other, [(0, 0)], tmp_path / "store")
