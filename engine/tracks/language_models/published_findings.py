@@ -23,8 +23,8 @@ def published_findings(scores: PublishedScores, gamma: float = 0.3, share: float
     correlation: {axis: {axis: r}}, Pearson over heads of the means over seeds (FASP Fig. 4). top_heads: per axis the
     int(share x heads) whose removal leaves the lowest bias, most harmful first, perplexity not considered (FASP
     Fig. 3). in_axes: in how many of these lists a head is; in_axes_by_chance: heads expected in 0, 1, … lists if they
-    were independent. selection: FASP Algorithm 1 with gamma and share. icc: consistency of one seed per axis. repeats: its
-    interval, the overlap of two seeds' top shares against chance, and the seeds needed for .8 (None: never).
+    were independent. selection: FASP Algorithm 1 with gamma and share. icc: consistency of one seed per axis. repeats:
+    its interval, the overlap of two seeds' top shares against chance, and the seeds needed for .8 (None: never).
     Raises RequestError when gamma or share is outside [0, 1) or they leave too few heads.
     """
     _check(gamma, share)
