@@ -26,7 +26,7 @@ from engine.classifiers.images.request import (
     usual_axes,
 )
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.words import axis_name, method_name
+from engine.core.words import axis_name, method_definition, method_name
 from engine.data.images.load import ImageSet
 from engine.tracks.fair_training import words
 from engine.tracks.fair_training.context import (
@@ -181,7 +181,7 @@ class FairRequest(ImagesRequest):
     )  # fmt: skip
     method_settings: dict[str, dict[str, Any]] = asked(
         {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=SETTINGS,
-        help="a setting, such as bifp-str.mask_rate=0.05", named=method_name,
+        help="a setting, such as bifp-str.mask_rate=0.05", named=method_name, about=method_definition,
         of=lambda values: {name: method.settings for name, method in fair_methods().items()},
         chosen=lambda values: values["methods"],
     )  # fmt: skip

@@ -15,7 +15,7 @@ from engine.classifiers.images.context import ImageSettings
 from engine.classifiers.images.request import TRAINING, ImagePlan, ImagesRequest, looked_up, recipe_faults, recipe_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
-from engine.core.words import method_name
+from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.training.loss_plan import known_losses
 from engine.training.recipe import recipe_settings
@@ -71,7 +71,7 @@ class ImageRequest(ImagesRequest):
     )  # fmt: skip
     method_settings: dict[str, dict[str, Any]] = asked(
         {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=CHOOSING,
-        help="a setting of a method, such as autobot.iterations=100", named=method_name,
+        help="a setting of a method, such as autobot.iterations=100", named=method_name, about=method_definition,
         of=lambda values: {name: method.settings for name, method in filter_methods().items()},
         chosen=lambda values: dict.fromkeys(arm_of(arm)[0] for arm in values["methods"]),
     )  # fmt: skip

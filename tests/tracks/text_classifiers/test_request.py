@@ -70,9 +70,8 @@ def test_all_faults_at_once(world):
     ))  # fmt: skip
     assert "Known: alg61, igspf, igspp, isp, once, one-shot-isp." in found["procedure"] or "twice" in found["procedure"]
     assert "Known: conductance, magnitude, michel, random." in found["score"]
-    assert {"sparsity", "step", "trials", "tune epochs", "setting of conductance, steps", "setting of michel", "keep_weights", "score_texts"} <= (
-        set(found)
-    )
+    assert {"sparsity", "step", "trials", "tune epochs", "setting of conductance, steps", "setting of michel",
+            "keep_weights", "score_texts"} <= set(found)  # fmt: skip
 
 
 @pytest.mark.parametrize("share", [1.0, 1.5, 0.0, -0.1, "half"])
