@@ -201,23 +201,50 @@ def faults_of(request: Any) -> list[Fault]:
     return [fault for field in fields_of(type(request)) for fault in field.faults(values[field.name], values)]
 
 
+def option_fields(fields: Iterable[Field]) -> list[Field]:
+    """Those with an option of their own; fields made of several are taken apart."""
+    return [part for field in fields for part in field.parts or (field,) if part.flag]
+
+
 def rows(request: type) -> list[dict[str, str]]:
     """One row per field for the documents: option, what it takes, what is usual, what it means."""
-    return [
-        {"field": field.name, "option": " ".join(one.flag for one in field.parts or (field,)), "takes": _takes(field),
-         "usual": _plainly(field.default), "meaning": field.help or "; ".join(one.help for one in field.parts)}
-        for field in fields_of(request) if field.flag
-    ]  # fmt: skip
+    return [_row(field) for field in fields_of(request) if field.flag]
+
+
+def _row(field: Field) -> dict[str, str]:
+    return {
+        "field": field.name,
+        "option": ", ".join(map(_with_metavar, option_fields([field]))),
+        "takes": _takes(field),
+        "usual": "" if field.kind == "flag" else usual_words(field),
+        "meaning": field.help or "; ".join(part.help for part in field.parts),
+    }
+
+
+def _with_metavar(field: Field) -> str:
+    return f"{field.flag} {field.metavar or ''}".strip()
 
 
 def _takes(field: Field) -> str:
-    if field.kind in ("integer", "number", "numbers", "choice", "flag"):
-        return field.allowed()
-    return f"{field.kind}: {', '.join(field.names)}" if field.names else field.kind
+    if field.kind in _TAKES:
+        return f"{_TAKES[field.kind]}: {', '.join(field.names)}" if field.names else _TAKES[field.kind]
+    return field.allowed()
+
+
+_TAKES: Mapping[str, str] = {
+    "text": "a text", "path": "a path", "source": "a name or a path", "flag": "", "names": "names",
+    "product": "two lists of names", "settings": "values by name", "settings per method": "values by name",
+    "pairs": "values by name", "changes": "a name with values",
+}  # fmt: skip
+
+
+def usual_words(field: Field) -> str:
+    """The default as the command line and the documents say it; "" for none."""
+    return _plainly(field.default)
 
 
 def _plainly(value: Any) -> str:
-    if value is MISSING or value is None or value in ((), {}, ""):
+    if value is MISSING or value in (None, (), {}, ""):
         return ""
     return ", ".join(map(_plainly, value)) if isinstance(value, tuple) else f"{value:g}" if (
         isinstance(value, float)

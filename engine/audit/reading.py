@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.audit.fields import Field, fields_of
+from engine.audit.fields import Field, fields_of, option_fields, usual_words
 from engine.core.errors import Fault, RequestError
 
 RequestT = TypeVar("RequestT")
@@ -16,15 +16,15 @@ RequestT = TypeVar("RequestT")
 
 def add_options(parser: argparse.ArgumentParser, fields: Iterable[Field], group: str = "") -> None:
     """The option of every field, but for those that the parser has already; all others under the title `group`."""
-    fields = [field for field in _with_option(fields) if field.flag not in parser._option_string_actions]
+    fields = [field for field in option_fields(fields) if field.flag not in parser._option_string_actions]
     place = parser.add_argument_group(group) if group and fields else parser
     for field in fields:
-        place.add_argument(field.flag, help=field.help or None, default=None, **_action(field))
+        place.add_argument(field.flag, help=_help(field), default=None, **_action(field))
 
 
-def _with_option(fields: Iterable[Field]) -> list[Field]:
-    """Fields with an option of their own, those made of several taken apart."""
-    return [part for field in fields for part in field.parts or (field,) if part.flag]
+def _help(field: Field) -> str:
+    usual = "" if field.kind == "flag" or "default" in field.help else usual_words(field)
+    return f"{field.help}{f' (default: {usual})' if usual else ''}".replace("%", "%%")
 
 
 def _action(field: Field) -> dict[str, Any]:
@@ -43,8 +43,8 @@ def given(args: argparse.Namespace, field: Field) -> Any:
 
 def foreign_options(args: argparse.Namespace, others: Iterable[Field], own: Iterable[Field], about: str) -> list[Fault]:
     """Options given that are of `others`, and mean nothing for the audits of `own`, which are `about` something."""
-    mine = {field.flag for field in _with_option(own)}
-    wrong = [field.flag for field in _with_option(others) if field.flag not in mine and given(args, field) is not None]
+    mine = {field.flag for field in option_fields(own)}
+    wrong = [field.flag for field in option_fields(others) if field.flag not in mine and given(args, field) is not None]
     return [Fault(flag, f"is not for {about}.", "Leave it out.") for flag in dict.fromkeys(wrong)]
 
 

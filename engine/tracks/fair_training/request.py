@@ -176,7 +176,7 @@ class FairRequest(ImagesRequest):
     methods: tuple[str, ...] = asked(
         ("bifp-str", "bifp-uns", "snip", "fpgm", "lottery", "pf", "pf-random", "fp", "dense-tuned", "dense-fair"),
         kind="names", option="--method", metavar="NAME[,NAME]", commas=True, where="method", section=HOW,
-        known=fair_methods, help="methods to train; may be given several times (default: all but ablations)",
+        known=fair_methods, help="methods to train; may be given several times",
         label="Methods", offered=_offered_methods, named=method_name,
     )  # fmt: skip
     method_settings: dict[str, dict[str, Any]] = asked(
@@ -192,19 +192,19 @@ class FairRequest(ImagesRequest):
         hint="The usual ones are 1 − 0.8³, 1 − 0.8⁵ and 1 − 0.8⁸, as in the Lottery Ticket paper.",
     )  # fmt: skip
     strength: float = asked(
-        1.0, kind="number", option="--lambda", metavar="L", minimum=0.0, help="weight of the fairness term (1)",
+        1.0, kind="number", option="--lambda", metavar="L", minimum=0.0, help="weight of the fairness term",
         where="λ (strength)", section=HOW, label="λ, weight of fairness", step=0.5,
         hint="0 asks for no fairness. Methods that ignore groups have none.",
     )  # fmt: skip
     tolerance: float = asked(
-        0.0, kind="number", option="--tau", metavar="T", minimum=0.0, maximum=1.0, help="gap that costs nothing (0)",
+        0.0, kind="number", option="--tau", metavar="T", minimum=0.0, maximum=1.0, help="gap that costs nothing",
         where="τ (tolerance)", section=HOW, label="τ, gap that is let pass",
         hint="A surrogate gap up to this costs nothing.",
     )  # fmt: skip
-    seeds: int = asked(3, kind="integer", minimum=1, help="how many seeds (3)", section=HOW, label="Seeds",
+    seeds: int = asked(3, kind="integer", minimum=1, help="how many seeds", section=HOW, label="Seeds",
                        hint="Trainings of each variant. Three at least tell more.")  # fmt: skip
     iterations: int = asked(
-        400, kind="integer", minimum=1, metavar="N", help="weight updates of one training (400)", section=HOW,
+        400, kind="integer", minimum=1, metavar="N", help="weight updates of one training", section=HOW,
         label="Weight updates of one training", hint=SAME_UPDATES,
     )  # fmt: skip
     tradeoff_strengths: tuple[float, ...] = asked(
@@ -214,12 +214,12 @@ class FairRequest(ImagesRequest):
         hint="Every λ trains every method of the trade-off again, with all seeds.",
     )  # fmt: skip
     tradeoff_sparsity: float = asked(
-        0.7, kind="number", metavar="S", above=0.0, below=1.0, help="at which the trade-off is made (0.7)",
+        0.7, kind="number", metavar="S", above=0.0, below=1.0, help="at which the trade-off is made",
         where="trade-off sparsity", percent=True, section=SWEEP, label="At a sparsity of", unit="percent",
     )  # fmt: skip
     tradeoff_methods: tuple[str, ...] = asked(
         ("bifp-str", "pf", "fp"), kind="names", option="--tradeoff-method", metavar="NAME[,NAME]", commas=True,
-        some=False, help="methods of the trade-off: bifp-str, pf, fp", where="trade-off method", check=_swept_faults,
+        some=False, help="methods of the trade-off", where="trade-off method", check=_swept_faults,
         section=SWEEP, label="Methods of the trade-off", offered=_offered_sweep, named=method_name,
     )  # fmt: skip
     surface: bool = asked(
@@ -245,7 +245,7 @@ class FairRequest(ImagesRequest):
     )  # fmt: skip
     within: float = asked(
         0.02, kind="number", metavar="A", minimum=0.0, maximum=1.0, section=JUDGING, step=0.01,
-        help="validation accuracy that may be lost for it (0.02)", label="Accuracy that may be lost for it",
+        help="validation accuracy that may be lost for it", label="Accuracy that may be lost for it",
         hint="Against the dense model, on validation images.",
     )  # fmt: skip
     check_every: int = asked(

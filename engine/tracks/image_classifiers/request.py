@@ -83,7 +83,7 @@ class ImageRequest(ImagesRequest):
     )  # fmt: skip
     speedups: tuple[float, ...] = asked(
         (2.0, 4.0), kind="numbers", option="--speedup", metavar="LIST", above=1.0, where="speedup", example="2,4,16",
-        help="target speedups (FLOPs dense over cut), default 2,4", check=_alike_faults, section=HOW,
+        help="target speedups (FLOPs dense over cut)", check=_alike_faults, section=HOW,
         label="Target speedups", unit="FLOPs before over after",
     )  # fmt: skip
     trials: int = asked(3, kind="integer", minimum=1, help="prunings and retrainings of each variant", section=HOW,

@@ -98,7 +98,7 @@ def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
 
 def _procedure(known: Callable[[], Iterable[str]] | None = None) -> Field:
     return part("procedure", "names", ("once", "one-shot-isp"), metavar="NAME[,NAME]", commas=True, known=known,
-                help="once, alg61, one-shot-isp, igspf, igspp, isp; default once and one-shot-isp", label="Procedures",
+                help="once, alg61, one-shot-isp, igspf, igspp, isp", label="Procedures",
                 named=words.procedure_name, about=_definitions)  # fmt: skip
 
 

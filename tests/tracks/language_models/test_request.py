@@ -26,7 +26,7 @@ def faults_of(request):
         ({"sparsities": (1.0,)}, "1.0 is not allowed. Give numbers from 0 to below 1, such as 0.05"),
         ({"sparsities": (-0.1,)}, "sparsity: -0.1 is not allowed"),
         ({"sparsities": ()}, "none is named"),
-        ({"gamma": "often"}, "Give a number from 0 to 1, or \"search\"."),
+        ({"gamma": "often"}, 'Give a number from 0 to 1, or "search".'),
         ({"methods": ("magic",)}, "Known: bias_only, fasp"),
         ({"axes": ("age",)}, "nationality"),
         ({"axes": ()}, "none is named"),
