@@ -94,38 +94,58 @@ def file_of(method: Any) -> str:
     return Path(inspect.getfile(next(holds, own))).resolve().relative_to(ROOT).as_posix()
 
 
-def options(command: str, *title: str) -> str:
-    """The options of a command; `title` names one group of them, else they are all listed."""
+def fields(track: str) -> str:
+    """What an audit of a track can be asked, as its request declares it, and the other options of its command."""
+    from engine.audit.fields import fields_of, option_fields, rows
+    from engine.audit.tracks import tracks
+
+    entry = tracks()[track]
+    own = rows(entry.part("request"))
+    sharing = [one.part("request") for one in tracks().values() if one.word == entry.word]
+    declared = {field.flag for request in sharing for field in option_fields(fields_of(request))}
+    lines = [f"| option of `{entry.word}` | takes | default | |", "|---|---|---|---|"]
+    lines += [f"| `{row['option']}` | {_cell(row['takes'])} | {_cell(row['usual'])} | {_cell(row['meaning'])} |"
+              for row in own]  # fmt: skip
+    rest = [action for action in _actions(entry.word) if not declared & set(action.option_strings)]
+    return "\n".join(lines + [f"| `{_name(action)}` | | | {_cell(action.help or '')} |" for action in rest])
+
+
+def options(command: str) -> str:
+    """The options of a command."""
+    lines = [f"| option of `{command}` | default | |", "|---|---|---|"]
+    return "\n".join(lines + [_option(action) for action in _actions(command)])
+
+
+def _actions(command: str) -> list[argparse.Action]:
     from engine.cli import parser
 
     commands = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
-    groups = [group for group in commands.choices[command]._action_groups if group._group_actions]
-    wanted = [group for group in groups if not title or group.title == " ".join(title)]
-    if not wanted:
-        raise SystemExit(f"{command} has no options {' '.join(title)!r}, only {[group.title for group in groups]}")
-    lines = [f"| option of `{command}` | default | |", "|---|---|---|"]
-    return "\n".join(lines + [_option(action) for group in wanted for action in group._group_actions if _said(action)])
+    return [action for action in commands.choices[command]._actions if _said(action)]
 
 
 def _said(action: argparse.Action) -> bool:
     return bool(action.option_strings) and action.dest != "help" and action.help != argparse.SUPPRESS
 
 
-def _option(action: argparse.Action) -> str:
+def _name(action: argparse.Action) -> str:
+    """An option with what it takes."""
     value = "" if action.nargs == 0 or isinstance(action, argparse.BooleanOptionalAction) else action.metavar
     if value is None:
         value = "|".join(map(str, action.choices)) if action.choices else action.dest.upper()
-    name = f"{', '.join(action.option_strings)} {value}".rstrip()
+    return _cell(f"{', '.join(action.option_strings)} {value}".rstrip())
+
+
+def _option(action: argparse.Action) -> str:
     unsaid = action.default is None or action.default is False or action.default == ""
     default = "" if unsaid else f"`{action.default}`"
-    return f"| `{_cell(name)}` | {default} | {_cell((action.help or '') % {'default': action.default})} |"
+    return f"| `{_name(action)}` | {default} | {_cell((action.help or '') % {'default': action.default})} |"
 
 
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-PARTS: dict[str, Callable[..., str]] = {"folders": folders, "methods": methods, "options": options}
+PARTS: dict[str, Callable[..., str]] = {"folders": folders, "methods": methods, "fields": fields, "options": options}
 
 
 def built(text: str) -> str:

@@ -11,7 +11,7 @@ from engine.core import words
 from engine.models import catalog
 from engine.report.tracks import tracks
 from engine.store.runs import default_root
-from pages.shared import cache, jobs, panels, request_form, state
+from pages.shared import cache, form, jobs, panels, state
 from pages.shared.controls import capital
 from pages.shared.frame import begin_app, boundary, heading, title_of, turn_to
 from pages.shared.safe import plain
@@ -35,7 +35,7 @@ def _new() -> None:
         "Bring your own model and data, or start from the embedded ones. Everything is checked before "
         "anything heavy loads, and finished parts survive a stop."
     )
-    request, faults = request_form.ask()
+    request, faults = form.ask()
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"):

@@ -58,7 +58,7 @@ def test_pages_never_import_torch():
         "import sys, pathlib, importlib.util\n"
         "import engine.store.runs, engine.audit.jobs, engine.report.charts.headline, engine.core.words\n"
         "import engine.tracks.language_models.scores.base; engine.tracks.language_models.scores.base.score_methods()\n"
-        "import pages.shared.request_form\n"
+        "import pages.shared.form\n"
         "import pages.shared.frame, pages.shared.controls, pages.shared.jobs, pages.shared.panels\n"
         "bad = [name for name in ('torch', 'transformers', 'detoxify') if name in sys.modules]\n"
         "sys.exit(', '.join(bad) or 0)"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from engine.audit.executors import Executor
@@ -67,43 +65,6 @@ def checked(args: argparse.Namespace, asked: Callable[[argparse.Namespace], Any]
         raise
     check(request, store_of(args), faults)
     return request
-
-
-def _absolute(path: str | None) -> str | None:
-    """A job's process may start in another folder."""
-    return str(Path(path).expanduser().absolute()) if path else None
-
-
-def _one_number(name: str, text: str, faults: list[Fault]) -> float:
-    found = _numbers(name, text, faults)
-    if len(found) == 1:
-        return found[0]
-    if not any(fault.where == name for fault in faults):
-        faults.append(Fault(name, f"{text!r} is not one number.", 'Write for example 0.3, or "search".'))
-    return 0.0
-
-
-def _numbers(name: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
-    try:
-        return tuple(float(part) for part in str(text).split(",") if part.strip())
-    except ValueError:
-        faults.append(Fault(name, f"{text!r} is not a list of numbers.", "Write for example 0.05,0.1,0.2."))
-        return ()
-
-
-def _settings(given: Sequence[str], faults: list[Fault]) -> dict[str, Any]:
-    """["ess=0.3"] -> {"ess": 0.3}; values are read as JSON, else taken as text."""
-    found: dict[str, Any] = {}
-    for item in given:
-        name, equals, value = item.partition("=")
-        if not (name and equals):
-            faults.append(Fault("--set", f"{item!r} is no NAME=VALUE.", "Write for example ess=0.3."))
-            continue
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found
 
 
 class Ticker:

@@ -4,23 +4,41 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
+from engine.audit.fields import asked, fields_of
+from engine.audit.request_checks import device_faults, is_number
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 
+MORE = "More settings"
+"""The section of the form for what is rarely asked."""
 
+
+@dataclass(frozen=True, kw_only=True)
 class Request:
-    """A dataclass that says what is asked. `track` is its track's name.
-
-    needed: the fields without which nothing is asked. by_content: fields that only say where something lies; what lies
-    there is in the run's id instead. The title, and whether to begin again, are not part of the id either.
-    """
+    """A dataclass that says what is asked, each attribute declared with `asked`. `track` is its track's name."""
 
     track: ClassVar[str]
-    needed: ClassVar[tuple[str, ...]] = ("model", "data", "axes")
-    by_content: ClassVar[tuple[str, ...]] = ("model", "data")
+
+    title: str = asked("", kind="text", counts="no", section=MORE, last=True, label="Title",
+                       placeholder="as the model and data", help="what the audit is called")  # fmt: skip
+    first_seed: int = asked(0, kind="integer", minimum=0, option="--seed", metavar="FIRST", section=MORE, last=True,
+                            label="First seed", help="the first of the seeds")  # fmt: skip
+    device: str = asked("auto", kind="text", check=device_faults, help="auto, cpu, cuda, …")
+    restart: bool = asked(False, kind="flag", counts="no", section=MORE, last=True,
+                          label="Begin again though data or weights changed",
+                          help="begin again although data or weights changed since the last try")  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Equal requests look equal: numbers as floats, lists of them ascending and each once."""
+        for field in fields_of(type(self)):
+            value = getattr(self, field.name)
+            if field.kind == "numbers" and all(map(is_number, value)):
+                object.__setattr__(self, field.name, tuple(sorted(set(map(float, value)))))
+            elif field.kind == "number" and is_number(value):
+                object.__setattr__(self, field.name, float(value))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -31,16 +49,16 @@ class Request:
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`. Unknown names raise RequestError and list the known ones; lists become tuples."""
         value = {name: item for name, item in value.items() if name != "track"}
-        known = {item.name for item in fields(cls)}
+        known = {field.name for field in fields_of(cls)}
         faults = [unknown("request", name, known) for name in value if name not in known]
-        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in cls.needed if name not in value]
+        faults += [Fault("request", f"{name} is missing.", "Name it.") for name in _required(cls) if name not in value]
         if faults:
             raise RequestError(faults)
         return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
 
 
-_UNSAID = ("title", "experiment", "restart")
-"""Fields that change no number."""
+def _required(request: type[Request]) -> list[str]:
+    return [field.name for field in fields_of(request) if field.required]
 
 
 @dataclass(frozen=True)
@@ -72,9 +90,9 @@ class Plan(ABC):
 
         Equal requests are one run, and a change of code that changes numbers is never answered by an old run.
         """
-        unsaid = (*_UNSAID, *self.request.by_content)
-        asked = {name: value for name, value in self.spelled_out().items() if name not in unsaid}
-        return digest_of([asked, self.content, dict(sorted(self.versions.items()))])[:16]
+        unsaid = {field.name for field in fields_of(type(self.request)) if field.counts != "value"}
+        said = {name: value for name, value in self.spelled_out().items() if name not in unsaid}
+        return digest_of([said, self.content, dict(sorted(self.versions.items()))])[:16]
 
 
 def versions_of(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:

@@ -1,27 +1,17 @@
-"""What requests of every track are checked for: numbers, axes, devices."""
+"""What requests of every track are checked for besides the kinds of their fields: numbers, axes, devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
-from engine.core.errors import Fault, unknown
+from engine.core.errors import Fault, RequestError, unknown
+
+T = TypeVar("T")
 
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def whole_number_faults(request: Any, least: Mapping[str, int], optional: Sequence[str]) -> list[Fault]:
-    """Fields that are no whole number from `least` on; those of `optional` may be None."""
-    faults = []
-    for name, smallest in least.items():
-        value = getattr(request, name)
-        if value is None and name in optional:
-            continue
-        if type(value) is not int or value < smallest:
-            faults.append(Fault(name, f"{value!r} is not allowed.", f"Give a whole number from {smallest}."))
-    return faults
 
 
 def axis_faults(axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
@@ -34,12 +24,19 @@ def axis_faults(axes: Sequence[str], known: Sequence[str]) -> list[Fault]:
     ]
 
 
-def no_axis_faults(axes: Sequence[str]) -> list[Fault]:
-    return [] if axes else [Fault("axis", "none is named.", 'Name a group column, or "class".')]
+def attempt(load: Callable[[], T], faults: list[Fault]) -> T | None:
+    """What `load` gives; None where it raises RequestError, whose faults are added."""
+    try:
+        return load()
+    except RequestError as error:
+        faults.extend(error.faults)
+        return None
 
 
-def check_device(name: str) -> None:
-    """RequestError for a device that is not there."""
-    from engine.models import runtime
+def device_faults(name: str, _: Any) -> list[Fault]:
+    """A device that is not there."""
+    from engine.models import runtime  # loads torch
 
-    runtime.pick_device(name)
+    faults: list[Fault] = []
+    attempt(lambda: runtime.pick_device(name), faults)
+    return faults

@@ -33,6 +33,13 @@ class TrackEntry:
     place: int
     """Order in lists."""
     former: tuple[str, ...] = ()
+    word: str = "audit"
+    """The command that starts an audit of this track."""
+    asks: str = ""
+    """What that command does, for its help."""
+    claims: str = ""
+    """A function that tells from the parsed words whether they ask for this track, where several have one word; none:
+    it takes what no other claims."""
     request: str = "request:Request"
     validate: str = "request:validate"
     run: str = "run:run_audit"
@@ -45,6 +52,11 @@ class TrackEntry:
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
 
     @property
+    def cuts(self) -> str:
+        """What its audits are about, in the plural: "language models"."""
+        return self.name.replace("_", " ")
+
+    @property
     def name(self) -> str:
         """The folder's name: the same in requests, runs, commands and on the screen."""
         return self.package.rpartition(".")[2]
@@ -55,7 +67,7 @@ class TrackEntry:
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
     def commands(self) -> dict[str, str]:
-        """Modules of the track's folder `commands` by name: a command each, or the track's part in a shared one."""
+        """Modules of the track's folder `commands` by name: a command each, or its part in one that tracks share."""
         folder = f"{self.package}.commands"
         found = pkgutil.iter_modules(importlib.import_module(folder).__path__)
         return {info.name: f"{folder}.{info.name}" for info in found}
@@ -96,3 +108,12 @@ def request_from(value: Mapping[str, Any]) -> Any:
     track = track_named(str(value.get("track") or ""))
     make: Callable[[Mapping[str, Any]], Any] = track.part("request").from_dict
     return make({name: item for name, item in value.items() if name != "track"})
+
+
+def parts_of(command: str) -> Mapping[str, Any]:
+    """The tracks' parts in a command that they share, by track: modules of the command's name, the last track first.
+
+    Whose words they are is asked in this order; the first track in lists takes what no other claims.
+    """
+    found = {name: track.commands().get(command) for name, track in reversed(tracks().items())}
+    return {name: importlib.import_module(module) for name, module in found.items() if module}

@@ -1,31 +1,41 @@
-"""audit: score heads, build variants, measure who pays, keep the run."""
+"""audit, and the tracks' own words for it: measure who pays when a model is cut, keep the run."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from itertools import groupby
 from typing import Any
 
-from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
-from engine.tracks.image_classifiers.options import (
-    FILTERS_ONLY,
-    HEADS_ONLY,
-    foreign_options,
-    image_options,
-    image_request_of,
-    is_image_request,
+from engine.audit.command_line import (
+    Ticker,
+    checked,
+    executor_of,
+    json_flag,
+    ray_option,
+    store_of,
+    store_option,
 )
-from engine.tracks.language_models.options import request_of, request_options
+from engine.audit.fields import fields_of
+from engine.audit.reading import add_options, foreign_options, made, read_fields
+from engine.audit.tracks import TrackEntry, track_of_request, tracks
+from engine.core.errors import Fault, RequestError
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("audit", help="audit a language model or an image classifier end to end")
-    request_options(parser)
-    image_options(parser)
-    ray_option(parser)
-    store_option(parser)
-    json_flag(parser)
-    parser.set_defaults(run=run, parser=parser)
+    """One command per word; tracks with the same word share it, each with the options of its request."""
+    by_word = sorted(tracks().values(), key=lambda track: (track.word, track.place))
+    for word, found in groupby(by_word, key=lambda track: track.word):
+        answering = list(found)
+        parser = commands.add_parser(word, help="; ".join(track.asks for track in answering))
+        for place, track in enumerate(answering):
+            add_options(parser, fields_of(track.part("request")), track.cuts if place else "")
+        parser.add_argument("--resume", metavar="JOB", help="go on with an unfinished job, as it was begun")
+        ray_option(parser)
+        store_option(parser)
+        json_flag(parser)
+        parser.set_defaults(run=run, tracks=answering)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -33,13 +43,59 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import run_job
     from engine.report.summary import summary_of, summary_text
 
-    if is_image_request(args):
-        foreign = foreign_options(args, HEADS_ONLY, "image classifiers")
-        request, executor = checked(args, image_request_of, foreign), executor_of(args)
-    else:
-        request = checked(args, request_of, foreign_options(args, FILTERS_ONLY, "language models"))
-        executor = executor_of(args)
-    found = run_job(store_of(args), request, Ticker(), executor)
+    request = checked(args, request_of_words)
+    found = run_job(store_of(args), request, Ticker(), executor_of(args))
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return summary_of(found), summary_text(found)
+
+
+def request_of_words(args: argparse.Namespace) -> Any:
+    """The request the words ask for. Everything that cannot be read raises RequestError together."""
+    begun = _begun(args) if args.resume else None
+    track = track_of_words(args) if begun is None else track_of_request(begun)
+    kind = track.part("request")
+    others = [field for other in args.tracks for field in fields_of(other.part("request"))]
+    faults = foreign_options(args, others, fields_of(kind), track.cuts)
+    values = read_fields(args, fields_of(kind), faults)
+    if begun is None:
+        return made(kind, values, faults)
+    faults += _other_than_begun(args.resume, begun, values)
+    if faults:
+        raise RequestError(faults)
+    return replace(begun, restart=values.get("restart", begun.restart))
+
+
+def track_of_words(args: argparse.Namespace) -> TrackEntry:
+    """The track that the words ask for: the last that claims them, else the first."""
+    claiming = [track for track in args.tracks if track.claims and track.part("claims")(args)]
+    return claiming[-1] if claiming else args.tracks[0]
+
+
+def _begun(args: argparse.Namespace) -> Any:
+    """The request of a job that this command can go on with."""
+    from engine.audit.jobs import job_request
+
+    try:
+        begun = job_request(store_of(args), args.resume)
+    except OSError:
+        what = f"{args.resume!r} is not in the store."
+        raise RequestError(Fault("--resume", what, "Give the id of a job, job-….")) from None
+    except (ValueError, TypeError, AttributeError, RequestError):
+        what = f"the request.json of {args.resume} cannot be read."
+        raise RequestError(Fault("--resume", what, "Ask again without --resume.")) from None
+    if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
+        what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."
+        raise RequestError(Fault("--resume", what, "Resume it where it was begun."))
+    return begun
+
+
+def _other_than_begun(job: str, begun: Any, values: dict[str, Any]) -> list[Fault]:
+    """Settings given beside the job that are not its own: nothing is ever mixed."""
+    faults = []
+    for name, value in values.items():
+        was, now = getattr(begun, name), getattr(replace(begun, **{name: value}), name)
+        if was != now and name != "restart":
+            what = f"{job} was begun with {was!r}, not {now!r}."
+            faults.append(Fault(name, what, "Leave it out, or begin another audit without --resume."))
+    return faults

@@ -216,6 +216,8 @@ class Setting:
     choices: tuple[str, ...] = ()
     label: str = ""
     """The name the screen shows; `name` itself where this is empty."""
+    technical: bool = False
+    """Whether it changes no number, so that forms do not ask for it."""
 
     def allows(self, value: Any) -> bool:
         """Whether a value is of this kind and in range."""

@@ -173,6 +173,12 @@ def method_name(method: str) -> str:
     return known.name if known else method.replace("_", " ")
 
 
+def method_definition(method: str) -> str:
+    """What a method does, "" where nothing is said of it."""
+    known = gathered("METHODS").get(method)
+    return known.definition if known else ""
+
+
 def work_name(what: str) -> str:
     """What a job is at, e.g. "snip, 67.2 % cut, seed 0", with the method's name where it begins with one."""
     method, comma, rest = str(what).partition(",")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from engine.core.errors import Fault
+from engine.core.types import Setting
 
+ASKED = ("epochs", "rate", "batch")
+"""What forms ask; the command line takes all."""
 SCHEDULES = ("constant", "cosine", "linear", "steps")
 
 
@@ -61,6 +65,14 @@ class Recipe:
         if not isinstance(self.mirror, bool):
             wrong.append(("mirror", "Give true or false."))
         return [Fault(f"{where} {name}", f"{getattr(self, name)!r} is not allowed.", fix) for name, fix in wrong]
+
+
+def recipe_settings(usual: Mapping[str, Any], item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:
+    """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on `item`s."""
+    every = {**Recipe().to_dict(), **usual}
+    kinds = {"epochs": ("integer", "Epochs"), "rate": ("number", "Learning rate"),
+             "batch": ("integer", f"{item} per batch")}  # fmt: skip
+    return tuple(Setting(name, kinds[name][0], every[name], "", label=kinds[name][1]) for name in names)
 
 
 class Keep(Protocol):

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from engine.audit.fields import fields_of
+from engine.audit.tracks import tracks
 from engine.core import words
 from engine.core.errors import Fault, PruneAuditError, RequestError
-from engine.models import catalog
 from engine.store.runs import Store, default_root
-from pages.shared import frame, state
+from pages.shared import form, frame, state
 from pages.shared.controls import capital
 
 if TYPE_CHECKING:
@@ -33,29 +34,8 @@ STATUS = {
     "cancelled": "Cancelled",
     "interrupted": "Interrupted",
 }
-PERCENT_FIELDS = ("sparsity", "trade-off sparsity", "step", "gamma")
-"""What faults are about that the forms ask for in percent and the engine takes as shares."""
-ASKED_AS = {
-    "first_seed": "First seed",
-    "max_images": "Images per split at most",
-    "max_texts": "Texts per split at most",
-    "max_prompts": "Prompts per axis at most",
-    "max_new_tokens": "New tokens per text",
-    "max_prompt_tokens": "Prompt tokens at most",
-    "max_corpus_tokens": "Tokens of text for perplexity at most",
-    "max_length": "Tokens of a text at most",
-    "score_texts": "Training texts a score reads",
-    "size": "Side of the images in pixels",
-    "iterations": "Weight updates of one training",
-    "check_every": "Updates between two looks at validation images",
-    "fair gap": "Fair from a gap of",
-    "within": "Accuracy that may be lost for it",
-    "recipe rate": "Learning rate of the weights",
-    "recipe batch": "Images per batch",
-    "tune_on": "Cut and train on",
-}
-"""Fields of the forms by what the engine's faults call them."""
 _SHARE = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)\b")
+_END = re.compile(r"\b(from|above|to|below) ([01])\b(?!\.\d)")
 _WORK = """
 import json, sys
 from dataclasses import asdict
@@ -90,34 +70,32 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
 
     RequestError carries every fault: those the form found (`faults`) and those the engine finds.
     """
-    faults = list(faults)
-    for name in ("prompts", "corpus"):
-        if request.get(name) == "":
-            faults.append(Fault(name, "nothing is chosen.", "Upload a file or name a path."))
-    chosen = {**request, **{name: None for name in ("prompts", "corpus") if request.get(name) == ""}}
     try:
-        job_id = _ask({"request": chosen, "start": not faults})
+        job_id = _ask({"request": request, "start": not faults})
     except RequestError as error:
-        raise RequestError([*faults, *map(in_the_forms_words, error.faults)]) from error
+        told = [in_the_forms_words(fault, request["track"]) for fault in error.faults]
+        raise RequestError([*faults, *told]) from error
     if faults:
         raise RequestError(faults)
-    if chosen.get("track", "language_models") == "language_models":
-        catalog.remember(chosen["model"], chosen.get("revision"))
+    for field in fields_of(tracks()[request["track"]].part("request")):
+        if field.accepted:
+            field.accepted(request)
     return job_id
 
 
-def in_the_forms_words(fault: Fault) -> Fault:
-    """A fault of the engine as the form asks: percent where it does, and names of fields without underscores."""
-    where = ASKED_AS.get(fault.where, fault.where.replace("_", " "))
-    if fault.where in PERCENT_FIELDS:
+def in_the_forms_words(fault: Fault, track: str) -> Fault:
+    """A fault of the engine as the form asks: percent where it does, and names of fields as their labels."""
+    fields = fields_of(tracks()[track].part("request"))
+    where = form.labels_of(fields).get(fault.where, fault.where.replace("_", " "))
+    if fault.where in [field.called for field in fields if field.percent]:
         return Fault(where, _percent(fault.what), _percent(fault.fix))
     return replace(fault, where=where)
 
 
 def _percent(text: str) -> str:
-    """ "1.5 is not a share between 0 and 1." -> "150 % is not between 0 and 100 %." Counts stay: they have no point."""
-    text = text.replace("[0, 1)", "0 % to under 100 %").replace("between 0 and 1", "between 0 and 100 %")
-    text = text.replace("is not a share between", "is not between").replace("Give shares", "Give percentages")
+    """ "1.5 is not allowed. Give numbers from 0 to below 1." -> "150 % is … from 0 to below 100 %." Counts stay: they
+    have no point."""
+    text = _END.sub(lambda found: f"{found[1]} {100 * int(found[2])} %", text.replace("Give numbers", "Give shares"))
     return _SHARE.sub(lambda found: f"{100 * float(found[0]):g} %", re.sub(r"(?<=\d),(?=\d)", ", ", text))
 
 

@@ -262,7 +262,7 @@ def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
 
 
 def test_pages_import_no_torch():
-    code = "import sys, pages.shared.jobs, pages.shared.request_form, pages.shared.panels, pages.shared.uploads\n"
+    code = "import sys, pages.shared.jobs, pages.shared.form, pages.shared.panels, pages.shared.uploads\n"
     for page in PAGES:
         code += f"import pages.{page}\n"
     code += "print(sorted({'torch', 'transformers'} & set(sys.modules)))"

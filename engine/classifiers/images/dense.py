@@ -8,7 +8,7 @@ import pandas as pd
 
 from engine.audit.session import counts_of
 from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.classifiers.images.request import Asked, ImagePlan
+from engine.classifiers.images.request import ImagePlan, ImagesRequest
 from engine.models.load_image_classifier import Classifier, fresh_classifier, load_classifier
 from engine.store.runs import Store
 
@@ -58,7 +58,7 @@ def data_meta(plan: ImagePlan, tables: dict[str, pd.DataFrame]) -> dict[str, Any
     }
 
 
-def dense_phases(request: Asked) -> dict[str, list[ImageShard]]:
+def dense_phases(request: ImagesRequest) -> dict[str, list[ImageShard]]:
     """What every audit measures first: the model it starts from, fitted where it does not come trained."""
     return {
         "train the dense model": [ImageShard("dense_weights")] if request.train is not None else [],

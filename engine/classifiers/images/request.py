@@ -4,41 +4,175 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from engine.audit.request import Plan
-from engine.audit.request_checks import (
-    axis_faults,
-    check_device,
-)
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked
+from engine.audit.reading import absolute, pairs_of
+from engine.audit.request import MORE, Plan, Request
+from engine.audit.request_checks import attempt, axis_faults
 from engine.classifiers.class_order import in_order_of
 from engine.classifiers.images.context import TEST, TRAIN
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.words import axis_name
 from engine.data.images.changes.base import image_changes
 from engine.data.images.load import ImageAsk, ImageSet, load_images, look
-from engine.training.recipe import Recipe
+from engine.data.images.readers.base import ImageInfo
+from engine.models import catalog
+from engine.training.recipe import Recipe, recipe_settings
 
 KEPT = ("first", "all", "none")
 
 CLASS_AXIS = "class"
+TRAINING = "Training"
+TOO_FEW = (
+    f"A subgroup with fewer than {MIN_IMAGES} images in a split, or fewer than {MIN_PER_CLASS} of a class, gets no "
+    "verdict: no gap is measured for it."
+)
 
 
-class Asked(Protocol):
-    """What every request about an image classifier says of its model and its images."""
+def changes_of(where: str, words: Sequence[str], faults: list[Fault]) -> tuple[dict[str, Any], ...]:
+    """ "underrepresent:classes=cat/dog,removed=0.8" -> {"name": …, "classes": ["cat", "dog"], "removed": 0.8}."""
+    found = []
+    for text in words:
+        name, _, rest = text.partition(":")
+        values = pairs_of(where, [part for part in rest.split(",") if part], faults)
+        if isinstance(values.get("classes"), str):
+            values["classes"] = values["classes"].split("/")
+        found.append({"name": name, **values})
+    return tuple(found)
 
-    model: str
-    data: str
-    axes: tuple[str, ...]
-    target: str | None
-    weights: str | None
-    size: int | None
-    max_images: int | None
-    changes: tuple[dict[str, Any], ...]
-    first_seed: int
-    train: dict[str, Any] | None
-    mirror: bool | None
-    classes: tuple[str, ...]
-    device: str
+
+def look_at(data: str) -> ImageInfo | None:
+    """What a source of images offers; None where nothing can read it, which the check will say."""
+    return attempt(lambda: look(absolute(data)), [])
+
+
+def usual_axes(values: Values) -> tuple[str, ...]:
+    """The axes of the images where nobody names any."""
+    info = look_at(values["data"])
+    return info.default_groups if info else (CLASS_AXIS,)
+
+
+def _models(_: Values) -> Offer:
+    names = [*(entry.name for entry in catalog.list_classifiers()), *catalog.ARCHITECTURES]
+    return Offer(names, names[0])
+
+
+def _is_architecture(values: Values) -> bool:
+    return values.get("model") in catalog.ARCHITECTURES
+
+
+def _targets(values: Values) -> Offer:
+    info = look_at(values["data"])
+    return Offer(info.targets, info.default_target) if info else Offer(())
+
+
+def offered_axes(values: Values) -> Offer:
+    """The group columns of the images, but for what is predicted, and the class itself."""
+    info = look_at(values["data"])
+    if info is None:
+        return Offer((), note="Nothing could be read there yet.")
+    known = dict.fromkeys([*info.default_groups, *info.groups, CLASS_AXIS])
+    return Offer([axis for axis in known if axis != values["target"]], info.default_groups, info.stand_in)
+
+
+def too_few_words(most: int | None) -> str:
+    """Whom `most` images per split leave without a verdict."""
+    if most is None or most <= MIN_PER_CLASS:
+        return TOO_FEW
+    share = f"{100 * MIN_PER_CLASS / most:.2g} %"  # the draw keeps the shares of subgroups and classes
+    return f"{TOO_FEW} Of {most:,} images that befalls a subgroup and class of less than {share} of them."
+
+
+def recipe_faults(where: str, known: Sequence[str] = ()) -> Callable[[Any, Values], list[Fault]]:
+    """The check of a field that holds a recipe; `known`: the names allowed, all where none are given."""
+    names = known or Recipe.known()
+
+    def faults(given: Mapping[str, Any] | None, _: Values) -> list[Fault]:
+        given = given or {}
+        return [unknown(where, name, names) for name in given if name not in names] or recipe_of(given).faults(where)
+
+    return faults
+
+
+@dataclass(frozen=True)
+class ImagesRequest(Request):
+    """What every request about an image classifier says of its model and its images. Paths stay as written.
+
+    model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
+    axes: group columns; "class" gives one-vs-rest numbers per class. classes: names of the model's outputs in their
+    order, where its weights do not say; () as the images have them. train: fit the dense model first, {} for the usual
+    way. mirror: flip training images left to right at random; None: unless they are digits.
+    """
+
+    model: str = asked(
+        kind="source", metavar="NAME_OR_FOLDER", help="demo-resnet, a folder, or an architecture", counts="content",
+        section=WHAT, label="Model", offered=_models,
+        hint="An embedded model, a model folder of your own, or an architecture with weights given below.",
+    )  # fmt: skip
+    data: str = asked(
+        kind="source", metavar="NAME_OR_PATH", help="avatars, digits, or a folder or CSV of images (default: avatars)",
+        counts="content", usual=lambda values: "avatars", section=WHAT, label="Images",
+        offered=lambda values: Offer(("avatars", "digits"), "avatars"),
+        hint="Drawn avatars, handwritten digits, or a path: CelebA, LFW, Fitzpatrick17k, CIFAR-10, class folders, or a "
+        "CSV with path, label and group columns.",
+    )  # fmt: skip
+    axes: tuple[str, ...] = asked(
+        kind="names", option="--axis", metavar="AXIS", where="axis", usual=usual_axes, section=WHAT, last=True, label="Groups",
+        help="group column, or class; may be given several times", offered=offered_axes, named=axis_name,
+    )  # fmt: skip
+    weights: str | None = asked(
+        None, kind="source", optional=True, metavar="FILE", help="state dict for an architecture, or imagenet",
+        counts="content", section=WHAT, label="Weights", shown=_is_architecture,
+        placeholder="path of a state dict (.safetensors, .pt, .th), or imagenet",
+        hint="Tensors only: a file with code in it is refused. Empty: a new model, trained first.",
+    )  # fmt: skip
+    classes: tuple[str, ...] = asked(
+        (), kind="names", commas=True, some=False, metavar="LIST", section=WHAT,
+        help="names of the model's outputs in order, where its weights do not say",
+        label="Classes in the order of the model's outputs", placeholder="as the images have them",
+        hint="A bare state dict does not say what its outputs mean.",
+        shown=lambda values: values.get("weights") not in (None, "imagenet"),
+    )  # fmt: skip
+    target: str | None = asked(
+        None, kind="text", optional=True, metavar="COLUMN", help="what is predicted (default: the data's usual one)",
+        section=WHAT, label="Target", offered=_targets, named=axis_name,
+    )  # fmt: skip
+    max_images: int | None = asked(
+        None, kind="integer", optional=True, minimum=20, metavar="N", help="at most so many images per split",
+        section=HOW, last=True, label="Images per split at most", placeholder="all of them", about=too_few_words,
+    )  # fmt: skip
+    train: dict[str, Any] | None = asked(
+        None, kind="pairs", optional=True, metavar="NAME=VALUE", check=recipe_faults("train"), section=TRAINING,
+        help="fit the dense model first; epochs, rate, batch, …", last=True, label="Fit the dense model first",
+        of=lambda values: recipe_settings({}, "Images"), starts={"epochs": 12, "rate": 3e-3},
+    )  # fmt: skip
+    mirror: bool | None = asked(
+        None, kind="flag", optional=True, option="--no-mirror", help="never mirror training images", section=TRAINING,
+        last=True, label="Never mirror training images", hint="Else they are flipped at random, but for digits.",
+    )  # fmt: skip
+    changes: tuple[dict[str, Any], ...] = asked(
+        (), kind="changes", option="--change", metavar="NAME[:KEY=VALUE,…]", read=changes_of, section=MORE, last=True,
+        help="a change of the images, such as underrepresent:classes=cat/dog,removed=0.8",
+        label="Change the training images", of=lambda values: image_changes(), named=axis_name,
+        hint="Manipulations of the paper: rare classes, an artefact, other balances.",
+    )  # fmt: skip
+    size: int | None = asked(
+        None, kind="integer", optional=True, minimum=8, metavar="PIXELS", section=MORE, last=True,
+        help="side of the images (default: the model's)", label="Side of the images in pixels",
+        placeholder="the model's",
+    )  # fmt: skip
+    keep_weights: str = asked(
+        "first", kind="choice", choices=KEPT, section=MORE, last=True, label="Keep cut models of trials",
+        help=f"of which trials cut models are kept: {', '.join(KEPT)}",
+    )  # fmt: skip
+    experiment: str = asked("", kind="text", option="", counts="no")
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether training images are mirrored: as asked, else unless they are digits."""
+        return self.data.partition(":")[0] != "digits" if self.mirror is None else self.mirror
 
 
 @dataclass(frozen=True)
@@ -61,29 +195,14 @@ class ImagePlan(Plan):
         return [model, self.images.digest]
 
 
-def mirrors(request: Asked) -> bool:
-    """Whether training images are mirrored: as asked, else unless they are digits."""
-    return request.data.partition(":")[0] != "digits" if request.mirror is None else request.mirror
-
-
 def recipe_of(given: Mapping[str, Any]) -> Recipe:
     """A recipe from a request's values; steps as a tuple."""
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return Recipe(**values)
 
 
-def attempt(load: Callable[[], Any], faults: list[Fault]) -> Any:
-    """What `load` gives; None where it raises RequestError, whose faults are added."""
-    try:
-        return load()
-    except RequestError as error:
-        faults.extend(error.faults)
-        return None
-
-
-def looked_up(request: Asked, faults: list[Fault]) -> tuple[ImageSet | None, Any]:
+def looked_up(request: ImagesRequest, faults: list[Fault]) -> tuple[ImageSet | None, Any]:
     """The images listed, the model inspected; None where that cannot be. What is wrong with them goes to `faults`."""
-    attempt(lambda: check_device(request.device), faults)
     sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
     images = attempt(lambda: images_of(request), faults) if sound else None
     model = attempt(lambda: _model(request, images), faults) if sound else None
@@ -92,14 +211,14 @@ def looked_up(request: Asked, faults: list[Fault]) -> tuple[ImageSet | None, Any
     return images, model
 
 
-def is_fresh(request: Asked) -> bool:
+def is_fresh(request: ImagesRequest) -> bool:
     """Whether the model is an architecture without trained weights of the task."""
     from engine.models.vision import architectures
 
     return request.model in architectures() and request.weights in (None, "imagenet")
 
 
-def images_of(request: Asked) -> ImageSet:
+def images_of(request: ImagesRequest) -> ImageSet:
     """The images with their changes. Group columns that the source lacks may come from a change, such as "artefact"."""
     faults = _change_faults(request)
     if faults:
@@ -116,7 +235,7 @@ def images_of(request: Asked) -> ImageSet:
     return in_order_of(images, _output_names(request))
 
 
-def _output_names(request: Asked) -> tuple[str, ...]:
+def _output_names(request: ImagesRequest) -> tuple[str, ...]:
     """The model's classes in the order of its outputs, as far as it or the request names them."""
     if request.classes:
         return request.classes
@@ -128,7 +247,7 @@ def _output_names(request: Asked) -> tuple[str, ...]:
         return ()
 
 
-def _model_size(request: Asked) -> int | None:
+def _model_size(request: ImagesRequest) -> int | None:
     """The size the model asks for; None where the model is at fault, which is said elsewhere."""
     try:
         return _model(request, None).size
@@ -136,7 +255,7 @@ def _model_size(request: Asked) -> int | None:
         return None
 
 
-def _model(request: Asked, images: ImageSet | None) -> Any:
+def _model(request: ImagesRequest, images: ImageSet | None) -> Any:
     """What is known of the model without loading it; of a new one, what it will be."""
     from engine.models.load_image_classifier import fresh_info, inspect_classifier
 
@@ -148,7 +267,7 @@ def _model(request: Asked, images: ImageSet | None) -> Any:
     return inspect_classifier(request.model, request.weights, classes=classes, size=request.size)
 
 
-def _fit_faults(request: Asked, model: Any, images: ImageSet) -> list[Fault]:
+def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fault]:
     """Model and images together: classes, groups, splits, and whether an untrained model is trained."""
     faults = []
     if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
@@ -169,21 +288,10 @@ def _fit_faults(request: Asked, model: Any, images: ImageSet) -> list[Fault]:
     return faults
 
 
-def recipe_faults(request: Any, where: str, known: Sequence[str] = ()) -> list[Fault]:
-    """What is wrong with the recipe in the field `where`; `known`: the names allowed, all where none are given."""
-    given, known = getattr(request, where) or {}, known or Recipe.known()
-    return [unknown(where, name, known) for name in given if name not in known] or recipe_of(given).faults(where)
-
-
-def _change_faults(request: Asked) -> list[Fault]:
+def _change_faults(request: ImagesRequest) -> list[Fault]:
     faults: list[Fault] = []
     for change in request.changes:
         name = change.get("name")
         if name not in image_changes():
             faults.append(unknown("change of the images", name, image_changes()))
     return faults
-
-
-def group_columns(request: Asked) -> Sequence[str]:
-    """The axes that are columns of the images."""
-    return [axis for axis in request.axes if axis != CLASS_AXIS]

@@ -7,6 +7,8 @@ TRACK = TrackEntry(
     "Filters or weights, with fair training",
     place=4,
     former=("fair",),
+    word="fairtrain",
+    asks="train an image classifier to be sparse and fair in one run",
     request="request:FairRequest",
     validate="request:validate_fair",
     run="run:run_fair_audit",

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from engine.audit.request import Request, versions_of
-from engine.audit.request_checks import is_number, no_axis_faults, whole_number_faults
-from engine.audit.setting_faults import setting_faults
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, faults_of, part
+from engine.audit.reading import numbers_of
+from engine.audit.request import versions_of
+from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.images.request import (
     CLASS_AXIS,
-    KEPT,
+    TOO_FEW,
     ImagePlan,
-    attempt,
+    ImagesRequest,
     looked_up,
-    mirrors,
+    offered_axes,
     recipe_faults,
     recipe_of,
+    usual_axes,
 )
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.words import axis_name, method_definition, method_name
 from engine.data.images.load import ImageSet
+from engine.tracks.fair_training import words
 from engine.tracks.fair_training.context import (
     CORNERS,
     LOOKED_SHARE,
@@ -35,82 +39,226 @@ from engine.tracks.fair_training.context import (
     tuned_rows,
 )
 from engine.tracks.fair_training.methods.base import FILTERS, NONE, NOTIONS, RECIPE, WEIGHTS, fair_methods
-from engine.training.recipe import SCHEDULES, Recipe
+from engine.tracks.fair_training.presets import sparsity_at
+from engine.training.recipe import SCHEDULES, Recipe, recipe_settings
 
 CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 USUAL_RECIPE = {"rate": 1e-3, "batch": 64}
+MOST_STEPS = 34
+"""More steps of the lottery ticket's schedule cut all but less than half a thousandth, which is 1 to three digits."""
+NOTION_NAMES = {
+    "accuracy": "Accuracy: right equally often about every subgroup",
+    "degradation": "Degradation: no subgroup loses more than another",
+}
+TUNED_ON_NAMES = {TRAIN: "Training images", VALIDATION: "Validation images, as in the paper"}
+CUTS = {FILTERS: "Cut filters", WEIGHTS: "Cut weights (nothing gets faster)", NONE: "Cut nothing"}
+SAME_UPDATES = (
+    "The same for every method, two stages together included. Not the same work: for every update of its mask BiFP "
+    "reads a second batch, by default 1.75 times the images in all; SNIP reads some batches before it cuts; the "
+    "Lottery Ticket trains once per round, and once more at the end."
+)
+SETTINGS, SWEEP = "Settings of the methods", "Trade-off over λ, and loss surface"
+JUDGING = "Training, and when it counts as fair"
+
+
+def _group_and_axes(parts: Sequence[Any]) -> tuple[str, ...]:
+    """The group that training is fair about goes first."""
+    group, more = parts
+    return tuple(dict.fromkeys([*([group] if group else []), *(more or ())]))
+
+
+def _usual_fair_axes(values: Values) -> tuple[str, ...]:
+    """Those of the data where nobody names any."""
+    return tuple(axis for axis in usual_axes(values) if axis != CLASS_AXIS) or (CLASS_AXIS,)
+
+
+def _first_axis_faults(axes: Sequence[str], _: Values) -> list[Fault]:
+    if not axes or CLASS_AXIS not in axes[0].split("+"):
+        return []
+    what = "the fairness term is about the first axis, which cannot be the class itself."
+    return [Fault("axis", what, "Name a group column first.")]
+
+
+def shares_of(where: str, text: str, faults: list[Fault]) -> tuple[float, ...]:
+    """ "0.5,k3" -> (0.5, 0.488): kN means 1 - 0.8^N to three digits, the schedule of the lottery ticket."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    steps = [part for part in parts if part[0] in "kK" and part[1:].isdecimal()]
+    plain = numbers_of(where, ",".join(part for part in parts if part not in steps), faults)
+    known = {step: int(step[1:]) for step in steps if len(step) < 4}
+    for step in steps:
+        if not 1 <= known.get(step, 0) <= MOST_STEPS:
+            what = f"{step!r} cuts nothing or everything, to three digits."
+            faults.append(Fault(where, what, f"Give k1 to k{MOST_STEPS}, or shares such as 0.488."))
+    return (*plain, *(sparsity_at(k) for k in known.values() if 1 <= k <= MOST_STEPS))
+
+
+def _ordered() -> list[str]:
+    """Methods as words know them, then others."""
+    known = [name for name in words.METHODS if name in fair_methods()]
+    return [*known, *(name for name in fair_methods() if name not in known)]
+
+
+def _offered_methods(_: Values) -> Offer:
+    by_units = {label: [name for name in _ordered() if fair_methods()[name].units == units]
+                for units, label in CUTS.items()}  # fmt: skip
+    return Offer(_ordered(), FairRequest.methods, groups=by_units)
+
+
+def _offered_sweep(_: Values) -> Offer:
+    names = [name for name in _ordered() if fair_methods()[name].fair and fair_methods()[name].units != NONE]
+    return Offer(names, FairRequest.tradeoff_methods)
+
+
+def _swept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
+    """Of the methods of the trade-off, which matter only where it is made."""
+    if not values["tradeoff_strengths"]:
+        return []
+    known = fair_methods()
+    faults = [unknown("trade-off method", name, known) for name in methods if name not in known]
+    if not methods:
+        faults.append(Fault("trade-off method", "none is named.", f"Known: {', '.join(sorted(known))}."))
+    for name in methods:
+        if name in known and known[name].units == NONE:
+            what = f"{name} cuts nothing, so it has no place at a sparsity of {values['tradeoff_sparsity']:g}."
+            faults.append(Fault("trade-off method", what, "Leave it out."))
+    return faults
+
+
+def _kept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
+    return [unknown("kept method", name, values["methods"]) for name in methods if name not in values["methods"]]
+
+
+def _own_recipe_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
+    faults = recipe_faults("recipe", RECIPE)(given, values)
+    if given.get("schedule") == "steps":
+        known = [name for name in SCHEDULES if name != "steps"]
+        faults.append(unknown("recipe schedule", "steps", known, "There are no epochs here."))
+    return faults
+
+
+def _looked_words(tuned: str) -> str:
+    """What is left to look at."""
+    if tuned != VALIDATION:
+        return ""
+    return f"Only {100 * LOOKED_SHARE:g} % of the validation images are left to look at while models train. {TOO_FEW}"
 
 
 @dataclass(frozen=True)
-class FairRequest(Request):
-    """A fair training as somebody asks for it. Paths stay as written.
+class FairRequest(ImagesRequest):
+    """A fair training as somebody asks for it.
 
-    model, data, target, weights, size, max_images, changes, train, mirror, classes: as for ImageRequest. axes: group
-    columns, all measured; the fairness term is about the first. sparsities: shares of filters, or of weights, to cut.
-    strength: λ of methods that have any use for it; tolerance: τ, the gap that costs nothing; notion: which gap.
-    iterations: weight updates of one training. check_every: of these between two looks at validation images.
+    axes: group columns, all measured; the fairness term is about the first. sparsities: shares of filters, or of
+    weights, to cut. strength: λ of methods that have any use for it; tolerance: τ, the gap that costs nothing; notion:
+    which gap. iterations: weight updates of one training. check_every: of these between two looks at validation images.
     tradeoff_…: the sweep over λ, none where no strengths are named. surface: the loss between BiFP and its ablations.
     fair_gap: validation gap to be reached, of the notion's kind, None: half of the dense model's gap of accuracy.
     within: validation accuracy that may be lost for it. tune_on: the images that are cut and trained on.
-    keep_methods: of which methods models are kept, () for all. restart: go on although data or weights changed.
+    keep_methods: of which methods models are kept, () for all.
     """
 
-    model: str
-    data: str
-    axes: tuple[str, ...]
-    target: str | None = None
-    weights: str | None = None
-    size: int | None = None
-    max_images: int | None = None
-    changes: tuple[dict[str, Any], ...] = ()
-    methods: tuple[str, ...] = (
-        "bifp-str", "bifp-uns", "snip", "fpgm", "lottery", "pf", "pf-random", "fp", "dense-tuned", "dense-fair",
+    axes: tuple[str, ...] = asked(
+        kind="names", where="axis", usual=_usual_fair_axes, check=_first_axis_faults, section=WHAT, last=True,
+        label="Groups", offered=offered_axes, named=axis_name, lead="Fair to", join=_group_and_axes,
+        hint="Training is asked to be fair to the first of these groups; the others are measured only.",
+        parts=(
+            part("group", "text", metavar="AXIS",
+                 help="group column that training is to be fair about, or two joined with +"),
+            part("axis", "names", metavar="AXIS",
+                 help="further group columns to measure; may be given several times"),
+        ),
     )  # fmt: skip
-    method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    sparsities: tuple[float, ...] = (0.488, 0.672, 0.832)
-    strength: float = 1.0
-    tolerance: float = 0.0
-    notion: str = "accuracy"
-    iterations: int = 400
-    recipe: dict[str, Any] = field(default_factory=dict)
-    check_every: int = 40
-    seeds: int = 3
-    first_seed: int = 0
-    tradeoff_sparsity: float = 0.7
-    tradeoff_strengths: tuple[float, ...] = ()
-    tradeoff_methods: tuple[str, ...] = ("bifp-str", "pf", "fp")
-    surface: bool = False
-    fair_gap: float | None = None
-    within: float = 0.02
-    train: dict[str, Any] | None = None
-    mirror: bool | None = None
-    classes: tuple[str, ...] = ()
-    tune_on: str = TRAIN
-    keep_weights: str = "first"
-    keep_methods: tuple[str, ...] = ()
-    device: str = "auto"
-    experiment: str = ""
-    title: str = ""
-    restart: bool = False
+    notion: str = asked(
+        "accuracy", kind="choice", choices=NOTIONS, help="accuracy, or degradation: which gap is trained against",
+        section=WHAT, last=True, label="What shall be alike between groups", named=NOTION_NAMES.get,
+        hint=words.SURROGATE,
+    )  # fmt: skip
+    methods: tuple[str, ...] = asked(
+        ("bifp-str", "bifp-uns", "snip", "fpgm", "lottery", "pf", "pf-random", "fp", "dense-tuned", "dense-fair"),
+        kind="names", option="--method", metavar="NAME[,NAME]", commas=True, where="method", section=HOW,
+        known=fair_methods, help="methods to train; may be given several times",
+        label="Methods", offered=_offered_methods, named=method_name,
+    )  # fmt: skip
+    method_settings: dict[str, dict[str, Any]] = asked(
+        {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=SETTINGS,
+        help="a setting, such as bifp-str.mask_rate=0.05", named=method_name, about=method_definition,
+        of=lambda values: {name: method.settings for name, method in fair_methods().items()},
+        chosen=lambda values: values["methods"],
+    )  # fmt: skip
+    sparsities: tuple[float, ...] = asked(
+        (0.488, 0.672, 0.832), kind="numbers", option="--sparsity", metavar="LIST", above=0.0, below=1.0,
+        help="shares of filters or weights to cut, or k3,k5,k8: 1 - 0.8^k", where="sparsity", example="0.488",
+        read=shares_of, percent=True, section=HOW, label="Sparsities", unit="percent of filters or weights cut",
+        hint="The usual ones are 1 − 0.8³, 1 − 0.8⁵ and 1 − 0.8⁸, as in the Lottery Ticket paper.",
+    )  # fmt: skip
+    strength: float = asked(
+        1.0, kind="number", option="--lambda", metavar="L", minimum=0.0, help="weight of the fairness term",
+        where="λ (strength)", section=HOW, label="λ, weight of fairness", step=0.5,
+        hint="0 asks for no fairness. Methods that ignore groups have none.",
+    )  # fmt: skip
+    tolerance: float = asked(
+        0.0, kind="number", option="--tau", metavar="T", minimum=0.0, maximum=1.0, help="gap that costs nothing",
+        where="τ (tolerance)", section=HOW, label="τ, gap that is let pass",
+        hint="A surrogate gap up to this costs nothing.",
+    )  # fmt: skip
+    seeds: int = asked(3, kind="integer", minimum=1, help="how many seeds", section=HOW, label="Seeds",
+                       hint="Trainings of each variant. Three at least tell more.")  # fmt: skip
+    iterations: int = asked(
+        400, kind="integer", minimum=1, metavar="N", help="weight updates of one training", section=HOW,
+        label="Weight updates of one training", hint=SAME_UPDATES,
+    )  # fmt: skip
+    tradeoff_strengths: tuple[float, ...] = asked(
+        (), kind="numbers", option="--tradeoff", metavar="LIST", minimum=0.0, where="λ of the trade-off", some=False,
+        help="values of λ for the trade-off of accuracy and gap", section=SWEEP, label="λ of the trade-off",
+        unit="empty: none", placeholder="0.1, 0.5, 1, 5", example="0.1,1,5",
+        hint="Every λ trains every method of the trade-off again, with all seeds.",
+    )  # fmt: skip
+    tradeoff_sparsity: float = asked(
+        0.7, kind="number", metavar="S", above=0.0, below=1.0, help="at which the trade-off is made",
+        where="trade-off sparsity", percent=True, section=SWEEP, label="At a sparsity of", unit="percent",
+    )  # fmt: skip
+    tradeoff_methods: tuple[str, ...] = asked(
+        ("bifp-str", "pf", "fp"), kind="names", option="--tradeoff-method", metavar="NAME[,NAME]", commas=True,
+        some=False, help="methods of the trade-off", where="trade-off method", check=_swept_faults,
+        section=SWEEP, label="Methods of the trade-off", offered=_offered_sweep, named=method_name,
+    )  # fmt: skip
+    surface: bool = asked(
+        False, kind="flag", help="the loss between BiFP and its ablations", section=SWEEP,
+        label="Measure the loss between BiFP and its ablations",
+        hint="On a plane and along straight lines, at the middle sparsity, for one seed. Trains the ablations.",
+    )  # fmt: skip
+    recipe: dict[str, Any] = asked(
+        {}, kind="pairs", metavar="NAME=VALUE", help=", ".join(RECIPE), check=_own_recipe_faults, section=JUDGING,
+        label="Training of the weights",
+        of=lambda values: recipe_settings(USUAL_RECIPE, "Images", ("rate", "batch")),
+    )  # fmt: skip
+    tune_on: str = asked(
+        TRAIN, kind="choice", choices=TUNED_ON, metavar="SPLIT", section=JUDGING, named=TUNED_ON_NAMES.get,
+        help="train, or validation as in the paper: images to cut and train on", label="Cut and train on",
+        hint="Results always come from test images.", about=_looked_words,
+    )  # fmt: skip
+    fair_gap: float | None = asked(
+        None, kind="number", optional=True, metavar="G", minimum=0.0, maximum=1.0, where="fair gap", section=JUDGING,
+        help="validation gap to be reached (half of the dense model's)", label="Fair from a gap of", step=0.01,
+        placeholder="half of the dense model's",
+        hint="On validation images. Counted is how much training it takes to get there.",
+    )  # fmt: skip
+    within: float = asked(
+        0.02, kind="number", metavar="A", minimum=0.0, maximum=1.0, section=JUDGING, step=0.01,
+        help="validation accuracy that may be lost for it", label="Accuracy that may be lost for it",
+        hint="Against the dense model, on validation images.",
+    )  # fmt: skip
+    check_every: int = asked(
+        40, kind="integer", minimum=1, metavar="N", help="weight updates between two looks at validation images",
+        section=JUDGING, label="Updates between two looks at validation images",
+        hint="Also how finely the training until then is counted.",
+    )  # fmt: skip
+    keep_methods: tuple[str, ...] = asked(
+        (), kind="names", option="--keep-method", metavar="NAME[,NAME]", commas=True, some=False,
+        help="of which methods models are kept (all)", where="kept method", check=_kept_faults,
+    )  # fmt: skip
 
-    by_content = ("model", "weights", "data")
     track = "fair_training"
-
-    def __post_init__(self) -> None:
-        """Equal requests look equal."""
-        for name in ("sparsities", "tradeoff_strengths"):
-            values = getattr(self, name)
-            if all(is_number(value) for value in values):
-                object.__setattr__(self, name, tuple(sorted(set(map(float, values)))))
-        for name in ("strength", "tolerance", "tradeoff_sparsity", "within", "fair_gap"):
-            if is_number(value := getattr(self, name)):
-                object.__setattr__(self, name, float(value))
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether training images are mirrored."""
-        return mirrors(self)
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -180,8 +328,7 @@ class FairPlan(ImagePlan):
 
 def validate_fair(request: FairRequest) -> FairPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = _method_faults(request) + _number_faults(request) + _choice_faults(request)
-    faults += _own_recipe_faults(request) + recipe_faults(request, "train")
+    faults: list[Fault] = faults_of(request) + _alike_faults(request)
     images, model = looked_up(request, faults)
     if images is not None:
         faults += _group_faults(request, images)
@@ -190,61 +337,6 @@ def validate_fair(request: FairRequest) -> FairPlan:
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
     return FairPlan(request, images, model)
-
-
-def _method_faults(request: FairRequest) -> list[Fault]:
-    """Methods and their settings."""
-    known, faults = fair_methods(), []
-    swept = request.tradeoff_methods if request.tradeoff_strengths else ()
-    faults += [unknown("method", name, known) for name in request.methods if name not in known]
-    faults += [unknown("trade-off method", name, known) for name in swept if name not in known]
-    faults += [
-        unknown("kept method", name, request.methods) for name in request.keep_methods if name not in request.methods
-    ]
-    if not request.methods:
-        faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(known))}."))
-    for where, names in (("method", request.methods), ("trade-off method", request.tradeoff_methods)):
-        if len(set(names)) < len(names):
-            faults.append(Fault(where, "one is named twice.", "Name each once."))
-    if request.tradeoff_strengths and not swept:
-        faults.append(Fault("trade-off method", "none is named.", f"Known: {', '.join(sorted(known))}."))
-    for name in swept:
-        if name in known and known[name].units == NONE:
-            what = f"{name} cuts nothing, so it has no place at a sparsity of {request.tradeoff_sparsity:g}."
-            faults.append(Fault("trade-off method", what, "Leave it out."))
-    for name, given in request.method_settings.items():
-        if name not in known:
-            faults.append(unknown("method settings", name, known))
-        elif isinstance(given, Mapping):
-            faults += setting_faults(known[name].settings, given, f"setting of {name}")
-        else:
-            faults.append(Fault("method settings", f"{given!r} of {name} are none.", "Give NAME=VALUE."))
-    return faults
-
-
-_LEAST = {"seeds": 1, "first_seed": 0, "iterations": 1, "check_every": 1, "max_images": 20, "size": 8}
-
-
-def _number_faults(request: FairRequest) -> list[Fault]:
-    faults = [
-        Fault(where, f"{value!r} is not a share between 0 and 1.", "Give shares of filters or weights such as 0.488.")
-        for where, values in (("sparsity", request.sparsities), ("trade-off sparsity", (request.tradeoff_sparsity,)))
-        for value in values
-        if not (is_number(value) and 0.0 < value < 1.0)
-    ]  # fmt: skip
-    faults += _alike_faults(request)
-    if not request.sparsities:
-        faults.append(Fault("sparsity", "none is named.", "Give shares of filters or weights such as 0.488,0.832."))
-    for where, values in (("λ (strength)", (request.strength,)), ("λ of the trade-off", request.tradeoff_strengths)):
-        for value in values:
-            if not (is_number(value) and 0.0 <= value < math.inf):
-                faults.append(Fault(where, f"{value!r} is not allowed.", "Give 0 or more."))
-    shares = {"τ (tolerance)": request.tolerance, "within": request.within}
-    shares |= {} if request.fair_gap is None else {"fair gap": request.fair_gap}
-    for where, value in shares.items():
-        if not (is_number(value) and 0.0 <= value <= 1.0):
-            faults.append(Fault(where, f"{value!r} is not allowed.", "Give a share from 0 to 1."))
-    return faults + no_axis_faults(request.axes) + whole_number_faults(request, _LEAST, ("max_images", "size"))
 
 
 def _alike_faults(request: FairRequest) -> list[Fault]:
@@ -259,28 +351,6 @@ def _alike_faults(request: FairRequest) -> list[Fault]:
         numbers = {value for value in values if is_number(value)}
         if len({f"{scale * value:g}" for value in numbers}) < len(numbers):
             faults.append(Fault(where, "two of them are one to six digits.", "Leave one out, or write them alike."))
-    return faults
-
-
-def _choice_faults(request: FairRequest) -> list[Fault]:
-    choices = {"notion": NOTIONS, "tune_on": TUNED_ON, "keep_weights": KEPT}
-    faults = [
-        unknown(name, getattr(request, name), known)
-        for name, known in choices.items() if getattr(request, name) not in known
-    ]  # fmt: skip
-    if not isinstance(request.surface, bool):
-        faults.append(Fault("surface", f"{request.surface!r} is not allowed.", "Give true or false."))
-    if request.axes and CLASS_AXIS in request.axes[0].split("+"):
-        what = "the fairness term is about the first axis, which cannot be the class itself."
-        faults.append(Fault("axis", what, "Name a group column first."))
-    return faults
-
-
-def _own_recipe_faults(request: FairRequest) -> list[Fault]:
-    faults = recipe_faults(request, "recipe", RECIPE)
-    if request.recipe.get("schedule") == "steps":
-        known = [name for name in SCHEDULES if name != "steps"]
-        faults.append(unknown("recipe schedule", "steps", known, "There are no epochs here."))
     return faults
 
 

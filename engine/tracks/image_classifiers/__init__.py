@@ -7,6 +7,8 @@ TRACK = TrackEntry(
     "Filters of an image classifier",
     place=3,
     former=("filters",),
+    asks="cut filters of an image classifier, see who pays",
+    claims="request:claims",
     request="request:ImageRequest",
     validate="request:validate_images",
     run="run:run_image_audit",

@@ -2,90 +2,105 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from engine.audit.request import Request, versions_of
-from engine.audit.request_checks import (
-    is_number,
-    no_axis_faults,
-    whole_number_faults,
-)
-from engine.audit.setting_faults import setting_faults
+from engine.audit.fields import HOW, Offer, Values, asked, faults_of
+from engine.audit.reading import pairs_of
+from engine.audit.request import versions_of
+from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import ImageSettings
-from engine.classifiers.images.request import (
-    KEPT,
-    ImagePlan,
-    attempt,
-    looked_up,
-    mirrors,
-    recipe_faults,
-    recipe_of,
-)
+from engine.classifiers.images.request import TRAINING, ImagePlan, ImagesRequest, looked_up, recipe_faults, recipe_of
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.types import Setting
+from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.training.loss_plan import known_losses
+from engine.training.recipe import recipe_settings
 
 CODE = 1
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
+PW = (
+    Setting("theta", "number", 0.5, "", 0.0, 1.0, label="θ, least weight"),
+    Setting("gamma", "number", 1.0, "", 0.0, 1000.0, label="γ, shape of weights"),
+)
+CHOOSING = "How filters are chosen, and the PW loss"
+
+
+def _offered_arms(_: Values) -> Offer:
+    arms = [arm for name in sorted(filter_methods()) for arm in (name, f"{name}+pw")]
+    return Offer(arms, ImageRequest.methods)
+
+
+def _arm_faults(methods: Sequence[str], _: Values) -> list[Fault]:
+    arms = [arm_of(name) for name in methods]
+    faults = [unknown("method", method, filter_methods()) for method, _ in arms if method not in filter_methods()]
+    faults += [unknown("loss", loss, known_losses()) for _, loss in arms if loss not in known_losses()]
+    if len(set(arms)) < len(set(methods)):  # "random" is "random+plain"
+        faults.append(Fault("method", "one is named twice.", "Name each once."))
+    return faults
+
+
+def _alike_faults(speedups: Sequence[float], _: Values) -> list[Fault]:
+    """Speedups that could not be told apart in the name of a variant."""
+    numbers = [value for value in speedups if is_number(value)]
+    alike = len({f"{value:g}" for value in numbers}) < len(numbers)
+    return [Fault("speedup", "two of them are one to six digits.", "Leave one out.")] if alike else []
+
+
+def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, dict[str, Any]]:
+    """["autobot:theta=0.3,gamma=2"] -> {"autobot": {"theta": 0.3, "gamma": 2}}."""
+    parts = [text.partition(":") for text in words]
+    return {method: pairs_of(where, rest.split(","), faults) for method, _, rest in parts}
 
 
 @dataclass(frozen=True)
-class ImageRequest(Request):
-    """An audit of an image classifier as somebody asks for it. Paths stay as written.
+class ImageRequest(ImagesRequest):
+    """An audit of an image classifier as somebody asks for it.
 
-    model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
-    axes: group columns; "class" gives one-vs-rest numbers per class. methods: arms such as "autobot" or "taylor+pw".
-    speedups: target ratios of FLOPs, dense over cut. train: fit the dense model first, {} for the usual way.
-    classes: names of the model's outputs in their order, where its weights do not say; () as the images have them.
-    mirror: flip training images left to right at random; None: unless they are digits.
-    pw: theta and gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.
-    restart: go on although data or weights changed since the last try.
+    methods: arms such as "autobot" or "taylor+pw". speedups: target ratios of FLOPs, dense over cut. pw: theta and
+    gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.
     """
 
-    model: str
-    data: str
-    axes: tuple[str, ...]
-    target: str | None = None
-    weights: str | None = None
-    size: int | None = None
-    max_images: int | None = None
-    changes: tuple[dict[str, Any], ...] = ()
-    methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
-    method_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    pw: dict[str, dict[str, float]] = field(default_factory=dict)
-    speedups: tuple[float, ...] = (2.0, 4.0)
-    trials: int = 3
-    first_seed: int = 0
-    retrain: dict[str, Any] = field(default_factory=dict)
-    train: dict[str, Any] | None = None
-    mirror: bool | None = None
-    classes: tuple[str, ...] = ()
-    keep_weights: str = "first"
-    loss_share: int = 0
-    device: str = "auto"
-    experiment: str = ""
-    title: str = ""
-    restart: bool = False
+    methods: tuple[str, ...] = asked(
+        ("autobot", "autobot+pw", "taylor", "taylor+pw", "random"), kind="names", option="--method", metavar="METHOD",
+        help="may be given several times; +pw adds the PW loss", where="method", check=_arm_faults, section=HOW,
+        label="Methods", offered=_offered_arms, named=method_name,
+    )  # fmt: skip
+    method_settings: dict[str, dict[str, Any]] = asked(
+        {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=CHOOSING,
+        help="a setting of a method, such as autobot.iterations=100", named=method_name, about=method_definition,
+        of=lambda values: {name: method.settings for name, method in filter_methods().items()},
+        chosen=lambda values: dict.fromkeys(arm_of(arm)[0] for arm in values["methods"]),
+    )  # fmt: skip
+    pw: dict[str, dict[str, float]] = asked(
+        {}, kind="settings per method", metavar="METHOD:theta=T,gamma=G", where="PW loss", read=_pw_of,
+        help="the PW loss of one method", section=CHOOSING, named=lambda name: f"{method_name(name)}: PW loss",
+        of=lambda values: dict.fromkeys(filter_methods(), PW),
+        chosen=lambda values: [arm_of(arm)[0] for arm in values["methods"] if arm_of(arm)[1] == "pw"],
+    )  # fmt: skip
+    speedups: tuple[float, ...] = asked(
+        (2.0, 4.0), kind="numbers", option="--speedup", metavar="LIST", above=1.0, where="speedup", example="2,4,16",
+        help="target speedups (FLOPs dense over cut)", check=_alike_faults, section=HOW,
+        label="Target speedups", unit="FLOPs before over after",
+    )  # fmt: skip
+    trials: int = asked(3, kind="integer", minimum=1, help="prunings and retrainings of each variant", section=HOW,
+                        label="Trials", hint="Prunings and retrainings of each variant, with other seeds.")  # fmt: skip
+    retrain: dict[str, Any] = asked(
+        {}, kind="pairs", metavar="NAME=VALUE", help="epochs, rate, batch, … of retraining", section=TRAINING,
+        check=recipe_faults("retrain"), label="Retraining after the cut",
+        of=lambda values: recipe_settings({}, "Images"),
+    )  # fmt: skip
+    loss_share: int = asked(0, kind="integer", minimum=0, metavar="BATCHES", help="record shares of the pruning loss")
 
-    by_content = ("model", "weights", "data")
     track = "image_classifiers"
-
-    def __post_init__(self) -> None:
-        if all(isinstance(value, int | float) for value in self.speedups):  # equal requests look equal
-            object.__setattr__(self, "speedups", tuple(sorted(set(map(float, self.speedups)))))
 
     @property
     def arms(self) -> list[tuple[str, str]]:
         """(method, loss) of each arm: "autobot" is ("autobot", "plain"), "autobot+pw" ("autobot", "pw")."""
         return [arm_of(name) for name in self.methods]
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether training images are mirrored."""
-        return mirrors(self)
 
     def settings(self) -> ImageSettings:
         """What the context needs to know of it."""
@@ -124,8 +139,7 @@ def arm_of(name: str) -> tuple[str, str]:
 
 def validate_images(request: ImageRequest) -> FilterPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = _arm_faults(request) + _number_faults(request)
-    faults += recipe_faults(request, "retrain") + recipe_faults(request, "train")
+    faults: list[Fault] = faults_of(request)
     images, model = looked_up(request, faults)
     if model is not None and not faults:
         attempt(lambda: _reachable(request, model), faults)
@@ -150,61 +164,13 @@ def _reachable(request: ImageRequest, model: Any) -> None:
         raise RequestError(faults)
 
 
-def _arm_faults(request: ImageRequest) -> list[Fault]:
-    """Methods, losses, and the settings of methods."""
-    faults = []
-    for method, loss in request.arms:
-        if method not in filter_methods():
-            faults.append(unknown("method", method, filter_methods()))
-        if loss not in known_losses():
-            faults.append(unknown("loss", loss, known_losses()))
-    if not request.methods:
-        faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(filter_methods()))}."))
-    if len(set(request.arms)) < len(request.arms):
-        faults.append(Fault("method", "one is named twice.", "Name each once."))
-    for name, given in request.method_settings.items():
-        if name not in filter_methods():
-            faults.append(unknown("method settings", name, filter_methods()))
-        else:
-            faults += setting_faults(filter_methods()[name].settings, given)
-    return faults + _pw_faults(request.pw)
+def claims(args: argparse.Namespace) -> bool:
+    """Whether the words ask for an audit of an image classifier: they name images, or an image model."""
+    if any(getattr(args, name, None) is not None for name in ("data", "speedup", "weights")):
+        return True
+    from engine.models.load_image_classifier import is_classifier_name
 
-
-def _pw_faults(pw: Mapping[str, Mapping[str, float]]) -> list[Fault]:
-    faults = []
-    for name, values in pw.items():
-        if name not in filter_methods():
-            faults.append(unknown("PW loss", name, filter_methods()))
-        faults += [unknown(f"PW loss of {name}", key, ("theta", "gamma")) for key in values if key not in _PW]
-        for key, (least, most) in _PW.items():
-            value = values.get(key, least)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-                what = f"{value!r} is not allowed."
-                faults.append(Fault(f"{key} of the PW loss of {name}", what, f"Give {least:g} to {most:g}."))
-    return faults
-
-
-_PW = {"theta": (0.0, 1.0), "gamma": (0.0, 1000.0)}
-
-
-_LEAST = {"trials": 1, "first_seed": 0, "loss_share": 0, "max_images": 20, "size": 8}
-
-
-def _number_faults(request: ImageRequest) -> list[Fault]:
-    faults = []
-    numbers = [value for value in request.speedups if is_number(value)]
-    for value in request.speedups:
-        if not (is_number(value) and 1.0 < value < math.inf):
-            faults.append(Fault("speedup", f"{value!r} is not above 1.", "Give ratios of FLOPs such as 2,4,16."))
-    if len({f"{value:g}" for value in numbers}) < len(numbers):
-        faults.append(Fault("speedup", "two of them are one to six digits.", "Leave one out."))
-    if not request.speedups:
-        faults.append(Fault("speedup", "none is named.", "Give ratios of FLOPs such as 2,4,16."))
-    faults += no_axis_faults(request.axes)
-    faults += whole_number_faults(request, _LEAST, ("max_images", "size"))
-    if request.keep_weights not in KEPT:
-        faults.append(unknown("keep_weights", request.keep_weights, KEPT))
-    return faults
+    return args.model is not None and is_classifier_name(args.model)
 
 
 def request_of_run(run: Any) -> ImageRequest:

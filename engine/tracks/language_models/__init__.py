@@ -7,6 +7,7 @@ TRACK = TrackEntry(
     "Attention heads of a language model",
     place=1,
     former=("heads", ""),
+    asks="cut heads of a language model, see who pays",
     request="request:AuditRequest",
     validate="request:validate",
     run="run:run_audit",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.request import Plan, Request, versions_of
-from engine.audit.setting_faults import setting_faults
-from engine.core.errors import Fault, RequestError, unknown
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, faults_of
+from engine.audit.request import MORE, Plan, Request, versions_of
+from engine.audit.request_checks import attempt, is_number
+from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
-from engine.core.types import ABLATIONS, READINGS, SPANS, Corpus, Decoding, PromptSet, Window
-from engine.data.prompts.load import load_prompts, split_prompts
+from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window
+from engine.core.words import axis_name, method_name
+from engine.data.prompts.load import known_axes, load_prompts, split_prompts
 from engine.data.texts.corpora import load_corpus
+from engine.models import catalog
+from engine.tracks.language_models import words
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for
@@ -28,6 +30,46 @@ CODE = 3
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 
+SCORING = "How heads are scored"
+
+
+def known_axes_of(values: Values) -> Offer:
+    """Axes the prompts hold; the five of the paper while that is unknown. Faults wait for the check."""
+    try:
+        found = known_axes(Path(values["prompts"])) if values.get("prompts") else AXES
+    except RequestError:
+        found = ()
+    return Offer(found or AXES, (found or AXES)[:1])
+
+
+def _embedded_models(_: Values) -> Offer:
+    names = [entry.name for entry in catalog.list_models()]
+    return Offer(names, names[0] if names else None)
+
+
+def _ordered_methods() -> list[str]:
+    """Selections as words know them, then others."""
+    known = [name for name in words.METHODS if name in selection_methods()]
+    return [*known, *sorted(set(selection_methods()) - set(known))]
+
+
+def _uses_gamma(values: Values) -> bool:
+    return any(selection_methods()[name].uses_gamma for name in values["methods"])
+
+
+def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
+    """What the chosen estimator of z_bias declares; None where there is no such estimator, which is said elsewhere."""
+    return method_for("z_bias", values["estimator"]).settings if values["estimator"] in estimators("z_bias") else None
+
+
+def _dtype_faults(name: str, _: Values) -> list[Fault]:
+    from engine.models import runtime  # loads torch
+
+    faults: list[Fault] = []
+    attempt(lambda: runtime.pick_dtype(0, "cpu", name), faults)
+    return faults
+
+
 @dataclass(frozen=True)
 class AuditRequest(Request):
     """An audit as somebody asks for it. Paths stay as written; None means the embedded demo's.
@@ -35,54 +77,95 @@ class AuditRequest(Request):
     Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity, or "search".
     """
 
-    model: str
-    axes: tuple[str, ...]
-    prompts: str | None = None
-    corpus: str | None = None
-    methods: tuple[str, ...] = (
-        "fasp",
-        "bias_only",
-        "ppl_only",
-        "magnitude",
-        "gradient",
-        "random",
-        "random_noncritical",
-    )
-    estimator: str = "auto"
-    estimator_settings: dict[str, Any] = field(default_factory=dict)
-    perplexity_estimator: str = "exact"
-    gamma: float | str = 0.3
-    sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
-    seeds: int = 3
-    first_seed: int = 0
-    max_prompts: int | None = None
-    max_corpus_tokens: int | None = None
-    judge: str = "demo-judge"
-    judge_sha256: str | None = None
-    revision: str | None = None
-    device: str = "auto"
-    dtype: str = "auto"
-    span: str = "continuation"
-    plain_case: bool = False
-    ablation: str = "zero"
-    reading: str = "group_means"
-    published_perplexity: bool = False
-    max_new_tokens: int = 40
-    max_prompt_tokens: int = 22
-    temperature: float = 1.0
-    top_k: int = 0
-    top_p: float = 1.0
-    title: str = ""
-    restart: bool = False
+    model: str = asked(
+        kind="source", metavar="NAME_OR_FOLDER", help="demo-gpt2, a folder, or a hub name", counts="content",
+        section=WHAT, label="Model", placeholder="Hub name or folder", offered=_embedded_models,
+        hint="Choose one, or type a hub name (EleutherAI/gpt-neo-125m) or a folder with a safetensors checkpoint.",
+        accepted=lambda values: catalog.remember(values["model"], values.get("revision")),
+    )  # fmt: skip
+    axes: tuple[str, ...] = asked(
+        kind="names", option="--axis", metavar="AXIS", help="may be given several times", where="axis",
+        section=WHAT, last=True, label="Axes", offered=known_axes_of, named=axis_name, usual=lambda values: (),
+    )  # fmt: skip
+    prompts: str | None = asked(
+        None, kind="path", optional=True, metavar="FILE_OR_FOLDER", counts="content", section=WHAT, label="Prompts",
+        help="HolisticBias folder, FASP pair or CSV (default: the demo's)", upload=("csv",),
+        hint="A CSV with columns prompt, axis, subgroup. By path also a HolisticBias v1.x folder or the FASP JSON "
+        "pair.",
+    )  # fmt: skip
+    corpus: str | None = asked(
+        None, kind="path", optional=True, metavar="FILE", counts="content", section=WHAT, label="Text for perplexity",
+        help="UTF-8 text for perplexity (default: the demo's)", upload=(),
+        hint="Any UTF-8 text the model should be able to predict.",
+    )  # fmt: skip
+    methods: tuple[str, ...] = asked(
+        ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical"),
+        kind="names", option="--method", metavar="METHOD", help="may be given several times (default: all)",
+        where="method", known=_ordered_methods, section=HOW, label="Methods", named=method_name,
+    )  # fmt: skip
+    sparsities: tuple[float, ...] = asked(
+        (0.0, 0.05, 0.1, 0.2), kind="numbers", option="--sparsity", help="shares of heads to cut, comma-separated",
+        minimum=0.0, below=1.0, where="sparsity", example="0.05,0.1,0.2", percent=True, section=HOW,
+        label="Sparsities", unit="percent of heads cut",
+    )  # fmt: skip
+    gamma: float | str = asked(
+        0.3, kind="number", word=SEARCH, minimum=0.0, maximum=1.0, percent=True, slider=(0.0, 0.9, 0.05), section=HOW,
+        help='share of heads protected for perplexity, or "search"', label="Protected share γ", shown=_uses_gamma,
+        unit="percent of heads never cut, most needed for perplexity",
+        word_label="Search the protected share γ on validation prompts",
+    )  # fmt: skip
+    estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
+                           label="Effect on bias", help="how z_bias is estimated")  # fmt: skip
+    estimator_settings: dict[str, Any] = asked(
+        {}, kind="settings", option="--set", metavar="NAME=VALUE", of=_settings_of_estimator, where="estimator setting",
+        help="a setting of the estimator; may be given several times", section=SCORING, label="Settings",
+    )  # fmt: skip
+    perplexity_estimator: str = asked("exact", kind="choice", known=lambda: estimators("z_ppl"), section=SCORING,
+                                      label="Effect on perplexity", help="how z_ppl is estimated",
+                                      where="estimator")  # fmt: skip
+    seeds: int = asked(3, kind="integer", minimum=1, section=HOW, label="Seeds per prompt",
+                       help="how many decoding seeds")  # fmt: skip
+    max_prompts: int | None = asked(
+        None, kind="integer", optional=True, minimum=1, metavar="N", help="at most so many prompts per axis",
+        section=HOW, label="Prompts per axis at most", placeholder="all of them",
+    )  # fmt: skip
+    max_corpus_tokens: int | None = asked(
+        None, kind="integer", optional=True, minimum=50, metavar="N", help="at most so many tokens of the corpus",
+        section=MORE, label="Tokens of text for perplexity at most", placeholder="all",
+    )  # fmt: skip
+    judge: str = asked(
+        "demo-judge", kind="source", metavar="NAME_OR_FOLDER", help="demo-judge, a detoxify name, or a folder",
+        counts="content", section=HOW, label="Toxicity judge", hint=words.JUDGE,
+        offered=lambda values: Offer([entry.name for entry in catalog.list_judges()], "demo-judge"),
+    )  # fmt: skip
+    judge_sha256: str | None = asked(
+        None, kind="text", optional=True, metavar="HASH", help="refuse the judge unless its checkpoint has this hash",
+        counts="content", section=MORE, label="SHA-256 of a local judge", placeholder="64 hexadecimal digits",
+    )  # fmt: skip
+    revision: str | None = asked(
+        None, kind="text", optional=True, metavar="COMMIT", help="revision of a hub model", section=MORE,
+        label="Revision of a hub model", placeholder="commit or tag",
+    )  # fmt: skip
+    dtype: str = asked("auto", kind="text", check=_dtype_faults, help="auto, or a number format of torch")
+    span: str = asked("continuation", kind="choice", choices=SPANS, section=MORE, label="What the judge reads",
+                      help="what the judge reads: continuation, prompt+continuation or prompt")  # fmt: skip
+    plain_case: bool = asked(False, kind="flag", help="judge lower-cased text without line breaks, as published")
+    ablation: str = asked("zero", kind="choice", choices=ABLATIONS, section=SCORING, label="A head that is off is set",
+                          help="what a silenced head hands over: zero, or its mean")  # fmt: skip
+    reading: str = asked("group_means", kind="choice", choices=READINGS, section=MORE, label="Reading of bias",
+                         help="group_means, subgroup_mean_of_means or paired_prompts")  # fmt: skip
+    published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
+    max_new_tokens: int = asked(40, kind="integer", minimum=1, option="--new-tokens", section=MORE,
+                                label="New tokens per text", help="how long the drawn texts are")  # fmt: skip
+    max_prompt_tokens: int = asked(22, kind="integer", minimum=1, option="--prompt-tokens", section=MORE,
+                                   label="Prompt tokens at most", help="longer prompts are cut")  # fmt: skip
+    temperature: float = asked(1.0, kind="number", above=0.0, help="of decoding; 1 is plain sampling")
+    top_k: int = asked(0, kind="integer", minimum=0, section=MORE, label="Top-k of decoding",
+                       hint="0 is plain sampling; the published code left 50.",
+                       help="0 = off; the published code left 50")  # fmt: skip
+    top_p: float = asked(1.0, kind="number", above=0.0, maximum=1.0, help="1 = off")
 
-    by_content = ("model", "prompts", "corpus", "judge", "judge_sha256")
     track = "language_models"
-
-    def __post_init__(self) -> None:
-        if all(isinstance(value, int | float) for value in self.sparsities):  # equal requests look equal
-            object.__setattr__(self, "sparsities", tuple(sorted(set(map(float, self.sparsities)))))
-
-    needed = ("model", "axes")
 
     @property
     def seed_list(self) -> tuple[int, ...]:
@@ -143,19 +226,11 @@ class PromptPlan(Plan):
 
 def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = _setting_faults(request) + _machine_faults(request)
-
-    def attempt(load: Callable[[], Any]) -> Any:
-        try:
-            return load()
-        except RequestError as error:
-            faults.extend(error.faults)
-            return None
-
-    prompts = attempt(lambda: _prompts(request))
-    corpus = attempt(lambda: load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS))
-    judge = attempt(lambda: _judge(request))
-    model = attempt(lambda: _model(request))
+    faults: list[Fault] = faults_of(request) + _share_faults(request) + _estimator_faults(request)
+    prompts = attempt(lambda: _prompts(request), faults)
+    corpus = attempt(lambda: load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS), faults)
+    judge = attempt(lambda: _judge(request), faults)
+    model = attempt(lambda: _model(request), faults)
     if model is not None:
         faults += _model_faults(request, model)
     if model is not None and prompts is not None:
@@ -188,19 +263,6 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
     return lost_groups(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
 
 
-def _machine_faults(request: AuditRequest) -> list[Fault]:
-    """A device or dtype that is not there."""
-    from engine.models import runtime
-
-    faults: list[Fault] = []
-    for choose in (lambda: runtime.pick_device(request.device), lambda: runtime.pick_dtype(0, "cpu", request.dtype)):
-        try:
-            choose()
-        except RequestError as error:
-            faults += error.faults
-    return faults
-
-
 def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     need = request.max_prompt_tokens + request.max_new_tokens
     if need > model.n_positions:
@@ -209,78 +271,28 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
     return []
 
 
-def _setting_faults(request: AuditRequest) -> list[Fault]:
-    faults = []
-    faults += [
-        unknown("method", name, selection_methods()) for name in request.methods if name not in selection_methods()
-    ]
-    if not request.axes:
-        faults.append(Fault("axis", "none is named.", "Name at least one with --axis."))
-    if not request.methods:
-        faults.append(Fault("method", "none is named.", f"Known: {', '.join(sorted(selection_methods()))}."))
-    for name, value, known in (("reading", request.reading, READINGS), ("span", request.span, SPANS),
-                               ("ablation", request.ablation, ABLATIONS)):  # fmt: skip
-        if value not in known:
-            faults.append(unknown(name, value, known))
-    return faults + _share_faults(request) + _number_faults(request) + _estimator_faults(request)
-
-
 def _share_faults(request: AuditRequest) -> list[Fault]:
-    faults = [
-        Fault("sparsity", f"{value} is outside [0, 1).", "Give shares such as 0.05,0.1,0.2.")
-        for value in request.sparsities
-        if not 0.0 <= value < 1.0
-    ]
-    known: dict[str, float] = {}
-    for value in request.sparsities:
+    """Sparsities that cannot be told apart, and shares of heads that are asked for twice."""
+    faults, known = [], {}
+    shares = [value for value in request.sparsities if is_number(value)]
+    for value in shares:
         if 0.0 < value < 5e-4:
             faults.append(Fault("sparsity", f"{value} is too small to tell from 0.", "Give at least 0.0005."))
         elif (other := known.setdefault(f"{value:.3f}", value)) != value:
             faults.append(Fault("sparsity", f"{other} and {value} are one to three decimals.", "Leave one out."))
-    if not request.sparsities:
-        faults.append(Fault("sparsity", "none is named.", "Give shares such as 0.05,0.1,0.2."))
-    largest = max((value for value in request.sparsities if value < 1.0), default=0.0)
+    largest = max((value for value in shares if value < 1.0), default=0.0)
     if request.gamma == SEARCH:
         if not candidates(request.sparsities):
-            faults.append(
-                Fault("gamma", f"no γ of the search leaves room for a sparsity of {largest}.", "Ask for less.")
-            )
-    elif isinstance(request.gamma, str) or not 0.0 <= request.gamma <= 1.0:
-        faults.append(
-            Fault("gamma", f"{request.gamma!r} is no share of heads.", 'Give a number in [0, 1], or "search".')
-        )
-    elif request.gamma + largest > 1.0 + 1e-9:
+            what = f"no γ of the search leaves room for a sparsity of {largest}."
+            faults.append(Fault("gamma", what, "Ask for less."))
+    elif is_number(request.gamma) and request.gamma <= 1.0 and request.gamma + largest > 1.0 + 1e-9:
         what = f"γ = {request.gamma} protects so many heads that a sparsity of {largest} cannot be reached (γ + α > 1)."
         faults.append(Fault("gamma", what, "Lower one of the two."))
     return faults
 
 
-def _number_faults(request: AuditRequest) -> list[Fault]:
-    least = {"seeds": 1, "max_new_tokens": 1, "max_prompt_tokens": 1, "first_seed": 0, "top_k": 0}
-    faults = [
-        Fault(name, f"{getattr(request, name)} is too small.", f"Give at least {low}.")
-        for name, low in least.items()
-        if getattr(request, name) < low
-    ]
-    if not 0 < request.temperature < math.inf:
-        faults.append(
-            Fault("temperature", f"{request.temperature} is no finite number above 0.", "Use 1 for plain sampling.")
-        )
-    if not 0 < request.top_p <= 1:
-        faults.append(Fault("top_p", f"{request.top_p} is outside (0, 1].", "Use 1 to switch it off."))
-    if request.max_corpus_tokens is not None and request.max_corpus_tokens < 50:
-        faults.append(Fault("max_corpus_tokens", f"{request.max_corpus_tokens} is too small.", "Give at least 50."))
-    return faults
-
-
 def _estimator_faults(request: AuditRequest) -> list[Fault]:
-    faults = [
-        unknown("estimator", name, estimators(score))
-        for score, name in (("z_bias", request.estimator), ("z_ppl", request.perplexity_estimator))
-        if name not in estimators(score)
-    ]
-    if not faults:
-        method = method_for("z_bias", request.estimator)
-        faults = setting_faults(method.settings, request.estimator_settings, "estimator setting")
-        faults += method.faults(request.settings().decoding, request.reading)
-    return faults
+    """What the estimator of z_bias cannot do; nothing where it is none, which is said elsewhere."""
+    if request.estimator not in estimators("z_bias"):
+        return []
+    return method_for("z_bias", request.estimator).faults(request.settings().decoding, request.reading)

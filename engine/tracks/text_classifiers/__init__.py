@@ -7,6 +7,8 @@ TRACK = TrackEntry(
     "Attention heads of a text classifier",
     place=2,
     former=("tickets",),
+    word="tickets",
+    asks="cut heads of a text classifier, find winning tickets",
     request="request:TextRequest",
     validate="request:validate_text",
     run="run:run_text_audit",

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.request import Plan, Request, versions_of
-from engine.audit.request_checks import (
-    axis_faults,
-    check_device,
-    is_number,
-    no_axis_faults,
-    whole_number_faults,
-)
-from engine.audit.setting_faults import setting_faults
+from engine.audit.fields import HOW, WHAT, Field, Offer, Values, asked, faults_of, part
+from engine.audit.reading import absolute
+from engine.audit.request import MORE, Plan, Request, versions_of
+from engine.audit.request_checks import attempt, axis_faults, is_number
 from engine.classifiers.class_order import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import sha256_of
-from engine.data.texts.load import TextAsk, TextSet, load_texts, look_texts
+from engine.core.words import axis_name
+from engine.data.texts.load import TextAsk, TextInfo, TextSet, load_texts, look_texts
+from engine.data.texts.readers.glue_tasks import GLUE_TASKS
+from engine.models import catalog
 from engine.surgery.heads.budget import exact_count
+from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextSettings
 from engine.tracks.text_classifiers.presets import SCORE_TEXTS, tune_of
 from engine.tracks.text_classifiers.procedures import procedures
 from engine.tracks.text_classifiers.scores.base import head_importances
-from engine.training.recipe import Recipe
+from engine.training.recipe import Recipe, recipe_settings
 
 CODE = 1
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
@@ -34,6 +33,117 @@ KEPT = ("first", "all", "none")
 MOST_KEPT = 4e9
 """Bytes of weights that a run may keep."""
 CLASS_AXIS = "class"
+
+
+LONGEST = 128
+"""Tokens of a text that are read where nobody says."""
+EMBEDDED = ("remarks", "topics")
+SCORING, TUNING = "How heads are scored", "Fine-tuning"
+TUNED = {None: "Usual: fine-tuned here where it has no head", True: "Fine-tuned here, with every seed",
+         False: "As it is brought"}  # fmt: skip
+KEEP = {"first": "Of the first seed", "all": "Of every seed", "none": "Of none"}
+
+
+def look_at(data: str) -> TextInfo | None:
+    """What a source of texts offers; None where nothing can read it, which the check will say. Downloads nothing."""
+    return None if not data or data.startswith("glue:") else attempt(lambda: look_texts(absolute(data)), [])
+
+
+def usual_axes(data: str) -> tuple[str, ...]:
+    """The axes of a set of texts where nobody names any: its usual groups, and its classes."""
+    return (*look_texts(data).default_groups, CLASS_AXIS)
+
+
+def _usual_axes(values: Values) -> tuple[str, ...]:
+    return attempt(lambda: usual_axes(values["data"]), []) or (CLASS_AXIS,) if "data" in values else ()
+
+
+def _models(_: Values) -> Offer:
+    names = [entry.name for entry in catalog.list_text_classifiers()]
+    return Offer(names, names[0] if names else None)
+
+
+def _texts(_: Values) -> Offer:
+    return Offer([*EMBEDDED, *(f"glue:{task}" for task in GLUE_TASKS)], EMBEDDED[0])
+
+
+def _axes(values: Values) -> Offer:
+    info = look_at(values["data"])
+    if info is None:
+        note = "Groups: length and class; more once the texts can be read."
+        return Offer(("length", CLASS_AXIS), ("length",), note)
+    taken = {values[name] for name in ("text", "text_b", "target") if values[name]}
+    known = dict.fromkeys([*info.default_groups, *info.groups, CLASS_AXIS])
+    usual = [axis for axis in info.default_groups or (CLASS_AXIS,) if axis not in taken]
+    return Offer([axis for axis in known if axis not in taken], usual, info.note)
+
+
+def _has_columns(values: Values) -> bool:
+    """Whether the texts lie in a file of the user's own, whose columns may mean anything."""
+    info = None if values["data"] in EMBEDDED else look_at(values["data"])
+    return info is not None and bool(info.columns)
+
+
+def _columns(usual: str, *more: str) -> Callable[[Values], Offer]:
+    """The columns of a file of texts; `usual` names the attribute that says which one it is, or the column."""
+
+    def offer(values: Values) -> Offer:
+        info = look_at(values["data"])
+        columns = (*more, *info.columns) if info else ()
+        place = getattr(info, usual, usual)
+        return Offer(columns, place if place in columns else "")
+
+    return offer
+
+
+def _procedure(known: Callable[[], Iterable[str]] | None = None) -> Field:
+    return part("procedure", "names", ("once", "one-shot-isp"), metavar="NAME[,NAME]", commas=True, known=known,
+                help="once, alg61, one-shot-isp, igspf, igspp, isp", label="Procedures",
+                named=words.procedure_name, about=_definitions)  # fmt: skip
+
+
+def _definitions(chosen: Sequence[str]) -> str:
+    """What the chosen procedures do."""
+    told = [words.PROCEDURES[name] for name in chosen if name in words.PROCEDURES]
+    return "  \n".join(f"**{word.name}**: {word.definition}" for word in told)
+
+
+def _score() -> Field:
+    return part("score", "names", ("conductance",), metavar="NAME[,NAME]", commas=True, label="Scores",
+                help="conductance, michel, magnitude, random", starts=("conductance", "random"),
+                known=lambda: [name for name in words.IMPORTANCE if name in head_importances()],
+                named=words.importance_name,
+                hint="Random choice is the control: what a cut costs without any knowledge of the heads.")  # fmt: skip
+
+
+def _arms_of(parts: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """Every procedure with every score."""
+    return tuple(f"{procedure}:{score}" for procedure in parts[0] for score in parts[1])
+
+
+def _arm_faults(methods: Sequence[str], _: Values) -> list[Fault]:
+    arms, faults = [arm_of(name) for name in methods], []
+    for procedure, score in arms:
+        if procedure not in procedures():
+            faults.append(unknown("procedure", procedure, procedures()))
+        if score not in head_importances():
+            faults.append(unknown("score", score, head_importances()))
+    if not arms:
+        faults.append(Fault("procedure", "none is named.", f"Known: {', '.join(procedures())}."))
+    if len(set(arms)) < len(arms):
+        faults.append(Fault("procedure", "one is named twice with the same score.", "Name each once."))
+    return faults
+
+
+def _tune_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
+    known = [name for name in Recipe.known() if name != "mirror"]  # texts have no mirror image
+    wrong = [unknown("tune", name, known) for name in given if name not in known]
+    return wrong or tuned_by(values["model"], given).faults("tune")
+
+
+def tuned_by(model: str, given: Mapping[str, Any]) -> Recipe:
+    """The usual fine-tuning of a model, with what was asked instead."""
+    return Recipe(**{**tune_of(model), **given, "mirror": False})
 
 
 @dataclass(frozen=True)
@@ -45,38 +155,95 @@ class TextRequest(Request):
     every trial; None: where `model` has no classification head. methods: arms such as "isp:conductance".
     step: share of heads one round takes (kappa), of the initial heads or of those left. score_texts: training texts a
     score reads. score_settings: settings per score. max_length: tokens of a text that are read, None: 128 or what the
-    model can. restart: go on although data or weights changed since the last try.
+    model can.
     """
 
-    model: str
-    data: str
-    axes: tuple[str, ...]
-    pretrained: str | None = None
-    text: str | None = None
-    text_b: str | None = None
-    target: str | None = None
-    methods: tuple[str, ...] = ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random")
-    sparsities: tuple[float, ...] = (0.25, 0.5, 0.75)
-    step: float = 0.1
-    trials: int = 3
-    first_seed: int = 0
-    retune: bool | None = None
-    tune: dict[str, Any] = field(default_factory=dict)
-    score_settings: dict[str, dict[str, Any]] = field(default_factory=dict)
-    score_texts: int = SCORE_TEXTS
-    max_length: int | None = None
-    max_texts: int | None = None
-    keep_weights: str = "first"
-    device: str = "auto"
-    title: str = ""
-    restart: bool = False
+    model: str = asked(
+        kind="source", metavar="NAME_OR_FOLDER", help="a text classifier, or pre-trained weights", counts="content",
+        section=WHAT, label="Model", placeholder="Hub name or folder", offered=_models,
+        hint="A text classifier, or an encoder without a classification head (bert-base-uncased), which is then "
+        "fine-tuned here. BERT, DistilBERT or RoBERTa, with safetensors weights.",
+    )  # fmt: skip
+    data: str = asked(
+        kind="source", option="--task", metavar="NAME_OR_PATH", counts="content", section=WHAT, label="Texts",
+        help="remarks, topics, a GLUE folder, glue:rte (from the hub), or a CSV with text and label", offered=_texts,
+        upload=("csv", "tsv"),
+        hint="Embedded (remarks, topics), a GLUE task from the hub, or a path: the folder of a GLUE task, or a CSV "
+        "with columns text and label, perhaps text_b, split and group columns.",
+    )  # fmt: skip
+    axes: tuple[str, ...] = asked(
+        kind="names", option="--axis", metavar="AXIS", help="group column, or class; may be given several times",
+        where="axis", usual=_usual_axes, section=WHAT, last=True, label="Groups", offered=_axes, named=axis_name,
+    )  # fmt: skip
+    pretrained: str | None = asked(
+        None, kind="source", optional=True, metavar="NAME_OR_FOLDER", counts="content", section=WHAT,
+        help="the weights before fine-tuning, if the model lacks them", label="Pre-trained weights",
+        placeholder="those the model brings along, if any",
+        hint="Hub name or folder of the weights before fine-tuning. A winning ticket is trained from them.",
+    )  # fmt: skip
+    text: str | None = asked(
+        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the text", section=WHAT, label="Text",
+        shown=_has_columns, offered=_columns("default_text"),
+    )  # fmt: skip
+    text_b: str | None = asked(
+        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the second text of pairs", section=WHAT,
+        label="Second text", shown=_has_columns, offered=_columns("text_b", ""), named=lambda name: name or "none",
+    )  # fmt: skip
+    target: str | None = asked(
+        None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the label", section=WHAT, label="Label",
+        shown=_has_columns, offered=_columns("default_target"),
+    )  # fmt: skip
+    methods: tuple[str, ...] = asked(
+        ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"), kind="product", where="procedure",
+        parts=(_procedure(lambda: list(procedures())), _score()), join=_arms_of, check=_arm_faults, section=HOW,
+    )  # fmt: skip
+    sparsities: tuple[float, ...] = asked(
+        (0.25, 0.5, 0.75), kind="numbers", option="--sparsity", metavar="LIST", help="shares of heads to cut",
+        above=0.0, below=1.0, where="sparsity", example="0.25,0.5,0.75", percent=True, section=HOW,
+        label="Sparsities", unit="percent of heads cut",
+    )  # fmt: skip
+    step: float = asked(
+        0.1, kind="number", metavar="KAPPA", help="share of heads that one round cuts", above=0.0, below=1.0,
+        percent=True, slider=(0.01, 0.5, 0.01), section=SCORING, label="Heads cut in one iteration", unit="percent",
+    )  # fmt: skip
+    trials: int = asked(
+        3, kind="integer", option="--seeds", minimum=1, help="how many seeds; fewer than 3 name no ticket", section=HOW,
+        label="Seeds", hint="Fine-tunings of everything. Three at least for a ticket.",
+    )  # fmt: skip
+    retune: bool | None = asked(
+        None, kind="flag", optional=True, help="fine-tune the full model here, per seed", section=TUNING,
+        label="The full model", named=TUNED.get,
+        hint="What tickets are compared with. Fine-tuned here: with every seed, as the subnetworks are.",
+    )  # fmt: skip
+    tune: dict[str, Any] = asked(
+        {}, kind="pairs", metavar="NAME=VALUE", help="epochs, rate, batch, … of fine-tuning", section=TUNING,
+        check=_tune_faults, of=lambda values: recipe_settings(tune_of(values["model"]), "Texts"), label="Fine-tuning",
+    )  # fmt: skip
+    score_settings: dict[str, dict[str, Any]] = asked(
+        {}, kind="settings per method", option="--set", metavar="SCORE.NAME=VALUE", where="setting", section=SCORING,
+        last=True, help="a setting of a score, such as conductance.steps=10", named=words.importance_name,
+        of=lambda values: {name: score.settings for name, score in head_importances().items()},
+        chosen=lambda values: dict.fromkeys(arm_of(arm)[1] for arm in values["methods"]),
+    )  # fmt: skip
+    score_texts: int = asked(
+        SCORE_TEXTS, kind="integer", minimum=2, metavar="N", help="training texts that a score reads", section=SCORING,
+        label="Training texts a score reads", hint="Drawn in equal numbers from the classes, of usual length.",
+    )  # fmt: skip
+    max_length: int | None = asked(
+        None, kind="integer", optional=True, minimum=8, metavar="TOKENS", section=MORE,
+        help="how much of a text is read (default 128)", label="Tokens of a text at most",
+        placeholder="128, or what the model can",
+    )  # fmt: skip
+    max_texts: int | None = asked(
+        None, kind="integer", optional=True, minimum=20, metavar="N", help="at most so many texts per split",
+        section=HOW, label="Texts per split at most", placeholder="all of them",
+    )  # fmt: skip
+    keep_weights: str = asked(
+        "first", kind="choice", choices=KEPT, help=f"of which seeds models are kept: {', '.join(KEPT)}", section=MORE,
+        label="Keep the weights of cut models", named=KEEP.get,
+    )  # fmt: skip
 
-    by_content = ("model", "pretrained", "data")
     track = "text_classifiers"
-
-    def __post_init__(self) -> None:
-        if all(isinstance(value, int | float) for value in self.sparsities):  # equal requests look equal
-            object.__setattr__(self, "sparsities", tuple(sorted(set(map(float, self.sparsities)))))
 
     @property
     def arms(self) -> list[tuple[str, str]]:
@@ -85,8 +252,8 @@ class TextRequest(Request):
 
     @property
     def recipe(self) -> Recipe:
-        """How pre-trained weights are fine-tuned: the usual way of the model, with what was asked instead."""
-        return Recipe(**{**tune_of(self.model), **self.tune, "mirror": False})
+        """How pre-trained weights are fine-tuned."""
+        return tuned_by(self.model, self.tune)
 
 
 @dataclass(frozen=True)
@@ -179,21 +346,12 @@ def start_name(request: TextRequest, info: Any) -> str | None:
 
 def validate_text(request: TextRequest) -> TextPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = [*_arm_faults(request), *_number_faults(request), *_recipe_faults(request)]
-
-    def attempt(load: Callable[[], Any]) -> Any:
-        try:
-            return load()
-        except RequestError as error:
-            faults.extend(error.faults)
-            return None
-
-    attempt(lambda: check_device(request.device))
+    faults: list[Fault] = faults_of(request)
     sound = type(request.max_texts) in (int, type(None))
-    info, start = attempt(lambda: _inspected(request.model)), None
-    texts = attempt(lambda: texts_of(request, info)) if sound else None
+    info, start = attempt(lambda: _inspected(request.model), faults), None
+    texts = attempt(lambda: texts_of(request, info), faults) if sound else None
     if info is not None and (name := start_name(request, info)) is not None:
-        start = info if name == request.model else attempt(lambda: _inspected(name))
+        start = info if name == request.model else attempt(lambda: _inspected(name), faults)
     if info is not None and texts is not None:
         faults += _fit_faults(request, info, texts)
     if info is not None:
@@ -211,64 +369,10 @@ def texts_of(request: TextRequest, info: Any = None) -> TextSet:
     return texts if info is None or retunes(request, info) else in_order_of(texts, info.classes)
 
 
-def usual_axes(data: str) -> tuple[str, ...]:
-    """The axes of a set of texts where nobody names any: its usual groups, and its classes."""
-    return (*look_texts(data).default_groups, CLASS_AXIS)
-
-
 def _inspected(name: str) -> Any:
     from engine.models.load_text_classifier import inspect_text_model
 
     return inspect_text_model(name)
-
-
-def _arm_faults(request: TextRequest) -> list[Fault]:
-    """Procedures, scores, and the settings of scores."""
-    faults = []
-    for procedure, score in request.arms:
-        if procedure not in procedures():
-            faults.append(unknown("procedure", procedure, procedures()))
-        if score not in head_importances():
-            faults.append(unknown("score", score, head_importances()))
-    if not request.methods:
-        faults.append(Fault("procedure", "none is named.", f"Known: {', '.join(procedures())}."))
-    if len(set(request.arms)) < len(request.arms):
-        faults.append(Fault("procedure", "one is named twice with the same score.", "Name each once."))
-    for name, given in request.score_settings.items():
-        if name not in head_importances():
-            faults.append(unknown("score settings", name, head_importances()))
-        else:
-            faults += setting_faults(head_importances()[name].settings, given)
-    return faults
-
-
-_LEAST = {"trials": 1, "first_seed": 0, "score_texts": 2, "max_length": 8, "max_texts": 20}
-_MAY_BE_NONE = ("max_length", "max_texts")
-LONGEST = 128
-"""Tokens of a text that are read where nobody says."""
-
-
-def _number_faults(request: TextRequest) -> list[Fault]:
-    faults = []
-    for value in request.sparsities:
-        if not (is_number(value) and 0.0 < value < 1.0):
-            fix = "Give shares of heads between 0 and 1; one head at least must stay."
-            faults.append(Fault("sparsity", f"{value!r} is not allowed.", fix))
-    if not request.sparsities:
-        faults.append(Fault("sparsity", "none is named.", "Give shares of heads such as 0.25,0.5,0.75."))
-    if not (is_number(request.step) and 0.0 < request.step < 1.0):
-        faults.append(Fault("step", f"{request.step!r} is not allowed.", "Give a share of heads between 0 and 1."))
-    faults += no_axis_faults(request.axes)
-    faults += whole_number_faults(request, _LEAST, _MAY_BE_NONE)
-    if request.keep_weights not in KEPT:
-        faults.append(unknown("keep_weights", request.keep_weights, KEPT))
-    return faults
-
-
-def _recipe_faults(request: TextRequest) -> list[Fault]:
-    known = [name for name in Recipe.known() if name != "mirror"]  # texts have no mirror image
-    wrong = [unknown("tune", name, known) for name in request.tune if name not in known]
-    return wrong or request.recipe.faults("tune")
 
 
 def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:

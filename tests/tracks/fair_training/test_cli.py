@@ -7,9 +7,9 @@ import json
 import pytest
 
 from engine.cli import main, parser
+from engine.cli.audit import request_of_words
 from engine.core.errors import RequestError
-from engine.tracks.fair_training.commands.fairtrain import fair_request_of, shares_of
-from engine.tracks.fair_training.request import FairRequest
+from engine.tracks.fair_training.request import FairRequest, shares_of
 from tests.classifiers.image_worlds import SMALL
 
 TINY = ["fairtrain", "--model", SMALL, "--data", "avatars", "--target", "blond", "--group", "skin", "--sparsity", "k3",
@@ -19,7 +19,7 @@ TINY = ["fairtrain", "--model", SMALL, "--data", "avatars", "--target", "blond",
 
 
 def asked(*words: str) -> FairRequest:
-    return fair_request_of(parser().parse_args(["fairtrain", *words]))
+    return request_of_words(parser().parse_args(["fairtrain", *words]))
 
 
 def faults_of(capsys) -> dict[str, str]:
@@ -136,5 +136,5 @@ def test_a_job_of_another_track_is_not_resumed_here(tmp_path):
 
     job = job_id_of(image_request())
     _prepare(Store(tmp_path), job, image_request())
-    with pytest.raises(RequestError, match="is no fair training"):
+    with pytest.raises(RequestError, match="is no audit of fair training"):
         asked("--resume", job, "--store", str(tmp_path))

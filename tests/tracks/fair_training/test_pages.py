@@ -197,38 +197,6 @@ def test_a_running_training_is_watched_and_cancelled(running):
     assert (store.jobs_folder / job_id / "cancel").exists()
 
 
-def test_the_form_asks_for_fair_training_in_plain_values(monkeypatch, tmp_path):
-    use_store(tmp_path, monkeypatch)
-    script = """
-import json
-import streamlit as st
-from pages.shared import fair_form
-request, faults = fair_form.ask()
-st.json(json.dumps({"request": request, "faults": len(faults)}))
-"""
-    at = AppTest.from_string(script, default_timeout=60).run()
-    assert_calm(at)
-    found = json.loads(at.json[0].value)
-    request = found["request"]
-    assert found["faults"] == 0 and request["track"] == "fair_training" and request["data"] == "avatars"
-    assert request["sparsities"] == [0.488, 0.672, 0.832] and request["strength"] == 1.0
-    assert request["tradeoff_strengths"] == [] and request["method_settings"] == {} and request["recipe"] == {}
-    from engine.audit.tracks import request_from
-
-    asked = request_from(request)
-    assert set(asked.methods) == set(type(asked)("", "", ()).methods), "the engine knows every field"
-    first, second = request["axes"][:2]
-    fair_to = next(item for item in at.selectbox if item.label == "Fair to")
-    fair_to.set_value(second).run()
-    assert_calm(at)
-    assert json.loads(at.json[0].value)["request"]["axes"][:2] == [second, first]
-    at.text_input(key="new_fair_strengths").set_value("0.1, 1, much").run()
-    found = json.loads(at.json[0].value)
-    assert found["faults"] == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
-    next(item for item in at.number_input if item.key == "new_fair_bifp-str_inner").set_value(3).run()
-    assert json.loads(at.json[0].value)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
-
-
 def test_the_images_of_one_seed_that_changed_class_are_shown(fair):
     at = opened("fair_training", run=FAIR_RUN, method="BiFP-str")
     assert at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options

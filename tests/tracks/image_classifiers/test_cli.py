@@ -50,7 +50,7 @@ def test_audit_list_show_verify(capsys, tmp_path, where):
         (["--method", "magic"], "Known: autobot"),
         (["--method", "random+wp"], "labels@prune"),
         (["--speedup", "two"], "list of numbers"),
-        (["--speedup", "1"], "is not above 1"),
+        (["--speedup", "1"], "Give numbers above 1, such as"),
         (["--speedup", "1000"], "out of reach"),
         (["--trials", "0"], "trials"),
         (["--axis", "age"], "class"),
@@ -58,7 +58,7 @@ def test_audit_list_show_verify(capsys, tmp_path, where):
         (["--set", "iterations=5"], "autobot.iterations=100"),
         (["--set", "autobot.iterations=x"], "'x' is not allowed"),
         (["--set", "autobot"], "NAME=VALUE"),
-        (["--pw", "autobot:theta=2"], "theta of the PW loss of autobot"),
+        (["--pw", "autobot:theta=2"], "PW loss of autobot, theta"),
         (["--pw", "magic:theta=0.5"], "magic"),
         (["--retrain", "epoch=3"], "'epoch' is not known"),
         (["--retrain", "rate=high"], "retrain rate"),
@@ -93,7 +93,7 @@ def test_faults_of_words_are_told_together(capsys, where):
 
 def test_words_become_the_request(capsys):
     from engine.cli import parser
-    from engine.tracks.image_classifiers.options import image_request_of
+    from engine.cli.audit import request_of_words
 
     args = parser().parse_args([
         "audit", "--model", SMALL, "--data", "digits", "--axis", "class", "--axis", "class", "--speedup", "2x,4",
@@ -101,7 +101,7 @@ def test_words_become_the_request(capsys):
         "--change", "underrepresent:classes=3/5,removed=0.5", "--train", "default", "--no-mirror", "--seed", "4",
         "--retrain", "schedule=steps", "--retrain", "steps=[1, 2]",
     ])  # fmt: skip
-    request = image_request_of(args)
+    request = request_of_words(args)
     assert request.axes == ("class",) and request.speedups == (2.0, 4.0) and request.first_seed == 4
     assert request.method_settings == {"autobot": {"iterations": 50}, "taylor": {"normalise": True}}
     assert request.pw == {"autobot": {"theta": 0.3, "gamma": 2}} and not request.mirror
@@ -111,13 +111,14 @@ def test_words_become_the_request(capsys):
 
 def test_the_demo_model_and_its_images_need_no_words(capsys):
     from engine.cli import parser
-    from engine.tracks.image_classifiers.options import image_request_of, is_image_request
+    from engine.cli.audit import request_of_words, track_of_words
 
     args = parser().parse_args(["audit", "--model", "demo-resnet"])
-    assert is_image_request(args)
-    request = image_request_of(args)
+    assert track_of_words(args).name == "image_classifiers"
+    request = request_of_words(args)
     assert (request.model, request.data, request.axes) == ("demo-resnet", "avatars", ("male", "skin"))
-    assert not is_image_request(parser().parse_args(["audit", "--model", "demo-gpt2"]))
+    args = parser().parse_args(["audit", "--model", "demo-gpt2"])
+    assert track_of_words(args).name == "language_models"
 
 
 def test_a_path_is_made_absolute_and_a_name_stays(monkeypatch, tmp_path):

@@ -36,10 +36,10 @@ def test_every_fault_is_told_at_once():
         pw={"autobot": {"theta": 1.5, "gamma": -1, "beta": 2}}, method_settings={"taylor": {"evry": 3, "rate": "x"}},
         retrain={"epoch": 3}, train={"rate": -1}, keep_weights="some", device="tpu", max_images=3,
     )))  # fmt: skip
-    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known", "0.5 is not above 1", "trials: 0",
-                 "'age' is not known", "theta of the PW loss of autobot: 1.5", "gamma of the PW loss of autobot: -1",
+    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known", "speedup: 0.5 is not allowed. Give numbers above 1, such as", "trials: 0",
+                 "'age' is not known", "PW loss of autobot, theta: 1.5", "PW loss of autobot, gamma: -1",
                  "'beta' is not known. Known: gamma, theta", "'evry' is not known. Known: batch, count, every",
-                 "rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1", "'some' is not known",
+                 "setting of taylor, rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1", "'some' is not known",
                  "tpu", "max_images: 3"):  # fmt: skip
         assert said in text, said
     assert len(text.splitlines()) == len(set(text.splitlines()))
@@ -54,11 +54,11 @@ def test_every_fault_is_told_at_once():
         ({"weights": "/no/such/file.pt"}, "/no/such/file.pt"),
         ({"target": "letter"}, "'letter' is not known"),
         ({"size": 4}, "size: 4 is not allowed"),
-        ({"speedups": (2, float("inf"))}, "inf is not above 1"),
-        ({"speedups": (2, float("nan"))}, "nan is not above 1"),
-        ({"speedups": (1.0,)}, "1.0 is not above 1"),
+        ({"speedups": (2, float("inf"))}, "speedup: inf is not allowed"),
+        ({"speedups": (2, float("nan"))}, "speedup: nan is not allowed"),
+        ({"speedups": (1.0,)}, "speedup: 1.0 is not allowed"),
         ({"speedups": ()}, "none is named"),
-        ({"speedups": ("two",)}, "'two' is not above 1"),
+        ({"speedups": ("two",)}, "speedup: 'two' is not allowed"),
         ({"speedups": (2.0, 2.0000001)}, "one to six digits"),
         ({"axes": ()}, "axis: none is named"),
         ({"methods": ()}, "method: none is named"),
@@ -128,10 +128,7 @@ def test_a_value_that_is_no_request_says_why():
         ImageRequest.from_dict({"model": SMALL, "gama": 1})
     text = str(caught.value)
     assert "'gama' is not known" in text and "data is missing" in text and "axes is missing" in text
-    with pytest.raises(
-        RequestError,
-        match="track: 'words' is not known. Known: fair_training, image_classifiers, language_models, text_classifiers",
-    ):
+    with pytest.raises(RequestError, match="track: 'words' is not known. Known: .*image_classifiers"):
         request_from({"track": "words"})
 
 

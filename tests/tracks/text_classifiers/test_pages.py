@@ -186,29 +186,3 @@ def test_switching_between_kinds_of_audit_keeps_calm(texts):
         assert_calm(at)
         assert ("sparsity" if run == HEADS_RUN else "share") in [slider.key for slider in at.select_slider]
         assert len(re.findall('class="pa-card"', html_of(at))) == 4
-
-
-def test_the_form_asks_for_a_text_classifier_in_plain_values(monkeypatch, tmp_path):
-    use_store(tmp_path, monkeypatch)
-    script = """
-import json
-import streamlit as st
-from pages.shared import text_form
-request, faults = text_form.ask()
-st.json(json.dumps({"request": request, "faults": len(faults)}))
-"""
-    at = AppTest.from_string(script, default_timeout=60).run()
-    assert_calm(at)
-    found = json.loads(at.json[0].value)
-    request = found["request"]
-    assert found["faults"] == 0 and request["track"] == "text_classifiers" and request["data"] == "remarks"
-    assert request["sparsities"] == [0.25, 0.5, 0.75] and request["step"] == 0.1 and request["retune"] is None
-    assert "one-shot-isp:random" in request["methods"] and request["axes"] == ["people"]
-    from engine.audit.tracks import request_from
-
-    assert request_from(request).arms[0][1] == "conductance", "the engine knows every field"
-    at.text_input(key="new_text_sparsities").set_value("25, many").run()
-    assert json.loads(at.json[0].value)["faults"] == 1
-    at.selectbox(key="new_text_data").set_value("glue:rte").run()
-    assert_calm(at)
-    assert json.loads(at.json[0].value)["request"]["axes"] == ["length"], "nothing is downloaded to draw a form"

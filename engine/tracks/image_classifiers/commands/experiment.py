@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.audit.command_line import Ticker, json_flag, store_of, store_option
+from engine.audit.command_line import Ticker, executor_of, json_flag, ray_option, store_of, store_option
 from engine.core.errors import Fault, RequestError
 
 
@@ -24,6 +25,8 @@ def add(commands: Any) -> None:
     add("--max-images", type=int, metavar="N", help="at most so many images per split")
     add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
     add("--device", default="auto")
+    add("--restart", action="store_true", help="begin again although data or weights changed since the last try")
+    ray_option(parser)
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -37,7 +40,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
 
     if args.name == "list":
         return _listed()
-    requests = experiment_named(args.name).requests(_ask(args))
+    requests = [replace(one, restart=args.restart) for one in experiment_named(args.name).requests(_ask(args))]
     faults: list[Fault] = []
     for request in requests:
         try:
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
             faults += error.faults
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
-    runs = [run_job(store_of(args), request, Ticker()) for request in requests]
+    runs = [run_job(store_of(args), request, Ticker(), executor_of(args)) for request in requests]
     stand_in = "" if args.data else "The paper's data set was not given: embedded images stand in for it.\n\n"
     value = {"experiment": args.name, "runs": [summary_of(run) for run in runs]}
     return value, stand_in + "\n\n".join(summary_text(run) for run in runs)

@@ -6,13 +6,15 @@ import argparse
 from typing import Any
 
 from engine.audit.command_line import checked, json_flag, store_of, store_option
+from engine.audit.fields import fields_of
+from engine.audit.reading import add_options, request_of
 from engine.core.files import json_able
-from engine.tracks.language_models.options import request_of, request_options
+from engine.tracks.language_models.request import AuditRequest
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("predict", help="predict time and precision of an audit")
-    request_options(parser)
+    add_options(parser, fields_of(AuditRequest))
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -22,7 +24,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Draw the dense texts and run the pilot; both are kept for the audit."""
     from engine.tracks.language_models.predict import predict
 
-    found = predict(checked(args, request_of), store_of(args))
+    found = predict(checked(args, lambda words: request_of(words, AuditRequest)), store_of(args))
     lines = [found["words"]]
     for axis, said in found["axes"].items():
         lines.append(

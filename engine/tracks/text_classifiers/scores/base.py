@@ -26,8 +26,9 @@ if TYPE_CHECKING:  # these load torch; stating what to do must not
     from engine.models.load_text_classifier import TextClassifier
 
 AT_ONCE = Setting(
-    "at_once", "integer", 32, "Rows per forward pass: bounds the memory, changes no number.", 1, 4096, label="batch"
-)
+    "at_once", "integer", 32, "Rows per forward pass: bounds the memory, changes no number.", 1, 4096, label="batch",
+    technical=True,
+)  # fmt: skip
 ROOM = 2**27
 """Attention probabilities of one forward pass, over all layers: what long texts shrink a batch to."""
 DRAWS, BLOCK = 1000, 100

@@ -1,0 +1,317 @@
+"""What an audit can be asked, declared once: each attribute of a request says its kind, range, words and place.
+
+From this come the command-line option, the check with its fault, the form's widget, what counts for the run's id, and
+the row of the documents. `asked` declares, `fields_of` reads the declaration.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import cache
+from typing import Any, Literal
+
+from engine.audit.setting_faults import setting_faults
+from engine.core.errors import Fault, unknown
+from engine.core.types import Setting
+
+Values = Mapping[str, Any]
+"""The other fields of the request, as far as they are known."""
+Kind = Literal[
+    "text", "path", "source", "integer", "number", "flag", "choice", "names", "product", "numbers", "settings",
+    "settings per method", "pairs", "changes",
+]  # fmt: skip
+"""path: a file or folder, None for the embedded one. source: a name or a path. product: names made of several lists.
+settings: of one method. pairs: NAME=VALUE. changes: things by name, each with its settings."""
+WHAT, HOW = "What is audited", "How"
+"""Sections of the form that are open; all others fold."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What the form offers for a field, now that the fields before it are known.
+
+    usual: what is chosen at first. note: a sentence below. groups: the options by label, where there are kinds of them.
+    """
+
+    options: Sequence[str]
+    usual: Sequence[str] | str | None = ()
+    note: str = ""
+    groups: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Field(Setting):
+    """One declared attribute of a request. What is None or empty is the usual for its kind.
+
+    optional: None is allowed. above, below: bounds that are not allowed themselves. word: a word allowed in place of a
+    number. known: the names allowed, where they must be found first. some: at least one must be named.
+
+    option: the command line's, "" for none, which the name gives where it is None; metavar, help: its words. commas:
+    names are also separated by commas. parts, join: where several options, or lists of the form, make up the value.
+    read: what reads the words, where the kind does not say. where: what faults call it. example: of a list of numbers.
+    usual: the value where neither the words nor a default say one. of: the settings that are declared, by method.
+    check: faults beyond the kind's. counts: "value" in the run's id, "content" of what lies there instead, "no".
+
+    section: where the form asks for it, "" nowhere; last: after the others there. hint: its tooltip. unit: behind the
+    label. percent: a share, asked in percent. named: a value in words. offered: see `Offer`. shown: whether it is
+    asked. about: a sentence below, for the value. lead: label of the choice which of the names comes first. starts:
+    what the form begins with, where that is not the default. chosen: for which methods settings are asked.
+    accepted: called once the request holds up.
+    """
+
+    kind: Kind
+    optional: bool = False
+    above: float | None = None
+    below: float | None = None
+    word: str = ""
+    word_label: str = ""
+    known: Callable[[], Iterable[str]] | None = None
+    some: bool = True
+    option: str | None = None
+    metavar: str | None = None
+    commas: bool = False
+    parts: tuple[Field, ...] = ()
+    join: Callable[[Sequence[Any]], Any] | None = None
+    read: Callable[[str, Any, list[Fault]], Any] | None = None
+    where: str = ""
+    example: str = ""
+    usual: Callable[[Values], Any] | None = None
+    of: Callable[[Values], Any] | None = None
+    check: Callable[[Any, Values], list[Fault]] | None = None
+    counts: Literal["value", "content", "no"] = "value"
+    section: str = ""
+    last: bool = False
+    hint: str = ""
+    unit: str = ""
+    percent: bool = False
+    placeholder: str = ""
+    slider: tuple[float, float, float] | None = None
+    step: float | None = None
+    upload: tuple[str, ...] | None = None
+    named: Callable[[str], str] | None = None
+    offered: Callable[[Values], Offer] | None = None
+    shown: Callable[[Values], bool] | None = None
+    about: Callable[[Any], str] | None = None
+    lead: str = ""
+    starts: Any = None
+    chosen: Callable[[Values], Iterable[str]] | None = None
+    accepted: Callable[[Values], None] | None = None
+
+    @property
+    def required(self) -> bool:
+        return self.default is MISSING
+
+    @property
+    def called(self) -> str:
+        """What faults call it."""
+        return self.where or self.name
+
+    @property
+    def flag(self) -> str:
+        """Its option of the command line; "" for none."""
+        return f"--{self.name.replace('_', '-')}" if self.option is None else self.option
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The values allowed, sorted where they were found; none where it takes any."""
+        return tuple(self.known()) if self.known else self.choices
+
+    def allows(self, value: Any) -> bool:
+        """Whether a value, or each part of a list, is of this kind and in range."""
+        if value is None:
+            return self.optional
+        if self.kind in ("text", "path", "source"):
+            return isinstance(value, str)
+        if self.kind == "flag":
+            return isinstance(value, bool)
+        if self.kind == "choice":
+            return value in self.names
+        return (bool(self.word) and value == self.word) or self._is_in_range(value)
+
+    def _is_in_range(self, value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
+            return False
+        bounds = (
+            self.minimum is None or value >= self.minimum, self.above is None or value > self.above,
+            self.maximum is None or value <= self.maximum, self.below is None or value < self.below,
+        )  # fmt: skip
+        return math.isfinite(value) and all(bounds)
+
+    def allowed(self) -> str:
+        """What it allows, in words."""
+        if self.kind in ("choice", "flag"):
+            return super().allowed() if self.kind == "flag" else f"one of {', '.join(self.names)}"
+        if self.kind in ("text", "path", "source"):
+            return "a text"
+        one = {"integer": "a whole number", "number": "a number", "numbers": "numbers"}[self.kind]
+        low = f"above {self.above:g}" if self.above is not None else _or_nothing("from", self.minimum)
+        high = f"below {self.below:g}" if self.below is not None else _or_nothing("to", self.maximum)
+        between = "" if not (low and high) else (" and up " if self.maximum is not None else " and ") if (
+            self.above is not None
+        ) else " to " if self.below is not None else " "  # fmt: skip
+        more = f', or "{self.word}"' if self.word else f", such as {self.example}" if self.example else ""
+        return f"{one} {low}{between}{high}".strip() + more
+
+    def faults(self, value: Any, values: Values) -> list[Fault]:
+        """What is wrong with a value: its kind and range first, then what only this field asks."""
+        found = _CHECKS.get(self.kind, _of_one)(self, value, values)
+        is_sound = not found or isinstance(value, tuple | Mapping)
+        return found + (self.check(value, values) if self.check and is_sound else [])
+
+
+def _or_nothing(word: str, bound: float | None) -> str:
+    return "" if bound is None else f"{word} {bound:g}"
+
+
+def asked(default: Any = MISSING, *, kind: Kind, help: str = "", **more: Any) -> Any:
+    """Declares an attribute of a request dataclass; see `Field` for what can be said of it."""
+    factory = {"default_factory": type(default)} if default in ({}, []) else {"default": default}
+    return dataclasses.field(metadata={"asked": {"kind": kind, "help": help, **more}}, **factory)
+
+
+def part(name: str, kind: Kind, default: Any = None, *, help: str = "", **more: Any) -> Field:
+    """A field that is no attribute: an option, or a list, that a value is made of."""
+    return Field(name, kind, default, help, **more)
+
+
+@cache
+def fields_of(request: type) -> tuple[Field, ...]:
+    """The declared fields of a request, its own before those that every request has."""
+    items = sorted(dataclasses.fields(request), key=lambda item: item.kw_only)
+    return tuple(
+        Field(name=item.name, default=_default_of(item), **item.metadata["asked"])
+        for item in items if "asked" in item.metadata
+    )  # fmt: skip
+
+
+def _default_of(item: dataclasses.Field[Any]) -> Any:
+    return item.default if item.default_factory is MISSING else item.default_factory()
+
+
+def values_of(request: Any) -> dict[str, Any]:
+    return {field.name: getattr(request, field.name) for field in fields_of(type(request))}
+
+
+def faults_of(request: Any) -> list[Fault]:
+    """What is wrong with the fields of a request, all of it."""
+    values = values_of(request)
+    return [fault for field in fields_of(type(request)) for fault in field.faults(values[field.name], values)]
+
+
+def option_fields(fields: Iterable[Field]) -> list[Field]:
+    """Those with an option of their own; fields made of several are taken apart."""
+    return [part for field in fields for part in field.parts or (field,) if part.flag]
+
+
+def rows(request: type) -> list[dict[str, str]]:
+    """One row per field for the documents: option, what it takes, what is usual, what it means."""
+    return [_row(field) for field in fields_of(request) if field.flag]
+
+
+def _row(field: Field) -> dict[str, str]:
+    return {
+        "field": field.name,
+        "option": ", ".join(map(_with_metavar, option_fields([field]))),
+        "takes": _takes(field),
+        "usual": "" if field.kind == "flag" else usual_words(field),
+        "meaning": field.help or "; ".join(part.help for part in field.parts),
+    }
+
+
+def _with_metavar(field: Field) -> str:
+    return f"{field.flag} {field.metavar or ''}".strip()
+
+
+def _takes(field: Field) -> str:
+    if field.kind in _TAKES:
+        return f"{_TAKES[field.kind]}: {', '.join(field.names)}" if field.names else _TAKES[field.kind]
+    return field.allowed()
+
+
+_TAKES: Mapping[str, str] = {
+    "text": "a text", "path": "a path", "source": "a name or a path", "flag": "", "names": "names",
+    "product": "two lists of names", "settings": "values by name", "settings per method": "values by name",
+    "pairs": "values by name", "changes": "a name with values",
+}  # fmt: skip
+
+
+def usual_words(field: Field) -> str:
+    """The default as the command line and the documents say it; "" for none."""
+    return _plainly(field.default)
+
+
+def _plainly(value: Any) -> str:
+    if value is MISSING or value in (None, (), {}, ""):
+        return ""
+    return ", ".join(map(_plainly, value)) if isinstance(value, tuple) else f"{value:g}" if (
+        isinstance(value, float)
+    ) else str(value)  # fmt: skip
+
+
+def _of_one(field: Field, value: Any, _: Values) -> list[Fault]:
+    if field.allows(value):
+        return []
+    if field.kind == "choice":
+        return [unknown(field.called, value, field.names)]
+    return [_not_allowed(field, value)]
+
+
+def _not_allowed(field: Field, value: Any) -> Fault:
+    return Fault(field.called, f"{value!r} is not allowed.", f"Give {field.allowed()}.")
+
+
+def _of_names(field: Field, value: Any, _: Values) -> list[Fault]:
+    known = field.names
+    faults = [unknown(field.called, name, known) for name in value if known and name not in known]
+    if field.some and not value:
+        fix = f"Known: {', '.join(sorted(known))}." if known else f"Name at least one{_with(field)}."
+        faults.append(Fault(field.called, "none is named.", fix))
+    if len(set(value)) < len(value):
+        faults.append(Fault(field.called, "one is named twice.", "Name each once."))
+    return faults
+
+
+def _with(field: Field) -> str:
+    return f" with {field.parts[0].flag if field.parts else field.flag}"
+
+
+def _of_numbers(field: Field, value: Any, _: Values) -> list[Fault]:
+    faults = [_not_allowed(field, one) for one in value if one is None or not field.allows(one)]
+    if field.some and not value:
+        faults.append(Fault(field.called, "none is named.", f"Give {field.allowed()}."))
+    return faults
+
+
+def _of_settings(field: Field, value: Any, values: Values) -> list[Fault]:
+    declared = field.of(values) if field.of else None
+    return [] if declared is None else setting_faults(declared, value, field.called)
+
+
+def _of_settings_per_method(field: Field, value: Any, values: Values) -> list[Fault]:
+    known, faults = field.of(values) if field.of else {}, []
+    for name, given in value.items():
+        where = f"{field.called} of {name}"
+        if name not in known:
+            faults.append(unknown(field.called, name, known))
+        elif not isinstance(given, Mapping):
+            faults.append(Fault(where, f"{given!r} is none.", "Give NAME=VALUE."))
+        else:
+            found = setting_faults(known[name], given, where)
+            faults += [fault if fault.where == where else _inside(where, fault) for fault in found]
+    return faults
+
+
+def _inside(where: str, fault: Fault) -> Fault:
+    return Fault(f"{where}, {fault.where}", fault.what, fault.fix)
+
+
+_CHECKS: Mapping[str, Callable[[Field, Any, Values], list[Fault]]] = {
+    "names": _of_names,
+    "numbers": _of_numbers,
+    "settings": _of_settings,
+    "settings per method": _of_settings_per_method,
+    **dict.fromkeys(("product", "pairs", "changes"), lambda field, value, values: []),
+}

@@ -1,0 +1,34 @@
+"""The part of image classifiers in `evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from engine.classifiers.evaluation import Evaluation
+
+ITEMS = "images"
+
+
+def options(add: Callable[..., Any]) -> None:
+    add("--weights", metavar="FILE", help="state dict, where the model is an architecture")
+
+
+def claims(args: argparse.Namespace) -> bool:
+    """Whatever can only be an image classifier, or is no model of texts."""
+    from engine.models.load_image_classifier import is_classifier_name
+    from engine.models.load_text_classifier import is_text_model
+    from engine.surgery.filters.replay import is_cut_folder
+
+    is_image = args.weights is not None or is_classifier_name(args.model) or is_cut_folder(args.model)
+    return is_image or not is_text_model(args.model)
+
+
+def evaluated(args: argparse.Namespace) -> Evaluation:
+    from engine.tracks.image_classifiers.evaluate import evaluate
+
+    axes = tuple(args.axis or ())
+    return evaluate(
+        args.model, args.weights, args.data or "avatars", args.target, axes, args.split, args.most, args.device
+    )

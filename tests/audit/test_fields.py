@@ -1,0 +1,161 @@
+"""One declaration of a field: what it allows, what is wrong with a value, its option, its words, its row."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from engine.audit.fields import asked, faults_of, fields_of, part, rows
+from engine.audit.reading import add_options, foreign_options, request_of
+from engine.audit.request import Request
+from engine.audit.tracks import tracks
+from engine.core.errors import Fault, RequestError
+from engine.core.types import Setting
+
+DEPTH = Setting("depth", "integer", 3, "How deep.", 1, 9)
+UNLABELLED = ("product", "settings per method")
+"""Each part, or method, has a label of its own."""
+KNOWN = {"dig": (DEPTH,), "fill": ()}
+
+
+@dataclass(frozen=True)
+class Garden(Request):
+    """A made-up request with a field of every kind."""
+
+    place: str = asked(kind="source", metavar="PLACE", help="where", counts="content")
+    tools: tuple[str, ...] = asked(
+        ("dig",), kind="names", option="--tool", commas=True, known=lambda: list(KNOWN), where="tool", help="with what"
+    )
+    shares: tuple[float, ...] = asked(
+        (0.5,), kind="numbers", option="--share", above=0.0, below=1.0, where="share", example="0.2,0.5"
+    )
+    beds: int = asked(2, kind="integer", minimum=1, maximum=9, help="how many")
+    water: float | str = asked(1.0, kind="number", word="rain", minimum=0.0)
+    most: int | None = asked(None, kind="integer", optional=True, minimum=5, metavar="N")
+    fence: bool = asked(False, kind="flag", help="with a fence")
+    shade: bool | None = asked(None, kind="flag", optional=True)
+    birds: bool | None = asked(None, kind="flag", optional=True, option="--no-birds")
+    soil: str = asked("loam", kind="choice", choices=("loam", "sand"))
+    map: str | None = asked(None, kind="path", optional=True)
+    settings: dict[str, dict[str, Any]] = asked(
+        {}, kind="settings per method", option="--set", where="setting", of=lambda values: KNOWN
+    )
+    recipe: dict[str, Any] = asked({}, kind="pairs")
+    pairs: tuple[str, ...] = asked(
+        ("dig:loam",), kind="product", parts=(part("how", "names", ("dig",)), part("on", "names", ("loam",))),
+        join=lambda parts: tuple(f"{how}:{on}" for how in parts[0] for on in parts[1]),
+    )  # fmt: skip
+    hidden: str = asked("", kind="text", option="", counts="no")
+
+    track = "garden"
+
+
+def read(*words: str) -> Garden:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_options(parser, fields_of(Garden))
+    return request_of(parser.parse_args(words), Garden)
+
+
+def wrong(**values: Any) -> dict[str, str]:
+    return {fault.where: f"{fault.what} {fault.fix}" for fault in faults_of(Garden("here", **values))}
+
+
+def test_every_kind_is_read_from_its_option():
+    found = read(
+        "--place", "here", "--tool", "dig,fill", "--tool", "dig", "--share", "0.2,0.5", "--beds", "4", "--water",
+        "rain", "--most", "7", "--fence", "--no-shade", "--no-birds", "--soil", "sand", "--map", "/there/x",
+        "--set", "dig.depth=5", "--recipe", "rate=0.1", "--how", "dig", "--how", "fill", "--seed", "3", "--restart",
+    )  # fmt: skip
+    assert found == Garden(
+        "here", ("dig", "fill"), (0.2, 0.5), 4, "rain", 7, True, False, False, "sand", "/there/x",
+        {"dig": {"depth": 5}}, {"rate": 0.1}, ("dig:loam", "fill:loam"), first_seed=3, restart=True,
+    )  # fmt: skip
+
+
+def test_what_is_not_said_is_the_declared_default():
+    assert read("--place", "here") == Garden("here")
+    assert read("--place", "here", "--shade").shade is True
+
+
+def test_all_that_cannot_be_read_is_told_together_by_option():
+    with pytest.raises(RequestError) as error:
+        read("--share", "a", "--beds", "many", "--water", "x", "--set", "depth=1", "--recipe", "fast")
+    told = {fault.where: fault.what for fault in error.value.faults}
+    assert told == {
+        "--share": "'a' is not a list of numbers.",
+        "--beds": "'many' is no whole number.",
+        "--water": "'x' is no number.",
+        "--set": "'depth' names no method.",
+        "--recipe": "'fast' is no NAME=VALUE.",
+        "--place": "is missing.",
+    }
+
+
+def test_a_sound_request_has_no_fault():
+    assert faults_of(Garden("here")) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "where", "said"),
+    [
+        ({"tools": ("rake",)}, "tool", "'rake' is not known. Known: dig, fill."),
+        ({"tools": ()}, "tool", "none is named. Known: dig, fill."),
+        ({"tools": ("dig", "dig")}, "tool", "one is named twice. Name each once."),
+        ({"shares": (0.5, 1.0)}, "share", "1.0 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5."),
+        ({"shares": (0.5, math.nan)}, "share", "nan is not allowed. Give numbers above 0 and below 1"),
+        ({"shares": ()}, "share", "none is named. Give numbers above 0 and below 1, such as 0.2,0.5."),
+        ({"beds": 0}, "beds", "0 is not allowed. Give a whole number from 1 to 9."),
+        ({"beds": 2.5}, "beds", "2.5 is not allowed. Give a whole number from 1 to 9."),
+        ({"beds": True}, "beds", "True is not allowed. Give a whole number from 1 to 9."),
+        ({"beds": None}, "beds", "None is not allowed. Give a whole number from 1 to 9."),
+        ({"water": math.inf}, "water", 'inf is not allowed. Give a number from 0, or "rain".'),
+        ({"most": 4}, "most", "4 is not allowed. Give a whole number from 5."),
+        ({"fence": "yes"}, "fence", "'yes' is not allowed. Give true or false."),
+        ({"soil": "clay"}, "soil", "'clay' is not known. Known: loam, sand."),
+        ({"settings": {"rake": {}}}, "setting", "'rake' is not known. Known: dig, fill."),
+        ({"settings": {"dig": 3}}, "setting of dig", "3 is none. Give NAME=VALUE."),
+        ({"settings": {"dig": {"width": 3}}}, "setting of dig", "'width' is not known. Known: depth."),
+        ({"settings": {"dig": {"depth": 0}}}, "setting of dig, depth",
+         "0 is not allowed. Give a whole number from 1 to 9."),
+        ({"device": "tpu"}, "device", ""),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_named_by_the_field(values, where, said):
+    found = wrong(**values)
+    assert set(found) == {where} and found[where].startswith(said)
+
+
+def test_numbers_and_lists_of_them_are_kept_in_one_way():
+    found = Garden("here", shares=(0.5, 0.25, 0.5), water=2)
+    assert found.shares == (0.25, 0.5) and isinstance(found.water, float)
+
+
+def test_options_of_another_request_are_foreign_and_shared_ones_are_not():
+    parser = argparse.ArgumentParser()
+    own = [field for field in fields_of(Garden) if field.name in ("beds", "soil")]
+    add_options(parser, fields_of(Garden))
+    args = parser.parse_args(["--beds", "3", "--water", "1", "--fence"])
+    found = foreign_options(args, fields_of(Garden), own, "ponds")
+    assert found == [Fault(flag, "is not for ponds.", "Leave it out.") for flag in ("--water", "--fence")]
+
+
+def test_a_row_of_the_documents_says_option_range_and_default():
+    found = {row["field"]: row for row in rows(Garden)}
+    assert "hidden" not in found
+    assert found["beds"] == {"field": "beds", "option": "--beds", "takes": "a whole number from 1 to 9", "usual": "2",
+                             "meaning": "how many"}  # fmt: skip
+    assert found["tools"]["takes"] == "names: dig, fill" and found["pairs"]["option"] == "--how, --on"
+    assert found["place"]["usual"] == "" and found["shares"]["usual"] == "0.5"
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_every_field_of_a_track_is_declared_and_every_option_says_what_it_is(track):
+    request = tracks()[track].part("request")
+    assert {field.name for field in fields_of(request)} == {item.name for item in dataclasses.fields(request)}
+    assert all(row["meaning"] for row in rows(request))
+    assert all(field.label for field in fields_of(request) if field.section and field.kind not in UNLABELLED)

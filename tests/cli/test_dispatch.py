@@ -1,0 +1,79 @@
+"""Commands that tracks share: each brings its options and claims its words; without a track the rest still works."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from engine.audit import tracks as declared
+from engine.audit.fields import fields_of, option_fields
+from engine.cli import audit, parser
+from engine.core.errors import RequestError
+
+SHARED = ("scores", "evaluate")
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    return next(action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+
+
+def flags_of(command: str) -> set[str]:
+    return set(commands()[command]._option_string_actions)
+
+
+@pytest.fixture
+def without(monkeypatch):
+    """Makes as if a track's folder were not there."""
+
+    def leave_out(name: str) -> None:
+        left = {other: entry for other, entry in declared.tracks().items() if other != name}
+        monkeypatch.setattr(declared, "tracks", lambda: left)
+        for module in ("cli", "cli.audit", "cli.scores", "cli.evaluate"):
+            monkeypatch.setattr(f"engine.{module}.tracks", lambda: left)
+
+    return leave_out
+
+
+@pytest.mark.parametrize("track", declared.tracks())
+def test_the_word_of_a_track_takes_all_its_fields(track):
+    entry = declared.tracks()[track]
+    wanted = {field.flag for field in option_fields(fields_of(entry.part("request")))}
+    assert wanted | {"--ray", "--restart", "--resume", "--store", "--json"} <= flags_of(entry.word)
+
+
+@pytest.mark.parametrize("track", declared.tracks())
+def test_the_commands_of_a_track_are_found_and_two_tracks_share_only_those_of_the_command_line(track):
+    entry = declared.tracks()[track]
+    others = [name for other in declared.tracks().values() if other is not entry for name in other.commands()]
+    own = {name for name in entry.commands() if name not in SHARED}
+    assert not own & set(others) and {name.replace("_", "-") for name in own} <= set(commands())
+
+
+@pytest.mark.parametrize("track", declared.tracks())
+def test_without_a_track_the_others_keep_their_words(track, without):
+    entry, before = declared.tracks()[track], set(commands())
+    kept = {other.word for other in declared.tracks().values() if other is not entry}
+    own = {name.replace("_", "-") for name in entry.commands() if name not in SHARED}
+    gone = own | ({entry.word} - kept)
+    without(track)
+    assert before - set(commands()) == gone
+
+
+def test_words_that_no_track_claims_are_the_first_ones(without):
+    """Of tracks that share a word one claims nothing; where it is not there, another takes the words."""
+    by_word: dict[str, list[str]] = {}
+    for name, entry in declared.tracks().items():
+        by_word.setdefault(entry.word, []).append(name)
+    word, (first, *others) = next((word, names) for word, names in by_word.items() if len(names) > 1)
+    assert not declared.tracks()[first].claims and all(declared.tracks()[name].claims for name in others)
+    assert audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == first
+    without(first)
+    assert audit.track_of_words(parser().parse_args([word, "--model", "some-model"])).name == others[0]
+
+
+def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
+    for word in {entry.word for entry in declared.tracks().values()}:
+        args = parser().parse_args([word, "--resume", "job-0", "--store", str(tmp_path)])
+        with pytest.raises(RequestError, match="is not in the store"):
+            audit.request_of_words(args)

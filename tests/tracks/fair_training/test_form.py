@@ -1,0 +1,109 @@
+"""The form of a fair training: what is typed is asked, what is refused is told in percent and in the form's words."""
+
+from __future__ import annotations
+
+import re
+
+from engine.audit.tracks import request_from
+from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.tracks.fair_training.methods.base import fair_methods
+from engine.tracks.fair_training.request import SAME_UPDATES
+from tests.pages.forms import asked, drawn, key, number, refused
+
+FAIR = "fair_training"
+NUMBERS = {
+    "strength": ("λ, weight of fairness", -1.0),
+    "tolerance": ("τ, gap that is let pass", -0.1),
+    "seeds": ("Seeds", 0),
+    "iterations": ("Weight updates of one training", 0),
+    "max_images": ("Images per split at most", 5),
+    "recipe_rate": ("Learning rate", -1.0),
+    "recipe_batch": ("Images per batch", 1),
+    "fair_gap": ("Fair from a gap of", 2.0),
+    "within": ("Accuracy that may be lost for it", -1.0),
+    "check_every": ("Updates between two looks at validation images", 0),
+    "tradeoff_sparsity": ("At a sparsity of", 150.0),
+}
+
+
+def test_every_bad_number_is_asked_as_typed_and_refused(monkeypatch, tmp_path):
+    at = drawn(FAIR, monkeypatch, tmp_path)
+    for field, (_, value) in NUMBERS.items():
+        number(at, FAIR, field).set_value(value)
+    found = asked(at.run())
+    assert found["request"]["strength"] == -1.0 and found["request"]["tolerance"] == -0.1
+    assert found["request"]["recipe"] == {"rate": -1.0, "batch": 1}
+    said = refused(found["request"])
+    for where, _ in NUMBERS.values():
+        assert any(text.startswith(f"{where}: ") for text in said), where
+    assert not any("_" in text for text in said)
+
+
+def test_bad_shares_are_told_in_percent_and_a_zero_is_not_dropped(monkeypatch, tmp_path):
+    at = drawn(FAIR, monkeypatch, tmp_path)
+    at.text_input(key=key(FAIR, "sparsities")).set_value("0, 50, 150")
+    number(at, FAIR, "tradeoff_sparsity").set_value(-5.0)
+    found = asked(at.run())
+    assert found["request"]["sparsities"] == [0.0, 0.5, 1.5] and found["faults"] == []
+    said = refused(found["request"])
+    assert "Sparsities: 0 % is not allowed. Give shares above 0 % and below 100 %, such as 48.8 %." in said
+    assert any(text.startswith("Sparsities: 150 % is not allowed.") for text in said)
+    assert any(text.startswith("At a sparsity of: -5 % is not allowed.") for text in said)
+    assert not re.search(r"\b[01]\.\d", " ".join(said)), "no share is left"
+
+
+def test_a_share_out_of_reach_is_told_in_percent_and_counts_stay():
+    said = refused({"track": FAIR, "model": "demo-resnet", "data": "avatars", "axes": ["male"], "sparsities": [0.999]})
+    assert said[0].startswith("Sparsities: 99.9 % is out of reach for filters: 8 of 480 must stay")
+    assert re.search(r"Ask for \d\d\.\d % at most\.$", said[0])
+
+
+def test_too_few_images_for_a_gap_are_warned_of_beforehand(monkeypatch, tmp_path):
+    at = drawn(FAIR, monkeypatch, tmp_path)
+
+    def warned() -> str:
+        return next(item.value for item in at.caption if "no gap is measured" in item.value)
+
+    assert f"fewer than {MIN_IMAGES} images" in warned() and f"fewer than {MIN_PER_CLASS} of a class" in warned()
+    number(at, FAIR, "max_images").set_value(500).run()
+    assert asked(at)["request"]["max_images"] == 500
+    assert f"Of 500 images that befalls a subgroup and class of less than {MIN_PER_CLASS / 5:g} % of them." in warned()
+
+
+def test_training_on_validation_images_says_how_few_are_left_to_look_at(monkeypatch, tmp_path):
+    at = drawn(FAIR, monkeypatch, tmp_path)
+    at.selectbox(key=key(FAIR, "tune_on")).set_value("validation").run()
+    assert asked(at)["request"]["tune_on"] == "validation"
+    assert any(item.value.startswith("Only 20 % of the validation images are left") for item in at.caption)
+
+
+def test_the_form_asks_in_plain_values(monkeypatch, tmp_path):
+    at = drawn(FAIR, monkeypatch, tmp_path)
+    request = asked(at)["request"]
+    assert request["track"] == FAIR and request["data"] == "avatars" and request["strength"] == 1.0
+    assert request["sparsities"] == [0.488, 0.672, 0.832]
+    assert request["tradeoff_strengths"] == [] and request["method_settings"] == {} and request["recipe"] == {}
+    made = request_from(request)
+    assert set(made.methods) == set(type(made)("", "", ()).methods), "the engine knows every field"
+    first, second = request["axes"][:2]
+    next(item for item in at.selectbox if item.label == "Fair to").set_value(second).run()
+    assert asked(at)["request"]["axes"][:2] == [second, first]
+    at.text_input(key=key(FAIR, "tradeoff_strengths")).set_value("0.1, 1, much").run()
+    found = asked(at)
+    assert len(found["faults"]) == 1 and found["request"]["tradeoff_strengths"] == [0.1, 1.0]
+    number(at, FAIR, "method_settings_bifp-str_inner").set_value(3).run()
+    assert asked(at)["request"]["method_settings"] == {"bifp-str": {"inner": 3}}
+
+
+def test_the_length_says_that_it_is_not_the_same_work():
+    usual = {setting.name: setting.default for setting in fair_methods()["bifp-str"].settings}
+    read = 1 + (1 - usual["settle"]) / usual["inner"]
+    assert f"BiFP reads a second batch, by default {read:g} times the images" in SAME_UPDATES
+    assert "once per round" in SAME_UPDATES
+
+
+def test_every_setting_of_a_method_has_a_label_that_says_something():
+    for name, method in fair_methods().items():
+        labels = [setting.label for setting in method.settings]
+        assert all(len(label.split()) > 1 for label in labels), (name, labels)
+        assert len(set(labels)) == len(labels)
