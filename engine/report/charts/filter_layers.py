@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
@@ -30,7 +31,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
         return nothing("layer_survival", question, "Nothing is cut here: every layer is whole.")
     table = survival(run, choice.method)
     if not table.empty:
-        table = table[(table["level"] - choice.level).abs() < 1e-9].reset_index(drop=True)
+        table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
     if table.empty:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)

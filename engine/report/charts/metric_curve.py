@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
@@ -231,7 +232,7 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
     if points.empty:
         return f"No variant's {measure.name} was measured here."
     at = choice.level if choice.level > level.none else points[level.column].max()
-    here = points[(points[level.column] - at).abs() < 1e-9]
+    here = points[at_level(points[level.column], at)]
     mine, parts = here[here["method"] == choice.method], []
     verbs = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "has no interval for"}
     for row in mine.to_dict("records"):

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -60,7 +61,7 @@ def _competing(run: Run, choice: Choice, table: pd.DataFrame) -> pd.Series:
     track = track_of(run)
     if not track.fronts_at_level:
         return pd.Series(True, index=table.index)
-    return table["chosen"].astype(bool) & ((table[track.level.column] - level_of(run, choice)).abs() < 1e-9)
+    return table["chosen"].astype(bool) & at_level(table[track.level.column], level_of(run, choice))
 
 
 def level_of(run: Run, choice: Choice) -> float:

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing
@@ -190,7 +191,7 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     """The chosen method at the chosen sparsity, then against whom BiFP is told apart."""
     at, name = level_of(run, choice), words.method_name(choice.method)
-    here = table[(table["method"] == choice.method) & ((table["sparsity"] - at).abs() < 1e-9)]
+    here = table[(table["method"] == choice.method) & at_level(table["sparsity"], at)]
     if choice.method in track_of(run).uncut:
         here, at = table[table["method"] == choice.method], 0.0
     if here.empty:
@@ -228,7 +229,7 @@ def _rates(run: Run, choice: Choice, variant: str) -> str:
 
 def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
     """Who has the smallest gap of those drawn, as a value only."""
-    rows = table[(table["metric"] == metric) & ((table["sparsity"] - at).abs() < 1e-9)]
+    rows = table[(table["metric"] == metric) & at_level(table["sparsity"], at)]
     rows = rows[rows["method"] != "dense"]
     if len(rows) < 2:
         return ""

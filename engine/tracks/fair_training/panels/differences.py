@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
@@ -75,7 +76,7 @@ def differences(run: Run, choice: Choice, base: str, gap: Measure, family: str =
     if not run.has("arm_differences"):
         return pd.DataFrame()
     table, at = lookup.frame(run, "arm_differences"), level_of(run, choice)
-    rows = table[(table["base"] == base) & ((table["sparsity"] - at).abs() < 1e-9) & (table["group"] == "")]
+    rows = table[(table["base"] == base) & at_level(table["sparsity"], at) & (table["group"] == "")]
     gaps = rows[(rows["axis"] == choice.measured) & (rows["metric"] == gap.metric)]
     rows = pd.concat([gaps, rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]], ignore_index=True)
     rows = rows[rows["method"].isin(shown_of(lookup.methods(run), family, choice.method)) & (rows["method"] != base)]

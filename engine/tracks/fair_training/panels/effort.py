@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
@@ -69,7 +70,7 @@ def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     mine = variants[variants["pooled"].isin(reported) & (variants["seed"] >= 0)]["variant"]
     table, at = lookup.frame(run, "reached"), level_of(run, choice)
     table = table[table["variant"].isin(mine)]
-    here = ((table["sparsity"] - at).abs() < 1e-9) | table["method"].isin(track_of(run).uncut)
+    here = at_level(table["sparsity"], at) | table["method"].isin(track_of(run).uncut)
     shown = shown_of(lookup.methods(run), family, choice.method)
     return table[here & table["method"].isin(shown)].reset_index(drop=True)
 

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -140,7 +141,7 @@ def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> st
     table = lookup.frame(run, "reached") if run.has("reached") else pd.DataFrame(columns=["method"])
     table = table[table["method"].isin(methods)]
     if at is not None:
-        table = table[(table["sparsity"] - at).abs() < 1e-9]
+        table = table[at_level(table["sparsity"], at)]
     if table.empty:
         return ""
     mean = table.groupby("method")["total_examples"].mean()

@@ -8,6 +8,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import paid_most
@@ -68,9 +69,9 @@ def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:
     taken = sorted(table.loc[table["loss"] != PW, "speedup"].unique())
     wanted = speedup_of(run, choice)
     at = wanted if wanted in taken else taken[-1]
-    table = table[(table["speedup"] - at).abs() < 1e-9]
+    table = table[at_level(table["speedup"], at)]
     plain_arm = arm_groups(run, choice, (PLAIN,))
-    paid = plain_arm[(plain_arm["base"] == base) & ((plain_arm["speedup"] - at).abs() < 1e-9)]
+    paid = plain_arm[(plain_arm["base"] == base) & at_level(plain_arm["speedup"], at)]
     found = paid_most(paid)
     order = (
         [] if found is None else list(dict.fromkeys([found.most["group"], paid.loc[paid["delta"].idxmax(), "group"]]))

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
@@ -94,12 +95,12 @@ def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, bas
     """For the subgroup that pays most without it: helps, harms or cannot be told; then the other speedups, the gap."""
     at = speedup_of(run, choice)
     without = arm_groups(run, choice, (PLAIN,))
-    paid = paid_most(without[(without["base"] == base) & ((without["speedup"] - at).abs() < 1e-9)])
+    paid = paid_most(without[(without["base"] == base) & at_level(without["speedup"], at)])
     if paid is None:
         return f"Who pays most without it at {at:g}× cannot be told."
     most = paid.most
     mine = table[(table["metric"] == measure.metric) & (table["group"] == most["group"])]
-    here = mine[(mine["speedup"] - at).abs() < 1e-9]
+    here = mine[at_level(mine["speedup"], at)]
     name = words.quoted(most["group"])
     start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, {name} pays most ({measure.change(most)})"
     if not paid.clear:
@@ -124,7 +125,7 @@ def _trials(row: dict[str, Any]) -> str:
 
 def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
     """The same subgroup at the other speedups."""
-    kinds = [verdict_on(measure, row) for row in mine.to_dict("records") if abs(row["speedup"] - at) > 1e-9]
+    kinds = [verdict_on(measure, row) for row in mine[~at_level(mine["speedup"], at)].to_dict("records")]
     if not kinds:
         return ""
     of, helps, harms = len(kinds), kinds.count("helps"), kinds.count("harms")
@@ -139,7 +140,7 @@ def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
 def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, at: float, said: str) -> str:
     """The same about the subgroup that was worst off before the cut, where that is another one."""
     first = groups_in_order(run, choice)[:1]
-    mine = table[(table["metric"] == measure.metric) & ((table["speedup"] - at).abs() < 1e-9)]
+    mine = table[(table["metric"] == measure.metric) & at_level(table["speedup"], at)]
     mine = mine[mine["group"].isin(first)]
     if mine.empty or first[0] == said:
         return ""
@@ -151,7 +152,7 @@ def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFr
 def _gap_said(run: Run, choice: Choice, table: pd.DataFrame, at: float) -> str:
     """What it does to the gap at the chosen speedup."""
     harm = lookup.reading(run, choice).harm
-    gap = table[(table["metric"] == harm.metric) & ((table["speedup"] - at).abs() < 1e-9)]
+    gap = table[(table["metric"] == harm.metric) & at_level(table["speedup"], at)]
     if gap.empty:
         return ""
     row = gap.iloc[0].to_dict()

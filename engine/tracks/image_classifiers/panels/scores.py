@@ -7,6 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
@@ -42,7 +43,7 @@ def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
         return pd.DataFrame()
     table = lookup.frame(run, "scores")
     mine = table[(table["method"] == choice.method) & (table["seed"] == trial)]
-    mine = mine[(mine["speedup"] - speedup_of(run, choice)).abs() < 1e-9]
+    mine = mine[at_level(mine["speedup"], speedup_of(run, choice))]
     kept = mine["kept"].astype(bool)
     return mine.assign(kept=kept).sort_values(["layer", "filter"], ignore_index=True)
 

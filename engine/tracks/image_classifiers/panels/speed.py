@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, ratio_axis
@@ -81,7 +82,7 @@ def _ideal(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     at = speedup_of(run, choice)
-    mine = table[(table["method"] == choice.method) & ((table["target"] - at).abs() < 1e-9)]
+    mine = table[(table["method"] == choice.method) & at_level(table["target"], at)]
     if choice.method == "dense" or choice.level <= track_of(run).level.none:
         return "Nothing is cut here; the chart shows what was measured for every method."
     if mine.empty:

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import axis_note, groups_in_order, paid_most
@@ -212,7 +213,7 @@ def _left_out(run: Run, choice: Choice, drawn: Collection[str]) -> str:
 def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]) -> str:
     """At the chosen speedup, method by method: who pays most under the plain loss, and what the same pays under PW."""
     at = speedup_of(run, choice)
-    here = table[(table["speedup"] - at).abs() < 1e-9]
+    here = table[at_level(table["speedup"], at)]
     parts = [part for base in columns if (part := _base_said(measure, here[here["base"] == base], base))]
     return (
         f"Change of {measure.name} at {track_of(run).level.say(at)}. {'; '.join(parts)}."

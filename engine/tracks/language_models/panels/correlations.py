@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -177,7 +178,7 @@ def _for_axis(choice: Choice, axis: str) -> Choice:
 
 
 def _cut_by(run: Run, choice: Choice, method: str, sparsity: float) -> set[int]:
-    if not any(abs(sparsity - known) < 1e-9 for known in lookup.levels(run, method, choice.axis)):
+    if not is_level(sparsity, lookup.levels(run, method, choice.axis)):
         return set()
     mine = Choice(method, choice.axis, sparsity, None, choice.reading, choice.dark)
     return set(lookup.cut_units(lookup.variant_of(run, mine)))

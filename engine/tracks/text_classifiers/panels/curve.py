@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import Style, series_styles
@@ -345,7 +346,7 @@ def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
     """The largest loss at the chosen level."""
     at, rows = level_of(run, choice), {}
     for group, part in parts.items():
-        here = part[(part["sparsity"] - at).abs() < 1e-9]
+        here = part[at_level(part["sparsity"], at)]
         if len(here):
             rows[group] = float((here["mean"] - here["full_mean"]).iloc[0])
     if not rows:

@@ -9,6 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
@@ -72,7 +73,7 @@ def differences(run: Run, choice: Choice, procedure: str, score: str) -> pd.Data
         return pd.DataFrame()
     table, metric = lookup.frame(run, "arm_differences"), task(run).metric
     rows = table[(table["base"] == procedure) & (table["score"] == score)]
-    rows = rows[(rows["sparsity"] - level_of(run, choice)).abs() < 1e-9]
+    rows = rows[at_level(rows["sparsity"], level_of(run, choice))]
     whole = rows[(rows["axis"] == "") & (rows["metric"] == metric)]
     if whole.empty:
         whole = rows[(rows["axis"] == "") & (rows["metric"] == "accuracy")]

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.head_grid import Scale, head_grid, mark
@@ -205,9 +206,7 @@ def _kept_of(
     found, without = {}, []
     for one in (run, *comparable(run, others)):
         name = _task_name(one, found)
-        if choice.method not in methods(one) or not any(
-            abs(at - level) < 1e-9 for level in _levels(one, choice.method)
-        ):
+        if choice.method not in methods(one) or not is_level(at, _levels(one, choice.method)):
             without.append(name)
             continue
         mine = Choice(choice.method, one.meta["request"]["axes"][0], at)
