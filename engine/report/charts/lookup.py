@@ -160,3 +160,10 @@ def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -
         return table
     elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ~at_level(table["gamma"], gammas[axis])
     return table[~elsewhere]
+
+
+def level_of(run: Run, choice: Choice) -> float:
+    """The chosen level; where nothing is cut, the one at which a reader starts."""
+    level = track_of(run).level
+    cut = sorted({float(value) for value in reported(run)[level.column] if value > level.none})
+    return choice.level if choice.level > level.none or not cut else level.first(cut)

@@ -64,7 +64,7 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
             "color": marker(choice, place)["color"],
         }
         texts = [
-            f"<b>{plain(row.name)}</b>, {plain(over)}<br>ICC {r_of(row.ICC)} ({r_of(row.low)} to {r_of(row.high)})"
+            f"<b>{plain(row.name)}</b>, {plain(over)}<br>ICC {phrasing.correlation(row.ICC)} ({phrasing.correlation(row.low)} to {phrasing.correlation(row.high)})"
             for row in part.drop(columns="name").assign(name=part["name"]).itertuples(index=False)
         ]
         figure.add_trace(
@@ -112,7 +112,3 @@ def marker(choice: Choice, place: int) -> dict[str, Any]:
 
 def line_at(figure: go.Figure, choice: Choice, at: float) -> None:
     figure.add_hline(y=at, line={"color": choice.theme.soft, "dash": "dot", "width": 1.5})
-
-
-def r_of(value: float) -> str:
-    return phrasing.number(float("nan")) if math.isnan(value) else f"{value:.2f}".replace("-", phrasing.MINUS)

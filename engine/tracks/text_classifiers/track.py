@@ -29,7 +29,7 @@ from engine.tracks.text_classifiers.panels import (
     survival,
     table,
 )
-from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, label_of, seeds_said
+from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, label_of
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
@@ -194,9 +194,6 @@ class Tickets(ClassifierTrack):
 
     def group_metric(self, reading: str) -> str:
         return "accuracy" if reading == "matthews" else reading
-
-    def repeats_said(self, run: Run) -> str:
-        return seeds_said(run)
 
     @property
     def intervals(self) -> str:

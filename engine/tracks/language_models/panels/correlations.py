@@ -17,7 +17,7 @@ from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.matrix import _r, matrix_figure
+from engine.report.charts.heat_map import matrix_figure
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.heads import pooled_scores
@@ -159,9 +159,9 @@ def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
     if not pairs:
         return "No correlation can be computed: the effects do not vary."
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
-    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {_r(high)})"
+    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {phrasing.correlation(high)})"
     if len(pairs) > 1:
-        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({_r(low)})"
+        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({phrasing.correlation(low)})"
     return text + "."
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.charts.reliability_parts import ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
+from engine.report.charts.reliability_parts import ICC_SAID, icc_figure, marker, names_on_y, row_of, shown
 from engine.stats.reliability import repeats_of
 from engine.tracks.language_models.published_scores import PublishedScores
 
@@ -33,7 +33,7 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
     noise = [name for name, value in means.items() if value < 0.1]
     answer = f"In {len(noise)} of {len(means)} models a single seed's scores are almost only noise (mean ICC below 0.1)"
     answer += f": {phrasing.listing(noise)}. " if noise else ". "
-    answer += f"Highest: {means.idxmax()} (mean ICC {r_of(means.max())})."
+    answer += f"Highest: {means.idxmax()} (mean ICC {phrasing.correlation(means.max())})."
     note = f"{ICC_SAID} Over heads, effects as published; intervals are 95 %, bootstrap over heads."
     first = Panel("published_repeats", question, answer, icc_figure(table, choice), shown(table), note)
     return [first, _published_overlap(table, choice, share)]

@@ -20,7 +20,7 @@ from engine.report.charts.reliability_parts import (
     icc_figure,
     line_at,
     marker,
-    r_of,
+
     row_of,
     shown,
 )
@@ -67,7 +67,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     worst = whole.loc[whole["ICC"].idxmin()]
     answer = (
         f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
-        f"lowest: {worst['name']}, ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])}). "
+        f"lowest: {worst['name']}, ICC {phrasing.correlation(worst['ICC'])} ({phrasing.correlation(worst['low'])} to {phrasing.correlation(worst['high'])}). "
         f"{_needed(worst)}"
     )
     note = f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
@@ -87,7 +87,7 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
     figure = _scatter(
         choice, table[first], table[second], f"effect on bias, seed {first}", f"seed {second}", _heads(run, table)
     )
-    said = "No correlation: a seed gives every head the same score" if math.isnan(r) else f"Correlation {r_of(r)}"
+    said = "No correlation: a seed gives every head the same score" if math.isnan(r) else f"Correlation {phrasing.correlation(r)}"
     answer = f"{said} ({phrasing.count(len(table), 'head')}). {_overlap_said(found, choice.sparsity or 0.2)}"
     readable = table.rename(columns=lambda seed: f"seed {seed}").reset_index()
     note = "Same prompts, other random streams. On the dashed line both seeds agree."

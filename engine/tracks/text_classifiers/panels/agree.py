@@ -12,9 +12,9 @@ import plotly.graph_objects as go
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.matrix import matrix_figure
+from engine.report.charts.heat_map import matrix_figure
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import GOOD, ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
+from engine.report.charts.reliability_parts import GOOD, ICC_SAID, icc_figure, marker, names_on_y, row_of, shown
 from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -39,7 +39,7 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     matrix = np.array([[rank_correlation(values[a], values[b]) for b in known] for a in known])
     names = [own.importance_name(score) for score in known]
     drawn = np.where(np.eye(len(known), dtype=bool), np.nan, matrix)
-    texts = [[("1" if i == j else r_of(matrix[i, j])) for j in range(len(known))] for i in range(len(known))]
+    texts = [[("1" if i == j else phrasing.correlation(matrix[i, j])) for j in range(len(known))] for i in range(len(known))]
     figure = matrix_figure(np.nan_to_num(drawn), names, choice, -1.0, 1.0, texts)
     rows = [{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]}
             for i, j in itertools.combinations(range(len(known)), 2)]  # fmt: skip
@@ -48,7 +48,7 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
     chance = chance_correlation(total)
     note = (
         f"Spearman over {total} heads of the fine-tuned model, mean over {seeds_said(run)}. Chance: up to "
-        f"\u00b1{r_of(chance)}. Agreement is no proof that either score is right."
+        f"\u00b1{phrasing.correlation(chance)}. Agreement is no proof that either score is right."
     )
     return Panel("scores_agree", question, _agree_said(table, chance), figure, table, note)
 
@@ -61,10 +61,10 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
     top = rows.iloc[0]
     r = top["rank correlation"]
     if r <= chance:
-        return f"No two scores agree more than chance gives; closest are {top['score']} and {top['and']} ({r_of(r)})."
+        return f"No two scores agree more than chance gives; closest are {top['score']} and {top['and']} ({phrasing.correlation(r)})."
     if len(rows) == 1:
-        return phrasing.sentence(f"{top['score']} and {top['and']} agree more than chance gives ({r_of(r)}).")
-    text = f"Most alike: {top['score']} and {top['and']} ({r_of(r)})."
+        return phrasing.sentence(f"{top['score']} and {top['and']} agree more than chance gives ({phrasing.correlation(r)}).")
+    text = f"Most alike: {top['score']} and {top['and']} ({phrasing.correlation(r)})."
     alike = rows[rows["rank correlation"] > chance]
     return f"{text} {len(alike)} of {len(rows)} pairs agree more than chance gives."
 
@@ -82,7 +82,7 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
         return nothing("importance_repeats", question, "That takes an importance from at least two seeds.")
     table = pd.DataFrame(rows)
     good, worst = int((table["ICC"] >= GOOD).sum()), table.loc[table["ICC"].idxmin()]
-    icc = f"ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])})"
+    icc = f"ICC {phrasing.correlation(worst['ICC'])} ({phrasing.correlation(worst['low'])} to {phrasing.correlation(worst['high'])})"
     if len(table) == 1:
         verdict = "is reliable" if good else "is not reliable"
         answer = f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."

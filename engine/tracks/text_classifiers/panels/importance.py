@@ -15,9 +15,9 @@ from engine.core.errors import RequestError, unknown
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.heat_map import Scale, head_grid, mark
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import marker, r_of
+from engine.report.charts.reliability_parts import marker
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring, seeds_said
@@ -131,7 +131,7 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
     if len(found) == 2:
         r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
         total = lookup.total_heads(run)
-        parts.append(f"{_kept_order(r, total)} (rank correlation {r_of(r)} over {total} heads)")
+        parts.append(f"{_kept_order(r, total)} (rank correlation {phrasing.correlation(r)} over {total} heads)")
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}" for stage, share in negative.items()]
@@ -157,7 +157,7 @@ def _kept_order(r: float, total: int) -> str:
     if math.isnan(r):
         return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
     if abs(r) <= chance:
-        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{r_of(chance)})"
+        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{phrasing.correlation(chance)})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
@@ -209,7 +209,7 @@ def importance_scatter(run: Run, choice: Choice, score: str = "conductance", gro
     up = both["after"] - both["before"]
     most, least = (head_said(run, int(getattr(up, end)())) for end in ("idxmax", "idxmin"))
     kept = _kept_order(r, lookup.total_heads(run))
-    answer = f"{kept} (rank correlation {r_of(r)}). Most gains {most}; most loses {least}."
+    answer = f"{kept} (rank correlation {phrasing.correlation(r)}). Most gains {most}; most loses {least}."
     heads = int(run.meta["model"]["n_heads"])
     table = pd.DataFrame({"layer": both.index // heads, "head": both.index % heads, "pre-trained": both["before"],
                           "fine-tuned": both["after"]})  # fmt: skip

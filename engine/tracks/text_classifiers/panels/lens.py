@@ -16,9 +16,9 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.heat_map import Scale, head_grid, mark
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.charts.reliability_parts import marker, r_of
+from engine.report.charts.reliability_parts import marker
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
@@ -121,7 +121,7 @@ def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple
     negative = int((known["correlation"] < 0).sum())
     answer = (
         f"{stage_said(run, stage).capitalize() if stage in own.STAGES else stage_said(run, stage)}: highest is "
-        f"{words.head_name(int(best['layer']), int(best['head']))} ({r_of(best['correlation'])}); "
+        f"{words.head_name(int(best['layer']), int(best['head']))} ({phrasing.correlation(best['correlation'])}); "
         f"{negative} of {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
     )
     return Panel("lens_heads", question, answer, figure, table, note)
@@ -131,7 +131,7 @@ def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
     head = f"<b>{head_said(run, unit)}</b>"
     if not is_kept:
         return f"{head}<br>cut, or its maps were not kept"
-    return f"{head}<br>" + ("its maps do not vary" if math.isnan(value) else f"correlation {r_of(value)}")
+    return f"{head}<br>" + ("its maps do not vary" if math.isnan(value) else f"correlation {phrasing.correlation(value)}")
 
 
 def _correlation_said(run: Run) -> str:
@@ -266,7 +266,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
         kind = "The other way round: what it attends to more speaks against the class or for nothing"
     else:
         kind = "Hardly: its attention says little about what decides"
-    return f"{kind} ({_correlation_said(run)} {r_of(value)})."
+    return f"{kind} ({_correlation_said(run)} {phrasing.correlation(value)})."
 
 
 def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:

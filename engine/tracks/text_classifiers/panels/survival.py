@@ -13,8 +13,8 @@ from engine.core import words
 from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
-from engine.report.charts.matrix import matrix_figure
+from engine.report.charts.heat_map import Scale, head_grid, mark
+from engine.report.charts.heat_map import matrix_figure
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run
