@@ -1,4 +1,4 @@
-"""What charts are drawn of: points with intervals and hovers, bands, fronts, names of rows, headings, legend entries."""
+"""What charts are drawn of: points with intervals and hovers, bands, fronts, names of rows, headings, legends."""
 
 from __future__ import annotations
 
