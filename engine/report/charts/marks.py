@@ -58,7 +58,7 @@ def silent(figure: go.Figure, x: Any, y: Any, **more: Any) -> None:
 
 def entry(figure: go.Figure, name: str, **more: Any) -> None:
     """Something that is only in the legend."""
-    figure.add_scatter(x=[None], y=[None], name=name, showlegend=True, **{"hoverinfo": "skip", **more})
+    figure.add_scatter(x=[None], y=[None], name=name, **{"showlegend": True, "hoverinfo": "skip", **more})
 
 
 def heading(figure: go.Figure, text: str, **more: Any) -> None:
