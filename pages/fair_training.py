@@ -8,6 +8,7 @@ import streamlit as st
 
 from engine.core.errors import PruneAuditError
 from engine.report.charts import classifier_changed, classifier_groups, filter_layers, levelling
+from engine.report.charts import lookup as shared
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.fair_training import words as own
@@ -131,7 +132,7 @@ def _around(run: KeptRun, choice: Choice) -> None:
 
 def _definitions(run: KeptRun, family: str, choice: Choice) -> None:
     """What the methods of the charts do, in a sentence each."""
-    offered = made(run, lookup.known_methods)
+    offered = made(run, shared.methods)
     with st.expander("What do these methods do?", icon=":material/help:"):
         for name in lookup.shown_of(offered, family, choice.method):
             st.markdown(f"**{plain(method_label(name))}**: {track_of(run).definition(name)}")

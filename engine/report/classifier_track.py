@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading, Track
 from engine.store.runs import Run
@@ -74,9 +74,9 @@ class ClassifierTrack(Track):
             f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and is left out of gaps."
         )
 
-    @abstractmethod
     def repeats_said(self, run: Run) -> str:
         """How often every arm was run, e.g. "3 trials"."""
+        return trials_said(run)
 
     def measure(self, metric: str, **more: Any) -> Measure:
         return Measure(metric, few=self.items, **more)

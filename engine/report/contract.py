@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -110,6 +111,14 @@ class Measure:
 
     def change(self, row: Mapping[str, Any]) -> str:
         return phrasing.change(row, self._is_perplexity, self.few)
+
+    def change_said(self, row: Mapping[str, Any]) -> str:
+        """The change as a line of a hover; "" where there is none."""
+        return f"change {self.change(row)}" if math.isfinite(row["delta"]) else ""
+
+    def null_said(self, row: Mapping[str, Any]) -> str:
+        """The null band as a line of a hover; "" where there is none."""
+        return f"null band {self.span(row['null_low'], row['null_high'])}" if math.isfinite(row["null_high"]) else ""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,11 @@ def with_interval(value: float, low: float, high: float, perplexity: bool = Fals
     return f"{number(value, perplexity)} ({span(low, high, perplexity, few)})"
 
 
+def correlation(value: float) -> str:
+    """A correlation, or another number from −1 to 1, with two decimals."""
+    return number(value) if math.isnan(value) else f"{value:.2f}".replace("-", MINUS)
+
+
 def percent(share: float) -> str:
     """A share of heads, e.g. "20 %" or "3.1 %"."""
     text = f"{100 * share:.1f}".rstrip("0").rstrip(".")

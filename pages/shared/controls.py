@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
@@ -125,7 +126,7 @@ def offer_missing(run: Run, choice: Choice) -> None:
         return
     finished = lookup.levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]
-    missing = [level.say(value) for value in asked if not any(abs(value - have) < 1e-9 for have in finished)]
+    missing = [level.say(value) for value in asked if not is_level(value, finished)]
     if missing:
         st.caption(f"Not finished for this method: {', '.join(missing)}.")
     frame.link("library", f"Ask for another {level.noun}, axis or method")

@@ -13,6 +13,8 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import CHANGE, GROUP, Column, readable, titled
+from engine.report.charts.marks import add_points, bars, row_names, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
@@ -51,7 +53,9 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     if table.empty:
         return nothing(about.key, about.question, about.absent)
     figure, answer = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
-    return Panel(about.key, about.question, answer, figure, readable(run, table), f"{note}{_left_out(about, table)}")
+    return Panel(
+        about.key, about.question, answer, figure, readable(table, columns(run)), f"{note}{_left_out(about, table)}"
+    )
 
 
 def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
@@ -64,15 +68,6 @@ def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -
     table = dense.merge(after, on="group", suffixes=("_dense", ""))
     table = table.assign(verdict=table["verdict"].str.replace("images", track_of(run).items))
     return table.sort_values("value_dense", ascending=smallest_first, ignore_index=True)
-
-
-def readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    """The table behind the chart with column names for people."""
-    names = {"group": "subgroup", "n": track_of(run).items, "value_dense": "before", "low_dense": "before low",
-             "high_dense": "before high", "value": "after", "low": "after low", "high": "after high",
-             "delta": "change", "delta_low": "change low", "delta_high": "change high", "verdict": "note"}  # fmt: skip
-    shown = table.assign(group=table["group"].map(words.group_name))
-    return shown[list(names)].rename(columns=names)
 
 
 def verdict_said(run: Run, verdict: str) -> str:
@@ -118,16 +113,16 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
     row = _row_height(drawn) if about.focused else 46
     figure = blank(choice, 96 + row * len(drawn), about.x_title)
     is_cut = variant["variant"] != "dense"
-    if is_cut:
-        figure.add_trace(_links(choice, drawn))
-    dense = (track_of(run).whole, "dense")
-    figure.add_trace(_points(run, choice, about, drawn, "_dense", dense, 0.14 if is_cut else 0))
+    if is_cut:  # a thin line from each dense point to its pruned point
+        ends = zip(drawn["value_dense"], drawn["value"], drawn.index, strict=True)
+        links = [((before, y + 0.14), (after, y - 0.14), (None, None)) for before, after, y in ends]
+        x, y = ([point[axis] for link in links for point in link] for axis in (0, 1))
+        silent(figure, x, y, mode="lines", line={"color": choice.theme.soft, "width": 1})
+    _add_side(run, choice, figure, about, drawn, "_dense", (track_of(run).whole, "dense"), 0.14 if is_cut else 0)
     if is_cut:
         mine = (lookup.variant_label(run, variant), variant["method"])
-        figure.add_trace(_points(run, choice, about, drawn, "", mine, -0.14))
-    labels = [_label(choice, row) for row in drawn.to_dict("records")]
-    figure.update_yaxes(tickvals=list(range(len(drawn))), ticktext=labels, range=[-0.6, len(drawn) - 0.4])
-    figure.update_yaxes(showgrid=False)
+        _add_side(run, choice, figure, about, drawn, "", mine, -0.14)
+    row_names(figure, [_label(choice, row) for row in drawn.to_dict("records")], upwards=True)
     figure.update_xaxes(showgrid=True, nticks=6)
     enough = drawn[drawn["verdict"] == ""]
     if about.focused and len(enough):
@@ -136,6 +131,28 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         room = 0.05 * (high - low) or 0.01
         figure.update_xaxes(range=[low - room, high + room])
     return figure
+
+
+def _add_side(
+    run: Run,
+    choice: Choice,
+    figure: go.Figure,
+    about: ByGroup,
+    table: pd.DataFrame,
+    suffix: str,
+    named: tuple[str, str],
+    shift: float,
+) -> None:
+    """The points of one model; `suffix`: of its columns, `named`: its name and its method."""
+    name, method = named
+    colour = track_of(run).style(method, choice.dark).colour
+    value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
+    texts = [_hover(run, about.measure, row, suffix, name) for row in table.to_dict("records")]
+    faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
+    marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
+    marker["symbol"] = "circle-open" if suffix else "circle"
+    error = bars(value, low, high, colour, 1.6)
+    add_points(figure, value, table.index + shift, texts, marker, name=name, error_x=error)
 
 
 def _row_height(table: pd.DataFrame) -> int:
@@ -154,33 +171,6 @@ def _label(choice: Choice, row: dict[str, Any]) -> str:
     )
 
 
-def _links(choice: Choice, table: pd.DataFrame) -> go.Scatter:
-    """A thin line from each dense point to its pruned point."""
-    x, y = [], []
-    for index, row in table.iterrows():
-        x += [row["value_dense"], row["value"], None]
-        y += [index + 0.14, index - 0.14, None]
-    line = {"color": choice.theme.soft, "width": 1}
-    return go.Scatter(x=x, y=y, mode="lines", line=line, hoverinfo="skip", showlegend=False)
-
-
-def _points(
-    run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame, suffix: str, named: tuple[str, str], shift: float
-) -> go.Scatter:
-    name, method = named
-    colour = track_of(run).style(method, choice.dark).colour
-    value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
-    hover = [_hover(run, about.measure, row, suffix, name) for row in table.to_dict("records")]
-    faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
-    marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
-    marker["symbol"] = "circle-open" if suffix else "circle"
-    bars = {"type": "data", "symmetric": False, "array": high - value, "arrayminus": value - low, "thickness": 1.6}
-    return go.Scatter(
-        x=value, y=table.index + shift, mode="markers", marker=marker, name=name, text=hover,
-        error_x={**bars, "color": colour, "width": 0}, hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
-
-
 def _hover(run: Run, measure: Measure, row: dict[str, Any], suffix: str, name: str) -> str:
     value, n = measure.with_interval(row, suffix), f"{row['n']:.0f} {track_of(run).items}"
     text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
@@ -193,3 +183,15 @@ def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
     hidden = len(table) - LONGEST
     end = "lowest" if about.smallest_first else "highest"
     return f" The chart shows the {LONGEST} {end}; {hidden} more are in the table." if hidden > 0 else ""
+
+
+def columns(run: Run) -> tuple[Column, ...]:
+    """Of the table behind the chart."""
+    return (
+        GROUP,
+        *titled(n=track_of(run).items),
+        *titled(value_dense="before", low_dense="before low", high_dense="before high"),
+        *titled(value="after", low="after low", high="after high"),
+        *CHANGE,
+        *titled(verdict="note"),
+    )

@@ -12,6 +12,8 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import CLASS_AXIS, DENSE, trials_of
+from engine.report.charts.columns import GROUP, readable, titled
+from engine.report.charts.marks import bars, row_names, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -25,6 +27,11 @@ KINDS = {
 GALLERY_ORDER = ("wrong", "other", "right")
 LONGEST = 16
 Z = 1.96
+COLUMNS = (
+    GROUP,
+    *titled(images="images", changed="changed"),
+    *titled(KINDS, share="share changed", low="low", high="high"),
+)
 
 
 def changes(run: Run, variant: str) -> pd.DataFrame:
@@ -78,7 +85,7 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}; of "
         "differences: Newcombe's, from these two. Whether two Wilson intervals meet is no test."
     )
-    return Panel("changed_images", question, _answer(table), _figure(choice, table), _readable(table), note)
+    return Panel("changed_images", question, _answer(table), _figure(choice, table), readable(table, COLUMNS), note)
 
 
 def counted(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
@@ -177,39 +184,24 @@ _LOOK = {
 
 
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
-    drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
-    names = [wrapped(words.group_name(group)) for group in drawn["group"]]
+    drawn, look = table.head(LONGEST).iloc[::-1].reset_index(drop=True), choice.theme
+    names, y = [wrapped(words.group_name(group)) for group in drawn["group"]], list(range(len(drawn)))
     lines = max(name.count("<br>") for name in names)
     figure = blank(choice, 110 + (42 + 16 * lines) * len(drawn), "share of the subgroup's images that changed class")
     for kind, name in KINDS.items():
         if not drawn[kind].any():
             continue
         light, dark, hatch = _LOOK[kind]
-        figure.add_trace(go.Bar(
-            x=drawn[kind] / drawn["images"], y=list(range(len(drawn))), orientation="h", name=name, width=0.56,
-            marker={"color": dark if choice.dark else light, "pattern": {"shape": hatch, "solidity": 0.25}},
-            customdata=drawn[[kind, "images"]].to_numpy(),
-            hovertemplate=f"{name}: %{{customdata[0]}} of %{{customdata[1]}} (%{{x:.1%}})<extra></extra>",
-        ))  # fmt: skip
-    figure.add_trace(go.Scatter(
-        x=drawn["share"], y=list(range(len(drawn))), mode="markers", marker={"size": 1, "color": choice.theme.ink},
-        error_x={"type": "data", "symmetric": False, "array": drawn["high"] - drawn["share"],
-                 "arrayminus": drawn["share"] - drawn["low"], "color": choice.theme.ink, "thickness": 1.4, "width": 3},
-        hoverinfo="skip", showlegend=False,
-    ))  # fmt: skip
-    labels = [
-        f"{name}<br><span style='font-size:11px;color:{choice.theme.soft}'>n = {images}</span>"
-        for name, images in zip(names, drawn["images"], strict=True)
-    ]
-    figure.update_yaxes(tickvals=list(range(len(drawn))), ticktext=labels, showgrid=False)
-    figure.update_yaxes(range=[-0.6, len(drawn) - 0.4])
+        pattern = {"shape": hatch, "solidity": 0.25}
+        said = f"{name}: %{{customdata[0]}} of %{{customdata[1]}} (%{{x:.1%}})<extra></extra>"
+        bar = {"orientation": "h", "width": 0.56, "name": name, "hovertemplate": said}
+        bar |= {"marker": {"color": dark if choice.dark else light, "pattern": pattern}}
+        figure.add_bar(x=drawn[kind] / drawn["images"], y=y, customdata=drawn[[kind, "images"]].to_numpy(), **bar)
+    error = bars(drawn["share"], drawn["low"], drawn["high"], look.ink, 1.4, 3)
+    silent(figure, drawn["share"], y, mode="markers", marker={"size": 1, "color": look.ink}, error_x=error)
+    small = f"<span style='font-size:11px;color:{look.soft}'>"
+    labels = [f"{name}<br>{small}n = {images}</span>" for name, images in zip(names, drawn["images"], strict=True)]
+    row_names(figure, labels, upwards=True)
     figure.update_xaxes(tickformat=".0%", showgrid=True, rangemode="tozero", nticks=6)
     figure.update_layout(barmode="stack", legend={"traceorder": "normal"})
     return figure
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"group": "subgroup", "images": "images", "changed": "changed", **KINDS, "share": "share changed",
-             "low": "low", "high": "high"}  # fmt: skip
-    shown = table.assign(group=table["group"].map(words.group_name))
-    return shown[list(names)].rename(columns=names)

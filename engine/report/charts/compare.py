@@ -17,6 +17,8 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import CHANGE, NULL, Column, readable, titled
+from engine.report.charts.marks import add_points, bars, dot, hover, row_names, row_range
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
@@ -70,7 +72,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
     kind = track_of(runs[0]).intervals
     note = f"Each bar of chance is the run's own null band. {kind} Different runs share no random draws."
     figure = _figure(runs[0], choice, harm, table, called)
-    return Panel("compare_runs", question, answer, figure, _readable(runs[0], harm, table), note)
+    return Panel("compare_runs", question, answer, figure, readable(table, _columns(runs[0], harm)), note)
 
 
 def alike(runs: Sequence[Run]) -> list[Run]:
@@ -184,44 +186,29 @@ def _level(harm: Measure, row: dict[str, Any]) -> str:
 
 def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called: Mapping[str, str]) -> go.Figure:
     runs = list(dict.fromkeys(table["run"]))[::-1]
-    figure = blank(choice, 120 + 70 * len(runs), harm.title)
-    look, shown = choice.theme, set()
-    for place, name in enumerate(runs):
-        for row in table[table["run"] == name].to_dict("records"):
-            is_dense = row["method"] == "dense"
-            if is_dense and math.isfinite(row["null_low"]):
-                figure.add_shape(type="rect", x0=row["null_low"], x1=row["null_high"], y0=place - 0.38,
-                                 y1=place + 0.38, fillcolor=look.band, line_width=0, layer="below")  # fmt: skip
-            shift = 0.14 if is_dense else -0.14
-            figure.add_trace(_point(run, choice, harm, row, place + shift, row["label"] not in shown))
-            shown.add(row["label"])
-    figure.update_yaxes(tickvals=list(range(len(runs))), ticktext=[phrasing.sentence(called[name]) for name in runs])
-    figure.update_yaxes(showgrid=False)
-    figure.update_yaxes(range=[-0.6, len(runs) - 0.4])
+    figure, shown = blank(choice, 120 + 70 * len(runs), harm.title), set()
+    for row in table.sort_values("run", key=lambda names: names.map(runs.index), kind="stable").to_dict("records"):
+        place, is_dense = runs.index(row["run"]), row["method"] == "dense"
+        if is_dense and math.isfinite(row["null_low"]):
+            row_range(figure, choice, place, row["null_low"], row["null_high"], 0.38)
+        _point(run, choice, figure, harm, row, place + (0.14 if is_dense else -0.14), row["label"] not in shown)
+        shown.add(row["label"])
+    row_names(figure, [phrasing.sentence(called[name]) for name in runs], upwards=True)
     figure.update_xaxes(showgrid=True, nticks=6)
     return figure
 
 
-def _point(run: Run, choice: Choice, harm: Measure, row: dict[str, Any], y: float, show: bool) -> go.Scatter:
+def _point(
+    run: Run, choice: Choice, figure: go.Figure, harm: Measure, row: dict[str, Any], y: float, show: bool
+) -> None:
     style = track_of(run).style(row["method"], choice.dark)
-    colour = style.colour
-    text = f"<b>{row['label']}</b><br>{harm.name} {_level(harm, row)}"
-    text += f"<br>null band {harm.span(row['null_low'], row['null_high'])}"
-    bars = {"type": "data", "symmetric": False, "array": [row["high"] - row["value"]], "width": 0,
-            "arrayminus": [row["value"] - row["low"]], "color": colour, "thickness": 1.6}  # fmt: skip
-    marker = {
-        "size": 11,
-        "color": colour,
-        "symbol": style.symbol,
-        "line": {"width": 2, "color": colour},
-    }
-    return go.Scatter(x=[row["value"]], y=[y], mode="markers", marker=marker, error_x=bars, text=[text],
-                      hovertemplate="%{text}<extra></extra>", name=row["label"], showlegend=show,
-                      legendgroup=row["label"])  # fmt: skip
+    band = f"null band {harm.span(row['null_low'], row['null_high'])}"
+    text = hover(row["label"], f"{harm.name} {_level(harm, row)}", band)
+    error = bars(row["value"], row["low"], row["high"], style.colour, 1.6)
+    look = {"name": row["label"], "showlegend": show, "legendgroup": row["label"], "error_x": error}
+    add_points(figure, [row["value"]], [y], [text], dot(style, 11, 2), **look)
 
 
-def _readable(run: Run, harm: Measure, table: pd.DataFrame) -> pd.DataFrame:
-    names = {"run": "run", "label": "variant", "value": harm.name, "low": "low", "high": "high", "null_low": "null low",
-             "null_high": "null high", "delta": "change", "delta_low": "change low", "delta_high": "change high",
-             "n": track_of(run).items}  # fmt: skip
-    return table[list(names)].rename(columns=names)
+def _columns(run: Run, harm: Measure) -> tuple[Column, ...]:
+    value = titled(run="run", label="variant", value=harm.name, low="low", high="high")
+    return (*value, *NULL, *CHANGE, *titled(n=track_of(run).items))

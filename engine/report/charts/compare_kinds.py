@@ -11,7 +11,9 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import readable, titled
 from engine.report.charts.compare import same_items, short_names, titles
+from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, hover, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
@@ -37,6 +39,12 @@ READ = (
     "not equally cut, and each kind counts a cut in its own way: the table says how much is gone. Less cut is easier."
 )
 OTHER_IMAGES = "Careful: not on the same test images, so levels are not on one scale and there is no common front."
+COLUMNS = (
+    *titled(run="audit", kind="kind", label="model", cut="cut", quality="accuracy", quality_low="accuracy low"),
+    *titled(quality_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high", n="images"),
+)
+FRONT = {True: titled(front="on the front"), False: titled(front="on the front of its audit")}
+"""Of all audits on the same images, or of each alone."""
 
 
 def are_kin(one: Run, other: Run) -> bool:
@@ -70,7 +78,8 @@ def compare_kinds(runs: Sequence[Run], choice: Choice) -> Panel:
     parts = tuple(_column(run, choice, table, titled[run.id], called, same) for run in shown)
     answer = _answer(table, called) if same else _answers(table, called)
     note = f"{SAME_FRONT if same else OWN_FRONTS} {READ}"
-    return Panel("compare_kinds", question, answer, None, _readable(table, same), note, parts, own_axes=not same)
+    shown_table = readable(table, (*COLUMNS, *FRONT[same]))
+    return Panel("compare_kinds", question, answer, None, shown_table, note, parts, own_axes=not same)
 
 
 def points(runs: Sequence[Run], choice: Choice, titled: Mapping[str, str] | None = None) -> pd.DataFrame:
@@ -130,19 +139,19 @@ def _column(
     run: Run, choice: Choice, table: pd.DataFrame, name: str, called: Mapping[str, str], same: bool
 ) -> go.Figure:
     """The chart of one audit; `same`: all are on the same images, so that the others' models may stand behind it."""
-    measures = {QUALITY: Measure(QUALITY), GAP: Measure(GAP)}
+    quality, gap = Measure(QUALITY), Measure(GAP)
     mine, room = table[table["run"] == name], 19 * _legend_rows(table)
     beside = table if same else mine
-    methods = ["dense", *track_of(run).order(set(mine["method"]) - {"dense"})]
-    methods = [method for method in methods if method in set(mine["method"])]
-    figure = blank(choice, HEIGHT + room, measures[QUALITY].title, measures[GAP].title)
-    _background(figure, choice, beside, name)
+    known = set(mine["method"])
+    methods = [method for method in ["dense", *track_of(run).order(known - {"dense"})] if method in known]
+    figure = blank(choice, HEIGHT + room, quality.title, gap.title)
+    others, best = beside[beside["run"] != name], beside[beside["front"]].sort_values(["quality", "gap"])
+    faded = {"size": 6, "color": choice.theme.soft, "opacity": 0.35}
+    silent(figure, others["quality"], others["gap"], mode="markers", marker=faded)
+    front_line(figure, choice, best["quality"], best["gap"])
     for method in methods:
-        figure.add_trace(_points(run, choice, mine[mine["method"] == method], method, measures))
-    figure.add_annotation(
-        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2, align="left",
-        text=f"<b>{_headed(name, called)}</b>", font={"size": 13},
-    )  # fmt: skip
+        _add_models(run, choice, figure, mine[mine["method"] == method], method)
+    heading(figure, _headed(name, called), align="left", font={"size": 13})
     lines = max(_headed(one, called).count("<br>") for one in table["run"]) + 1
     figure.update_xaxes(range=_room(beside, "quality"), showgrid=True, nticks=6, tickangle=0, automargin=False)
     figure.update_yaxes(range=_room(beside, "gap"), nticks=6)
@@ -151,18 +160,14 @@ def _column(
     return figure
 
 
-def _background(figure: go.Figure, choice: Choice, table: pd.DataFrame, name: str) -> None:
-    """The other audits' models, faint, and the front of all in the table."""
-    others = table[table["run"] != name]
-    figure.add_trace(go.Scatter(
-        x=others["quality"], y=others["gap"], mode="markers", showlegend=False, hoverinfo="skip",
-        marker={"size": 6, "color": choice.theme.soft, "opacity": 0.35},
-    ))  # fmt: skip
-    best = table[table["front"]].sort_values(["quality", "gap"])
-    figure.add_trace(go.Scatter(
-        x=best["quality"], y=best["gap"], mode="lines", hoverinfo="skip", showlegend=False,
-        line={"shape": "vh", "width": 1.2, "dash": "dot", "color": choice.theme.ink},
-    ))  # fmt: skip
+def _add_models(run: Run, choice: Choice, figure: go.Figure, rows: pd.DataFrame, method: str) -> None:
+    style = track_of(run).style(method, choice.dark)
+    across, up = (
+        bars_of(rows, faint(style.colour, 0.3), 1, name, f"{name}_low", f"{name}_high") for name in ("quality", "gap")
+    )
+    marker = dot(style, 11, 2 if "-open" in style.symbol or method == "dense" else 0)
+    texts, name = [_hover(row) for row in rows.to_dict("records")], lookup.method_label(run, method)
+    add_points(figure, rows["quality"], rows["gap"], texts, marker, name=name, error_x=across, error_y=up)
 
 
 def _headed(name: str, called: Mapping[str, str]) -> str:
@@ -178,29 +183,12 @@ def _legend_rows(table: pd.DataFrame) -> int:
     return max(found)
 
 
-def _points(run: Run, choice: Choice, rows: pd.DataFrame, method: str, measures: dict[str, Measure]) -> go.Scatter:
-    style = track_of(run).style(method, choice.dark)
-    red, green, blue = (int(style.colour[place : place + 2], 16) for place in (1, 3, 5))
-    bars = {"type": "data", "symmetric": False, "width": 0, "thickness": 1, "color": f"rgba({red},{green},{blue},0.3)"}
-    is_open = "-open" in style.symbol or method == "dense"
-    return go.Scatter(
-        x=rows["quality"], y=rows["gap"], mode="markers",
-        name=track_of(run).whole if method == "dense" else words.method_name(method),
-        error_x={**bars, "array": rows["quality_high"] - rows["quality"],
-                 "arrayminus": rows["quality"] - rows["quality_low"]},
-        error_y={**bars, "array": rows["gap_high"] - rows["gap"], "arrayminus": rows["gap"] - rows["gap_low"]},
-        marker={"symbol": style.symbol, "size": 11, "color": style.colour,
-                "line": {"width": 2 if is_open else 0, "color": style.colour}},
-        text=[_hover(row, measures) for row in rows.to_dict("records")], hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
-
-
-def _hover(row: dict[str, Any], measures: dict[str, Measure]) -> str:
-    text = f"<b>{plain(row['label'])}</b><br>cut: {plain(row['cut'])}"
-    for column, measure in (("quality", measures[QUALITY]), ("gap", measures[GAP])):
-        low, high = row[f"{column}_low"], row[f"{column}_high"]
-        text += f"<br>{measure.name} {phrasing.with_interval(row[column], low, high, few='images')}"
-    return text + ("<br>on the front" if row["front"] else "")
+def _hover(row: dict[str, Any]) -> str:
+    parts = []
+    for column, metric in (("quality", QUALITY), ("gap", GAP)):
+        ends = phrasing.with_interval(row[column], row[f"{column}_low"], row[f"{column}_high"], few="images")
+        parts.append(f"{Measure(metric).name} {ends}")
+    return hover(plain(row["label"]), f"cut: {plain(row['cut'])}", *parts, "on the front" if row["front"] else "")
 
 
 def _answer(table: pd.DataFrame, called: Mapping[str, str]) -> str:
@@ -224,11 +212,3 @@ def _answers(table: pd.DataFrame, called: Mapping[str, str]) -> str:
         where = f"On its own front, {called[run]} ({images}) has by value {len(best)} of {int(mine['is_cut'].sum())}"
         told.append(f"{where} cut models: {phrasing.listing(map(words.quoted, best['label']), FRONT_NAMED)}.")
     return " ".join([OTHER_IMAGES, *told])
-
-
-def _readable(table: pd.DataFrame, same: bool) -> pd.DataFrame:
-    names = {"run": "audit", "kind": "kind", "label": "model", "cut": "cut", "quality": "accuracy",
-             "quality_low": "accuracy low", "quality_high": "accuracy high", "gap": "accuracy gap",
-             "gap_low": "gap low", "gap_high": "gap high", "n": "images",
-             "front": "on the front" if same else "on the front of its audit"}  # fmt: skip
-    return table[list(names)].rename(columns=names)

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.marks import ON_STRONG
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -19,6 +20,7 @@ WIDTHS = (("latency_ms", "time"), ("bytes", "bytes"), ("parameters", "parameters
 """Columns of the costs table with their names; those a run has no numbers for are left out."""
 NARROW = 14
 """Percent below which a bar has no room for its own number."""
+UNITS = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters", "flops": " FLOPs"}
 
 
 def cost(run: Run, choice: Choice) -> Panel:
@@ -110,32 +112,29 @@ def _in_theory(mine: dict[str, Any]) -> str:
 
 
 def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, Any], whole: str) -> go.Figure:
-    drawn = _measured(dense, mine)
+    drawn, look = _measured(dense, mine), choice.theme
     figure = blank(choice, 120 + 30 * len(drawn), f"percent of the {whole}")
     paired = {"latency_ms": 1 / mine["speedup"]}  # what the range is of, and the answer
     shares = [100 * paired.get(key, mine[key] / dense[key]) for key, _ in drawn]
-    high = [max(100 / mine["speedup_low"] - shares[0], 0), *[0] * (len(drawn) - 1)]
-    low = [max(shares[0] - 100 / mine["speedup_high"], 0), *[0] * (len(drawn) - 1)]
-    units = {"latency_ms": " ms", "bytes": " bytes", "parameters": " parameters", "flops": " FLOPs"}
+    rest = [0] * (len(drawn) - 1)
+    high = [max(100 / mine["speedup_low"] - shares[0], 0), *rest]
+    low = [max(shares[0] - 100 / mine["speedup_high"], 0), *rest]
     hover = [
-        f"{phrasing.number(mine[key])}{units[key]}, before {phrasing.number(dense[key])}{units[key]}"
+        f"{phrasing.number(mine[key])}{UNITS[key]}, before {phrasing.number(dense[key])}{UNITS[key]}"
         for key, _ in drawn
     ]
-    places: str | list[str] = "inside"
-    if min(shares) < NARROW:
-        places = ["outside" if share < NARROW else "inside" for share in shares]
-    beside = {} if places == "inside" else {"outsidetextfont": {"color": choice.theme.ink}}
-    figure.add_trace(go.Bar(
-        x=shares, y=[name for _, name in drawn], orientation="h", marker={"color": colour}, width=0.5,
-        error_x={"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": choice.theme.ink,
-                 "thickness": 1.5, "width": 0},
-        text=[f"{share:.1f}%" for share in shares], textposition=places, insidetextanchor="start",
-        textfont={"color": "#0b0f14" if choice.dark else "#ffffff"}, textangle=0, customdata=hover,
-        hovertemplate="%{customdata}<extra></extra>", showlegend=False, **beside,
-    ))  # fmt: skip
-    figure.add_vline(x=100, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    figure.update_xaxes(
-        range=[0, max(112, 1.05 * max(share + extra for share, extra in zip(shares, high, strict=True)))]
-    )
+    narrow = min(shares) < NARROW
+    places = ["outside" if share < NARROW else "inside" for share in shares] if narrow else "inside"
+    written = {"text": [f"{share:.1f}%" for share in shares], "textposition": places, "insidetextanchor": "start"}
+    written |= {"textfont": {"color": ON_STRONG[choice.dark]}, "textangle": 0}
+    written |= {"outsidetextfont": {"color": look.ink}} if narrow else {}
+    error = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": look.ink}
+    error |= {"thickness": 1.5, "width": 0}
+    bar = {"orientation": "h", "marker": {"color": colour}, "width": 0.5, "error_x": error, "showlegend": False}
+    bar |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
+    figure.add_bar(x=shares, y=[name for _, name in drawn], **bar, **written)
+    figure.add_vline(x=100, line={"color": look.ink, "width": 1, "dash": "dot"})
+    furthest = max(share + extra for share, extra in zip(shares, high, strict=True))
+    figure.update_xaxes(range=[0, max(112, 1.05 * furthest)])
     figure.update_yaxes(showgrid=False, showline=False)
     return figure

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import METHOD, Column, readable, titled
+from engine.report.charts.heat_map import bar_above, cells
+from engine.report.charts.marks import HOVER, ON_STRONG
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Level
 from engine.report.tracks import track_of
@@ -30,7 +32,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
         return nothing("layer_survival", question, "Nothing is cut here: every layer is whole.")
     table = survival(run, choice.method)
     if not table.empty:
-        table = table[(table["level"] - choice.level).abs() < 1e-9].reset_index(drop=True)
+        table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
     if table.empty:
         return nothing("layer_survival", question, "This run has no layers for this choice.")
     figure = _bars(run, choice, table)
@@ -39,7 +41,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}. {_halves(table)}"
-    return Panel("layer_survival", question, answer, figure, _readable(run, table), _note(run))
+    return Panel("layer_survival", question, answer, figure, readable(table, _columns(run, table)), _note(run))
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
@@ -50,7 +52,7 @@ def layers_by_speedup(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
     figure, answer = _heat(choice, level, table), _first_to_go(choice, level, table)
-    return Panel("layers_by_speedup", question, answer, figure, _readable(run, table), _note(run))
+    return Panel("layers_by_speedup", question, answer, figure, readable(table, _columns(run, table)), _note(run))
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
@@ -116,15 +118,12 @@ def map_height(layers: int) -> int:
 
 def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
-    colour = track_of(run).style(choice.method, choice.dark).colour
-    ends = {"array": (table["most"] - table["kept"]) / table["filters"],
-            "arrayminus": (table["kept"] - table["least"]) / table["filters"]}  # fmt: skip
-    figure.add_trace(go.Bar(
-        x=table["share"], y=table["layer"], orientation="h", marker={"color": colour}, width=0.62, showlegend=False,
-        error_x={"type": "data", "symmetric": False, **ends, "color": choice.theme.ink, "thickness": 1.2, "width": 0},
-        text=[_hover(row) for row in table.to_dict("records")], hovertemplate="%{text}<extra></extra>",
-        textposition="none",
-    ))  # fmt: skip
+    up, down = (table["most"] - table["kept"]) / table["filters"], (table["kept"] - table["least"]) / table["filters"]
+    error = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": choice.theme.ink}
+    bar = {"orientation": "h", "marker": {"color": track_of(run).style(choice.method, choice.dark).colour}}
+    bar |= {"width": 0.62, "showlegend": False, "error_x": {**error, "thickness": 1.2, "width": 0}}
+    texts = [_hover(row) for row in table.to_dict("records")]
+    figure.add_bar(x=table["share"], y=table["layer"], text=texts, hovertemplate=HOVER, textposition="none", **bar)
     layer_rows(figure, table)
     figure.update_xaxes(range=[0, 1.02], tickformat=".0%", showgrid=True, nticks=5)
     return figure
@@ -133,50 +132,45 @@ def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
 def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
     """Layers from top to bottom, as the image goes through them."""
     layers = table.drop_duplicates("layer").sort_values("layer").to_dict("records")
-    figure.update_yaxes(
-        tickvals=[row["layer"] for row in layers], ticktext=[_label(row) for row in layers], showgrid=False,
-        range=[len(layers) - 0.5, -0.5], showline=False, ticks="", tickfont={"size": 12 if len(layers) <= MANY else 10},
-    )  # fmt: skip
+    names = {"tickvals": [row["layer"] for row in layers], "ticktext": [_label(row) for row in layers]}
+    figure.update_yaxes(**names, tickfont={"size": 12 if len(layers) <= MANY else 10})
+    figure.update_yaxes(range=[len(layers) - 0.5, -0.5], showgrid=False, showline=False, ticks="")
 
 
 def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:
     levels = sorted(table["level"].unique())
-    shares = table.pivot(index="layer", columns="level", values="share")[levels]
-    texts = table.assign(text=[_hover(row) for row in table.to_dict("records")])
-    texts = texts.pivot(index="layer", columns="level", values="text")[levels]
+    table = table.assign(text=[_hover(row) for row in table.to_dict("records")])
+    shares, texts = (table.pivot(index="layer", columns="level", values=name)[levels] for name in ("share", "text"))
     figure = blank(choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun)
-    scale = [list(stop) for stop in choice.theme.sequential]
-    figure.add_trace(go.Heatmap(
-        z=shares.to_numpy(), x=list(range(len(levels))), y=shares.index.tolist(), colorscale=scale, zmin=0, zmax=1,
-        xgap=2, ygap=2, customdata=texts.to_numpy(), hovertemplate="%{customdata}<extra></extra>",
-        colorbar=top_bar(choice, [0.03, 0.5, 0.97], ["all cut", "half", "whole"]),
-    ))  # fmt: skip
+    places = {"x": list(range(len(levels))), "y": shares.index.tolist(), "zmin": 0, "zmax": 1, "hoverongaps": None}
+    said = {"customdata": texts.to_numpy(), "hovertemplate": "%{customdata}<extra></extra>"}
+    bar = bar_above(choice, [0.03, 0.5, 0.97], ["all cut", "half", "whole"])
+    cells(figure, shares.to_numpy(), choice.theme.sequential, **places, **said, colorbar=bar)
     if len(shares) <= MANY and len(levels) <= 8:
-        figure.add_trace(_cells(choice, shares))
+        _write(figure, choice, shares)
     layer_rows(figure, table)
     figure.update_xaxes(ticks="", tickvals=list(range(len(levels))), ticktext=[level.say(value) for value in levels])
     figure.update_layout(margin={"t": 44, "b": 52})
     return figure
 
 
-def _cells(choice: Choice, shares: pd.DataFrame) -> go.Scatter:
+def _write(figure: go.Figure, choice: Choice, shares: pd.DataFrame) -> None:
     """The share inside every cell, readable on its colour."""
-    values, look = shares.to_numpy(), choice.theme
-    on_strong, on_weak = ("#0b0f14", look.ink) if choice.dark else ("#ffffff", look.ink)
-    places = [(x, y) for y in range(values.shape[0]) for x in range(values.shape[1])]
-    flat = [float(values[y, x]) for x, y in places]
-    return go.Scatter(
-        x=[x for x, _ in places], y=[shares.index[y] for _, y in places], mode="text", hoverinfo="skip",
-        text=[phrasing.percent(round(value, 2)) for value in flat], showlegend=False,
-        textfont={"size": 11, "color": [on_strong if value > 0.6 else on_weak for value in flat]},
-    )  # fmt: skip
+    flat = shares.set_axis(range(shares.shape[1]), axis=1).stack()
+    y, x = (flat.index.get_level_values(place).tolist() for place in (0, 1))
+    ink = [ON_STRONG[choice.dark] if value > 0.6 else choice.theme.ink for value in flat]
+    texts = [phrasing.percent(round(float(value), 2)) for value in flat]
+    look = {"mode": "text", "text": texts, "textfont": {"size": 11, "color": ink}, "hoverinfo": "skip"}
+    figure.add_scatter(x=x, y=y, showlegend=False, **look)
 
 
-def top_bar(choice: Choice, values: list[float], texts: list[str], length: float = 1.0) -> dict[str, Any]:
-    """A colour bar above a map whose ends are named in words; `length`: share of the map's width, from the left."""
-    return {"orientation": "h", "thickness": 8, "y": 1, "yanchor": "bottom", "len": length, "x": length / 2, "xpad": 0,
-            "outlinewidth": 0, "tickvals": values, "ticktext": texts,
-            "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
+def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:
+    level = track_of(run).columns[track_of(run).level.column]
+    return (
+        METHOD,
+        *titled(level=level, layer="layer", group="first convolution", filters=table["units"].iat[0], kept="kept"),
+        *titled(least="least", most="most", share="share kept", trials=f"{track_of(run).repeat}s"),
+    )
 
 
 def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
@@ -192,12 +186,3 @@ def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
     if abs(spread) > 0.5:
         text += f" {'Early' if spread > 0 else 'Late'} layers lose more."
     return text
-
-
-def _readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    level = track_of(run).columns[track_of(run).level.column]
-    names = {"method": "method", "level": level, "layer": "layer", "group": "first convolution",
-             "filters": table["units"].iat[0], "kept": "kept", "least": "least", "most": "most", "share": "share kept",
-             "trials": f"{track_of(run).repeat}s"}  # fmt: skip
-    shown = table.assign(method=table["method"].map(words.method_name))
-    return shown[list(names)].rename(columns=names)

@@ -11,13 +11,17 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.columns import CHANGE, readable, titled
+from engine.report.charts.differences import around_zero
+from engine.report.charts.marks import bars_of, row_names
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 QUESTION = "If the gap shrank: did the worst-off subgroup gain, or did the best-off lose?"
 _LEVELLED = "Levelling down: the gap shrank only because the best-off subgroup got worse"
+COLUMNS = (*titled(what="what", before="before", value="after"), *CHANGE, *titled(n="n"))
 
 
 def levelling_down(run: Run, choice: Choice) -> Panel:
@@ -28,16 +32,13 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     rows = _extremes(run, choice, variant["variant"])
     if not rows:
         return nothing("levelling_down", QUESTION, "This run has no worst and best subgroup for this choice.")
-    figure = _changes(run, choice, variant, rows)
-    table = pd.DataFrame(
-        {"what": row["what"], "before": row["value"] - row["delta"], "after": row["value"], "change": row["delta"],
-         "change low": row["delta_low"], "change high": row["delta_high"], "n": row["n"]} for row in rows
-    )  # fmt: skip
-    whole = track_of(run).whole
-    more = f"Worst-off and best-off are chosen on the {whole}, so part of a change towards the middle is chance."
+    table = pd.DataFrame(rows)
+    table = table.assign(before=table["value"] - table["delta"])
+    more = f"Worst-off and best-off are chosen on the {track_of(run).whole}, so part of a change towards the middle is "
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
-    note = lookup.caveat(run, counted, more=more)  # n of the ends may count something else
-    return Panel("levelling_down", QUESTION, levelling_verdict(run, choice), figure, table, note)
+    note = lookup.caveat(run, counted, more=f"{more}chance.")  # n of the ends may count something else
+    figure = _changes(run, choice, variant, table)
+    return Panel("levelling_down", QUESTION, levelling_verdict(run, choice), figure, readable(table, COLUMNS), note)
 
 
 def levelling_verdict(run: Run, choice: Choice) -> str:
@@ -93,24 +94,23 @@ def _named(run: Run, choice: Choice, measure: Measure, row: dict[str, Any]) -> s
     return words.group_name(here.loc[nearest.idxmin(), "group"]) if nearest.min() < 1e-6 else ""
 
 
-def _changes(run: Run, choice: Choice, variant: dict[str, Any], rows: list[dict[str, Any]]) -> go.Figure:
-    colour = track_of(run).style(variant["method"], choice.dark).colour
-    figure = blank(choice, 220, f"change of {lookup.reading(run, choice).group.name}")
-    order = rows[::-1]
-    delta = [row["delta"] for row in order]
-    bars = {"type": "data", "symmetric": False, "color": colour, "thickness": 2, "width": 0,
-            "array": [row["delta_high"] - row["delta"] for row in order],
-            "arrayminus": [row["delta"] - row["delta_low"] for row in order]}  # fmt: skip
-    figure.add_vline(x=0, line={"color": choice.theme.soft, "width": 1})
-    figure.add_trace(go.Scatter(
-        x=delta, y=list(range(len(order))), mode="markers+text", error_x=bars, showlegend=False,
-        marker={"size": 12, "color": colour}, text=[row["measure"].signed(row["delta"]) for row in order],
+def _changes(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> go.Figure:
+    colour, order = track_of(run).style(variant["method"], choice.dark).colour, table.iloc[::-1]
+    figure = around_zero(choice, 220, f"change of {lookup.reading(run, choice).group.name}", choice.theme.soft)
+    rows = order.to_dict("records")
+    figure.add_scatter(
+        x=order["delta"],
+        y=list(range(len(rows))),
+        mode="markers+text",
+        error_x=bars_of(order, colour, 2, "delta", "delta_low", "delta_high"),
+        showlegend=False,
+        marker={"size": 12, "color": colour},
+        text=[row["measure"].signed(row["delta"]) for row in rows],
         textposition="top center",
-        customdata=[f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in order],
-        cliponaxis=False, hovertemplate="%{customdata}<extra></extra>",
-    ))  # fmt: skip
-    labels = [wrapped(row["what"], 18) for row in order]
-    figure.update_yaxes(tickvals=list(range(len(order))), ticktext=labels, range=[-0.5, len(order) - 0.3])
-    figure.update_yaxes(showgrid=False)
-    figure.update_xaxes(showgrid=True, nticks=6)
+        customdata=[f"<b>{plain(row['what'])}</b><br>change {row['measure'].change(row)}" for row in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+        cliponaxis=False,
+    )
+    row_names(figure, [wrapped(row["what"], 18) for row in rows], upwards=True)
+    figure.update_yaxes(range=[-0.5, len(rows) - 0.3])
     return figure

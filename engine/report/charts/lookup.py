@@ -12,6 +12,7 @@ import pandas as pd
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
+from engine.core.levels import at_level
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading
 from engine.report.tracks import track_of
@@ -71,7 +72,7 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     if choice.method not in methods(run):
         raise RequestError(unknown("method", choice.method, methods(run)))
     mine = _of_method(run, choice.method, choice.axis)
-    rows = mine[(mine[level.column] - choice.level).abs() < 1e-9]
+    rows = mine[at_level(mine[level.column], choice.level)]
     if rows.empty:
         known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
         raise RequestError(unknown(level.noun, level.say(choice.level), known))
@@ -157,5 +158,12 @@ def at_gamma_star(table: pd.DataFrame, axis: str, gammas: Mapping[str, float]) -
     table = table[table["target_axis"].isin(["", axis])]
     if axis not in gammas:
         return table
-    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ((table["gamma"] - gammas[axis]).abs() > 1e-9)
+    elsewhere = (table["target_axis"] == "") & table["gamma"].notna() & ~at_level(table["gamma"], gammas[axis])
     return table[~elsewhere]
+
+
+def level_of(run: Run, choice: Choice) -> float:
+    """The chosen level; where nothing is cut, the one at which a reader starts."""
+    level = track_of(run).level
+    cut = sorted({float(value) for value in reported(run)[level.column] if value > level.none})
+    return choice.level if choice.level > level.none or not cut else level.first(cut)

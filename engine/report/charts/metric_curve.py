@@ -10,11 +10,13 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import CHANGE, VALUE, Column, readable, titled
+from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot, null_band, remark
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
 from engine.report.contract import Measure
-from engine.report.palette import Style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -46,7 +48,7 @@ def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> 
     figure = _figure(run, choice, curve, table)
     answer = f"{lead} {_answer(run, choice, curve, table)}".strip()
     note += ONE_INTERVAL if _crowded(run, table) else ""
-    return Panel(curve.key, curve.question, answer, figure, _readable(run, curve, table), note)
+    return Panel(curve.key, curve.question, answer, figure, readable(table, _columns(run, curve)), note)
 
 
 def _crowded(run: Run, table: pd.DataFrame) -> bool:
@@ -96,17 +98,15 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     level, drawn = track.level, points.dropna(subset=["value"])
     figure = blank(choice, 400, level.axis, curve.y_title)
     dense = drawn[drawn["method"] == "dense"]
-    order = [name for name in track.order(set(drawn["method"]) - {"dense"}) if name != choice.method]
-    order += [choice.method] if choice.method in set(drawn["method"]) - {"dense"} else []
+    order = chosen_last(track.order(set(drawn["method"]) - {"dense"}), choice.method)
     if curve.with_null:
         _null_band(run, figure, choice, drawn, dense)
     is_log = curve.may_be_log and needs_log(drawn["high"].fillna(drawn["value"]).tolist() + drawn["value"].tolist())
     if not dense.empty:
         figure.add_hline(y=float(dense["value"].iat[0]), line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for index, method in enumerate(order):
-        shift = index - (len(order) - 1) / 2
-        line = _line(run, choice, curve.measure, drawn, dense, method, shift)
-        figure.add_trace(line if method == choice.method or not _crowded(run, table) else line.update(error_y=None))
+    bars = [method == choice.method or not _crowded(run, table) for method in order]
+    for method, shift, has_bars in zip(order, beside(len(order), 1), bars, strict=True):
+        _line(run, figure, choice, curve.measure, drawn, method, shift, has_bars)
     _flags(run, figure, choice, drawn)
     if track.line_labels:
         _end_labels(run, figure, choice, drawn, order, dense, is_log)
@@ -123,55 +123,45 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
 
 def _null_band(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: pd.DataFrame) -> None:
     """The chosen method's null band at each level; the dense model's where nothing is chosen."""
-    at = track_of(run).level.realised
-    mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(at)
-    mine = mine[mine["null_high"].notna()].sort_values(at)
+    level = track_of(run).level
+    mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(level.realised)
+    mine = mine[mine["null_high"].notna()].sort_values(level.realised)
     if mine.empty:
         return
-    x = mine[at].tolist() if len(mine) > 1 else [track_of(run).level.none, points[at].max()]
-    low, high = (
-        mine["null_low"].tolist() * (3 - min(len(mine), 2)),
-        mine["null_high"].tolist() * (3 - min(len(mine), 2)),
-    )
-    figure.add_trace(go.Scatter(
-        x=x + x[::-1], y=high + low[::-1], fill="toself", fillcolor=choice.theme.band, line={"width": 0},
-        mode="lines", hoverinfo="skip", showlegend=False,
-    ))  # fmt: skip
-    place = math.log10(x[0]) if track_of(run).level.is_ratio else x[0]
-    figure.add_annotation(
-        x=place, y=low[0], text=track_of(run).null_label, showarrow=False, xanchor="left", yanchor="top",
-        font={"size": 11, "color": choice.theme.soft}, xshift=4,
-    )  # fmt: skip
+    x, low, high = (mine[name].tolist() for name in (level.realised, "null_low", "null_high"))
+    if len(mine) == 1:
+        x, low, high = [level.none, points[level.realised].max()], low * 2, high * 2
+    null_band(figure, choice, x, low, high)
+    place = {"x": math.log10(x[0]) if level.is_ratio else x[0], "y": low[0], "xanchor": "left", "yanchor": "top"}
+    remark(figure, choice, track_of(run).null_label, **place, xshift=4)
 
 
 def _line(
-    run: Run, choice: Choice, measure: Measure, points: pd.DataFrame, dense: pd.DataFrame, method: str, shift: float
-) -> go.Scatter:
+    run: Run,
+    figure: go.Figure,
+    choice: Choice,
+    measure: Measure,
+    points: pd.DataFrame,
+    method: str,
+    shift: float,
+    has_bars: bool,
+) -> None:
     """One method from the dense model on; the chosen one heavier."""
-    track, mine = track_of(run), points[points["method"] == method]
-    start, at = dense.assign(low=math.nan, high=math.nan), track.level.realised
-    joined = pd.concat([start, mine]).sort_values(at)
+    track, at = track_of(run), track_of(run).level.realised
+    start = points[points["method"] == "dense"].assign(low=math.nan, high=math.nan)
+    joined = pd.concat([start, points[points["method"] == method]]).sort_values(at)
     style, chosen = track.style(method, choice.dark), method == choice.method
-    bars = {"type": "data", "symmetric": False, "array": joined["high"] - joined["value"], "width": 0,
-            "arrayminus": joined["value"] - joined["low"],
-            "color": style.colour, "thickness": 2 if chosen else 1}  # fmt: skip
     line = {"color": style.colour, "width": 3 if chosen else 1.5}
     line |= {} if style.dash == "solid" else {"dash": style.dash}
-    return go.Scatter(
-        x=_beside(run, joined[at], shift, points[at].max()), y=joined["value"], error_y=bars, mode="lines+markers",
-        name=words.method_name(method), line=line, opacity=1 if chosen else 0.85,
-        marker=_marker(style, chosen),
-        customdata=joined["variant"], text=[_hover(run, measure, row) for row in joined.to_dict("records")],
-        hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
+    marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
+    look = {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
+    look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
+    texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
+    x = _aside(run, joined[at], shift, points[at].max())
+    add_points(figure, x, joined["value"], texts, marker, name=words.method_name(method), **look)
 
 
-def _marker(style: Style, chosen: bool) -> dict[str, Any]:
-    marker = {"symbol": style.symbol, "size": 10 if chosen else 7, "color": style.colour}
-    return marker | ({"line": {"width": 2}} if "-open" in style.symbol else {})
-
-
-def _beside(run: Run, places: pd.Series, shift: float, largest: float) -> list[float]:
+def _aside(run: Run, places: pd.Series, shift: float, largest: float) -> list[float]:
     """Places on the x axis, moved a little so that the bars of several methods do not hide each other."""
     level = track_of(run).level
     if level.is_ratio:
@@ -182,15 +172,14 @@ def _beside(run: Run, places: pd.Series, shift: float, largest: float) -> list[f
 
 def _flags(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame) -> None:
     """A mark on every point that the track says something is wrong with."""
-    rows = [(row, text) for row in points.to_dict("records") if (text := track_of(run).flag(row))]
-    if not rows:
+    track = track_of(run)
+    texts = points.apply(track.flag, axis=1) if len(points) else pd.Series(dtype=str)
+    wrong = points[texts != ""]
+    if wrong.empty:
         return
-    colour = choice.theme.alarm
-    figure.add_trace(go.Scatter(
-        x=[row[track_of(run).level.realised] for row, _ in rows], y=[row["value"] for row, _ in rows], mode="markers",
-        marker={"symbol": track_of(run).flag_symbol, "size": 13, "color": colour}, text=[text for _, text in rows],
-        hovertemplate="%{text}<extra></extra>", name=f"degenerate {track_of(run).repeat}s",
-    ))  # fmt: skip
+    marker = {"symbol": track.flag_symbol, "size": 13, "color": choice.theme.alarm}
+    name = f"degenerate {track.repeat}s"
+    add_points(figure, wrong[track.level.realised], wrong["value"], texts[wrong.index], marker, name=name)
 
 
 def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
@@ -201,9 +190,14 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
 
 
 def _end_labels(
-    run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, order: list[str], dense: pd.DataFrame,
+    run: Run,
+    figure: go.Figure,
+    choice: Choice,
+    points: pd.DataFrame,
+    order: list[str],
+    dense: pd.DataFrame,
     is_log: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Method names at the right end of their lines, moved apart where they would overlap."""
     ends = [(name, points[points["method"] == name].iloc[-1]["value"]) for name in order]
     ends += [("dense", float(value)) for value in dense["value"]]
@@ -211,16 +205,21 @@ def _end_labels(
     column = points[["low", "high", "value", "null_low"]].to_numpy(dtype=float)
     column = [math.log10(value) if is_log else value for value in column[(column > 0) & (column < math.inf)]]
     room = 1.1 * (max(column) - min(column)) if column else 0.0
-    room = room or 1.0
-    for (name, _), place in zip(ends, apart(heights, room * 17 / 330), strict=True):
+    where = {"x": 1, "xref": "paper", "xshift": 8, "xanchor": "left", "yanchor": "middle", "showarrow": False}
+    for (name, _), place in zip(ends, apart(heights, (room or 1.0) * 17 / 330), strict=True):
         text = "dense" if name == "dense" else words.method_name(name)
-        bold = f"<b>{text}</b>" if name == choice.method else text
-        figure.add_annotation(
-            x=1, xref="paper", xshift=8, y=place, text=bold, showarrow=False, xanchor="left", yanchor="middle",
-            font={"size": 12, "color": track_of(run).style(name, choice.dark).colour},
-        )  # fmt: skip
+        font = {"size": 12, "color": track_of(run).style(name, choice.dark).colour}
+        text = f"<b>{text}</b>" if name == choice.method else text
+        figure.add_annotation(y=place, text=text, font=font, **where)
     longest = max(len(words.method_name(name)) for name, _ in ends if name != "dense") if order else 5
     figure.update_layout(margin={"r": 20 + int(6.7 * longest)})
+
+
+def _columns(run: Run, curve: Curve) -> tuple[Column, ...]:
+    own = {name: title for name, title in track_of(run).columns.items() if name != "method"}
+    null = titled(null_low="null low", null_high="null high", null_p="p against null") if curve.with_null else ()
+    method = Column("method", track_of(run).columns["method"], words.method_name)
+    return (method, *titled(own), *VALUE, *CHANGE, *titled(delta_p="p of change", n="n"), *null)
 
 
 def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
@@ -231,7 +230,7 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
     if points.empty:
         return f"No variant's {measure.name} was measured here."
     at = choice.level if choice.level > level.none else points[level.column].max()
-    here = points[(points[level.column] - at).abs() < 1e-9]
+    here = points[at_level(points[level.column], at)]
     mine, parts = here[here["method"] == choice.method], []
     verbs = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "has no interval for"}
     for row in mine.to_dict("records"):
@@ -246,12 +245,3 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
         if names:
             parts.append(f"{phrasing.listing(names)} {verb if len(names) > 1 else verbs[kind]} it")
     return "; ".join(parts) + "." if parts else f"Nothing was measured at {level.say(at)}."
-
-
-def _readable(run: Run, curve: Curve, table: pd.DataFrame) -> pd.DataFrame:
-    names = {**track_of(run).columns, "value": "value", "low": "low", "high": "high", "delta": "change",
-             "delta_low": "change low", "delta_high": "change high", "delta_p": "p of change", "n": "n"}  # fmt: skip
-    if curve.with_null:
-        names |= {"null_low": "null low", "null_high": "null high", "null_p": "p against null"}
-    shown = table.assign(method=table["method"].map(words.method_name))
-    return shown[[name for name in names if name in shown]].rename(columns=names)

@@ -8,9 +8,12 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
+from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, remark, silent
 from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
@@ -32,7 +35,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
     answer = f"{null_warning(run, choice)} {_answer(run, choice, table)}".strip()
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
-    return Panel("pareto", question, answer, figure, _readable(run, choice, table), note)
+    return Panel("pareto", question, answer, figure, readable(table, _columns(run, choice)), note)
 
 
 def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
@@ -60,14 +63,7 @@ def _competing(run: Run, choice: Choice, table: pd.DataFrame) -> pd.Series:
     track = track_of(run)
     if not track.fronts_at_level:
         return pd.Series(True, index=table.index)
-    return table["chosen"].astype(bool) & ((table[track.level.column] - level_of(run, choice)).abs() < 1e-9)
-
-
-def level_of(run: Run, choice: Choice) -> float:
-    """The chosen level; where nothing is cut, the one at which a reader starts."""
-    level = track_of(run).level
-    cut = [value for value in sorted(lookup.reported(run)[level.column].unique()) if value > level.none]
-    return choice.level if choice.level > level.none or not cut else level.first(cut)
+    return table["chosen"].astype(bool) & at_level(table[track.level.column], lookup.level_of(run, choice))
 
 
 def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
@@ -84,20 +80,17 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 520, reading.quality.title, reading.harm.title)
     _null_band(run, figure, choice, table)
     best = table[table["front"]].sort_values(["value_q", "value"])
-    figure.add_trace(go.Scatter(
-        x=best["value_q"], y=best["value"], mode="lines", line={"shape": "vh", "width": 1.2, "dash": "dot",
-        "color": choice.theme.ink}, name="front", hoverinfo="skip",
-    ))  # fmt: skip
-    for method in ["dense", *track.order(set(table["method"]) - {"dense"})]:
-        if method in set(table["method"]):
-            mine = table[table["method"] == method]
-            _add_points(run, figure, choice, mine, method)
+    front_line(figure, choice, best["value_q"], best["value"], name="front", showlegend=None)
+    known = set(table["method"])
+    for method in ["dense", *track.order(known - {"dense"})]:
+        if method in known:
+            _add_method(run, figure, choice, table[table["method"] == method], method)
     _flags(run, figure, choice, table)
     _ring(figure, choice, table, lookup.variant_of(run, choice)["variant"])
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
     figure.update_xaxes(type="log" if is_log else "linear", showgrid=True, nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6)
-    longest = max(len(lookup.method_label(run, method)) for method in set(table["method"]))
+    longest = max(len(lookup.method_label(run, method)) for method in known)
     figure.update_layout(legend={"entrywidth": max(104, int(5.7 * longest)), "font": {"size": 11}})
     return figure
 
@@ -109,43 +102,29 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame)
     low, high = float(dense["null_low"].iat[0]), float(dense["null_high"].iat[0])
     figure.add_hrect(y0=low, y1=high, fillcolor=choice.theme.band, line_width=0, layer="below")
     crowded = lookup.reading(run, choice).quality.sign < 0  # good variants meet on that side
-    figure.add_annotation(
-        x=0 if crowded else 1, xref="paper", y=low, text=track_of(run).null_label, showarrow=False,
-        xanchor="left" if crowded else "right", yanchor="bottom", font={"size": 11, "color": choice.theme.soft},
-    )  # fmt: skip
+    side = {"x": 0, "xanchor": "left"} if crowded else {"x": 1, "xanchor": "right"}
+    remark(figure, choice, track_of(run).null_label, **side, xref="paper", y=low, yanchor="bottom")
 
 
-def _add_points(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str) -> None:
+def _add_method(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str) -> None:
     """The points of a method; those that do not compete for the front stay in the background."""
     front, back = table[table["competes"]], table[~table["competes"]]
     if method == "dense" or back.empty:
-        figure.add_trace(_points(run, choice, table, method))
+        _add_variants(run, figure, choice, table, method)
         return
-    figure.add_trace(_points(run, choice, front, method).update(legendgroup=method, showlegend=True))
-    figure.add_trace(_points(run, choice, back, method).update(legendgroup=method, showlegend=False, opacity=0.35))
+    _add_variants(run, figure, choice, front, method, legendgroup=method, showlegend=True)
+    _add_variants(run, figure, choice, back, method, legendgroup=method, showlegend=False, opacity=0.35)
 
 
-def _points(run: Run, choice: Choice, table: pd.DataFrame, method: str) -> go.Scatter:
+def _add_variants(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str, **more: Any) -> None:
+    """Points with both intervals, the larger the more is cut; `more`: anything else of the trace."""
     style = track_of(run).style(method, choice.dark)
-    colour, soft = style.colour, _faint(style.colour)
-    outlined = method == "dense" or "-open" in style.symbol
-    bars = {"type": "data", "symmetric": False, "color": soft, "thickness": 1, "width": 0}
-    sizes = 8 + 22 * table["realised"].clip(0, 0.5)
-    return go.Scatter(
-        x=table["value_q"], y=table["value"], mode="markers", name=lookup.method_label(run, method),
-        error_x={**bars, "array": table["high_q"] - table["value_q"],
-                 "arrayminus": table["value_q"] - table["low_q"]},
-        error_y={**bars, "array": table["high"] - table["value"], "arrayminus": table["value"] - table["low"]},
-        marker={"color": colour, "opacity": 1, "symbol": style.symbol, "size": sizes,
-                "line": {"width": 2 if outlined else 0, "color": colour}},
-        customdata=table[["variant"]].to_numpy(), text=[_hover(run, choice, row) for row in table.to_dict("records")],
-        hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
-
-
-def _faint(colour: str) -> str:
-    red, green, blue = (int(colour[index : index + 2], 16) for index in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.3)"
+    soft, rim = faint(style.colour, 0.3), 2 if method == "dense" or "-open" in style.symbol else 0
+    marker = {**dot(style, 0, rim), "opacity": 1, "size": 8 + 22 * table["realised"].clip(0, 0.5)}
+    bars = {"error_x": bars_of(table, soft, 1, "value_q", "low_q", "high_q"), "error_y": bars_of(table, soft, 1)}
+    texts = [_hover(run, choice, row) for row in table.to_dict("records")]
+    more |= {"customdata": table[["variant"]].to_numpy(), "name": lookup.method_label(run, method)}
+    add_points(figure, table["value_q"], table["value"], texts, marker, **bars, **more)
 
 
 def _flags(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
@@ -153,11 +132,9 @@ def _flags(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> 
     wrong = table[[bool(track_of(run).flag(row)) for row in table.to_dict("records")]]
     if wrong.empty:
         return
-    figure.add_trace(go.Scatter(
-        x=wrong["value_q"], y=wrong["value"], mode="markers", hoverinfo="skip",
-        name=f"degenerate {track_of(run).repeat}s",
-        marker={"symbol": track_of(run).flag_symbol, "size": 9, "color": choice.theme.alarm},
-    ))  # fmt: skip
+    marker = {"symbol": track_of(run).flag_symbol, "size": 9, "color": choice.theme.alarm}
+    look = {"mode": "markers", "marker": marker, "name": f"degenerate {track_of(run).repeat}s", "showlegend": None}
+    silent(figure, wrong["value_q"], wrong["value"], **look)
 
 
 def _ring(figure: go.Figure, choice: Choice, table: pd.DataFrame, variant: str) -> None:
@@ -166,21 +143,33 @@ def _ring(figure: go.Figure, choice: Choice, table: pd.DataFrame, variant: str) 
     if mine.empty:
         return
     marker = {"symbol": "circle-open", "size": 24, "color": choice.theme.ink, "line": {"width": 2}}
-    figure.add_trace(go.Scatter(
-        x=mine["value_q"], y=mine["value"], mode="markers", marker=marker, hoverinfo="skip", name="your choice",
-        customdata=mine[["variant"]].to_numpy(),
-    ))  # fmt: skip
+    look = {"mode": "markers", "marker": marker, "name": "your choice", "showlegend": None}
+    silent(figure, mine["value_q"], mine["value"], customdata=mine[["variant"]].to_numpy(), **look)
 
 
 def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
-    text = f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}"
-    if row["n_cut"]:
-        text += f"<br>{track.cut_of(run, row)}"
-    text += f"<br>{reading.harm.name} {reading.harm.with_interval(row)}"
-    text += f"<br>{reading.quality.name} {reading.quality.with_interval(row, '_q')}"
-    flag = track.flag(row)
-    return text + ("<br>on the front" if row["front"] else "") + (f"<br>{flag}" if flag else "")
+    return "<br>".join(filter(None, [
+        f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
+        track.cut_of(run, row) if row["n_cut"] else "",
+        f"{reading.harm.name} {reading.harm.with_interval(row)}",
+        f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
+        "on the front" if row["front"] else "",
+        track.flag(row),
+    ]))  # fmt: skip
+
+
+def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
+    track, reading = track_of(run), lookup.reading(run, choice)
+    harm, quality = reading.harm.name, reading.quality.name
+    marks = {name: title for name, title in track.marks.items() if name != "method"}
+    return (
+        *titled(variant="variant"),
+        Column("method", track.marks["method"], lambda method: lookup.method_label(run, method)),
+        *titled(marks, value=harm, low=f"{harm} low", high=f"{harm} high"),
+        *titled(value_q=quality, low_q=f"{quality} low", high_q=f"{quality} high"),
+        *titled(front="on the front", n=track.items),
+    )
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
@@ -189,7 +178,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
     names = [_named(run, row) for row in best.to_dict("records")]
     track, competing = track_of(run), table[table["competes"]]
-    where = f" at {track.level.say(level_of(run, choice))}" if track.fronts_at_level else ""
+    where = f" at {track.level.say(lookup.level_of(run, choice))}" if track.fronts_at_level else ""
     verb = "is" if len(best) == 1 else "are"
     text = f"{len(best)} of {len(competing)} variants{where} {verb} on the front: {phrasing.listing(names)}."
     chosen = lookup.variant_of(run, choice)["variant"]
@@ -213,13 +202,3 @@ def _named(run: Run, row: dict[str, Any]) -> str:
         return f"the {track.whole}"
     mark = track.mark(row).replace(" = ", " ")
     return f"{words.method_name(row['method'])} ({track.level.say(row[track.level.column])}{mark})"
-
-
-def _readable(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
-    track, reading = track_of(run), lookup.reading(run, choice)
-    harm, quality = reading.harm.name, reading.quality.name
-    names = {"variant": "variant", **track.marks, "value": harm, "low": f"{harm} low", "high": f"{harm} high",
-             "value_q": quality, "low_q": f"{quality} low", "high_q": f"{quality} high", "front": "on the front",
-             "n": track.items}  # fmt: skip
-    shown = table.assign(method=[lookup.method_label(run, method) for method in table["method"]])
-    return shown[list(names)].rename(columns=names)

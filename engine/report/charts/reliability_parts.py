@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,22 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.report import phrasing
+from engine.report.charts.marks import add_points, bars_of, beside, row_names
 from engine.report.charts.panel import Choice, blank, plain, wrapped
 from engine.report.palette import series_colours
-from engine.stats.reliability import Repeats
+from engine.stats.reliability import Repeats, SetOverlap
 
 GOOD = 0.8
 """From here on one seed counts as reliable (Koo & Li 2016: good is .75 to .9)."""
 MANY = 1000
 """More seeds than this nobody draws."""
 ICC_SAID = "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
+SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 
 
 def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
+    """One row of the table that `icc_figure` draws: what was repeated, over which heads, how well it agreed."""
+    overlap = found.overlap
     return {
         "name": name,
         "over": over,
@@ -33,86 +38,64 @@ def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
         "mean high": found.mean_high,
         "ICC of the order": found.icc_ranks,
         "seeds needed": math.nan if found.needed is None else found.needed,
-        "overlap": found.overlap.share,
-        "by chance": found.overlap.expected,
-        "chance low": found.overlap.low,
-        "chance high": found.overlap.high,
+        "overlap": overlap.share,
+        "by chance": overlap.expected,
+        "chance low": overlap.low,
+        "chance high": overlap.high,
         "heads": found.units,
         "seeds": found.seeds,
     }
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
+    """The same for people."""
     return table.rename(columns={"seeds needed": f"seeds needed for {GOOD:g}"})
 
 
+def icc_said(row: Mapping[str, Any]) -> str:
+    """E.g. "ICC 0.82 (0.71 to 0.90)"."""
+    icc, low, high = (phrasing.correlation(row[name]) for name in ("ICC", "low", "high"))
+    return f"ICC {icc} ({low} to {high})"
+
+
+def overlap_row(found: SetOverlap) -> dict[str, Any]:
+    """What sets have in common beside what chance gives, as cells of a table."""
+    ends = {"by chance": found.expected, "chance low": found.low, "chance high": found.high}
+    return {"shared": found.share, **ends, "more than chance": not found.chance}
+
+
+def chance_said(expected: float, high: float, more: bool) -> str:
+    """What random sets of the same size share, and whether a share is more; shares from 0 to 1."""
+    known = [phrasing.percent(round(float(share), 3)) for share in (expected, high)]
+    return f"chance gives {known[0]} (up to {known[1]}): {'more' if more else 'no more'} than chance"
+
+
 def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
-    """Dots with intervals: one row per name, one colour and symbol per `over`."""
-    names = list(dict.fromkeys(table["name"]))
-    several = table["over"].nunique()
+    """Dots with intervals: one row per name, one colour and symbol per `over`; the dots of a name around its label."""
+    names, several = list(dict.fromkeys(table["name"])), table["over"].nunique()
     figure = blank(choice, 110 + max(34, 13 * several + 12) * len(names), "ICC(C,1) of one seed")
+    step = 0.7 / max(several, 1)
+    y = pd.Series(math.nan, index=table.index)
+    for place, name in enumerate(names):
+        mine = table.index[table["name"] == name]
+        y[mine] = [place + shift for shift in beside(len(mine), step)]
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        shift = [_shift(table, name, over, several) for name in part["name"]]
-        x, low, high = part["ICC"], part["low"], part["high"]
-        error = {
-            "type": "data",
-            "symmetric": False,
-            "array": (high - x).clip(lower=0),
-            "arrayminus": (x - low).clip(lower=0),
-            "width": 0,
-            "thickness": 1.5,
-            "color": marker(choice, place)["color"],
-        }
-        texts = [
-            f"<b>{plain(row.name)}</b>, {plain(over)}<br>ICC {r_of(row.ICC)} ({r_of(row.low)} to {r_of(row.high)})"
-            for row in part.drop(columns="name").assign(name=part["name"]).itertuples(index=False)
-        ]
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=[names.index(name) + by for name, by in zip(part["name"], shift, strict=True)],
-                mode="markers",
-                name=plain(over),
-                error_x=error,
-                marker=marker(choice, place),
-                text=texts,
-                hovertemplate="%{text}<extra></extra>",
-            )
-        )
-    names_on_y(figure, names)
+        look, rows = marker(choice, place), part.to_dict("records")
+        ends = part.assign(low=part[["ICC", "low"]].min(axis=1), high=part[["ICC", "high"]].max(axis=1))
+        error = bars_of(ends, look["color"], 1.5, "ICC")
+        texts = [f"<b>{plain(row['name'])}</b>, {plain(over)}<br>{icc_said(row)}" for row in rows]
+        add_points(figure, part["ICC"], y[part.index], texts, look, name=plain(over), error_x=error)
+    row_names(figure, [wrapped(name, 18) for name in names])
     for at, dash in ((0.0, "solid"), (GOOD, "dot")):
         figure.add_vline(x=at, line={"color": choice.theme.soft, "dash": dash, "width": 1})
     figure.update_xaxes(range=[min(-0.1, float(np.nanmin(table["low"])) - 0.02), 1.02])
     return figure
 
 
-def _shift(table: pd.DataFrame, name: str, over: str, several: int) -> float:
-    """Where a dot stands within its name's row, so that the dots of a name lie around its label."""
-    mine = table.loc[table["name"] == name, "over"].tolist()
-    return (mine.index(over) - (len(mine) - 1) / 2) * 0.7 / max(several, 1)
-
-
-def names_on_y(figure: go.Figure, names: list[str]) -> None:
-    figure.update_yaxes(
-        tickvals=list(range(len(names))),
-        ticktext=[wrapped(name, 18) for name in names],
-        showgrid=False,
-        range=[len(names) - 0.4, -0.6],
-    )
-
-
 def marker(choice: Choice, place: int) -> dict[str, Any]:
-    symbols = ("circle", "diamond", "square", "triangle-up", "x", "star")
-    return {
-        "color": series_colours(choice.dark)[place % 5],
-        "symbol": symbols[place % len(symbols)],
-        "size": 9,
-    }
+    """Of the series at a place: colour and symbol."""
+    return {"color": series_colours(choice.dark)[place % 5], "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 9}
 
 
 def line_at(figure: go.Figure, choice: Choice, at: float) -> None:
     figure.add_hline(y=at, line={"color": choice.theme.soft, "dash": "dot", "width": 1.5})
-
-
-def r_of(value: float) -> str:
-    return phrasing.number(float("nan")) if math.isnan(value) else f"{value:.2f}".replace("-", phrasing.MINUS)

@@ -37,7 +37,7 @@ from engine.tracks.fair_training.panels import (
 from engine.tracks.fair_training.panels import (
     path as fair_path,
 )
-from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, is_ablation, seeds_said
+from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, is_ablation
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
@@ -185,9 +185,6 @@ class Fair(ClassifierTrack):
         )  # fmt: skip
         parts = [f"{self.amount(run, variant)}", faster]
         return ", ".join(filter(None, parts))
-
-    def repeats_said(self, run: Run) -> str:
-        return seeds_said(run)
 
     @property
     def intervals(self) -> str:

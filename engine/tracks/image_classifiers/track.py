@@ -22,7 +22,6 @@ from engine.report.charts import (
     levelling,
     pareto,
 )
-from engine.report.charts.classifier_lookup import trials_said
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Shelf, View
@@ -152,9 +151,6 @@ class Filters(ClassifierTrack):
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
         return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} filters cut"
-
-    def repeats_said(self, run: Run) -> str:
-        return trials_said(run)
 
     @property
     def intervals(self) -> str:

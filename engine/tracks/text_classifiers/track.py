@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from engine.core import words
 from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import classifier_along, classifier_groups, cost, levelling, lookup, pareto
@@ -29,7 +30,7 @@ from engine.tracks.text_classifiers.panels import (
     survival,
     table,
 )
-from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, label_of, seeds_said
+from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
@@ -180,7 +181,7 @@ class Tickets(ClassifierTrack):
         return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
-        return label_of(dict(variant))
+        return f"{words.method_name(variant['method'])}, {phrasing.percent(float(variant['sparsity']))} cut"
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         if not variant["n_cut"]:
@@ -194,9 +195,6 @@ class Tickets(ClassifierTrack):
 
     def group_metric(self, reading: str) -> str:
         return "accuracy" if reading == "matthews" else reading
-
-    def repeats_said(self, run: Run) -> str:
-        return seeds_said(run)
 
     @property
     def intervals(self) -> str:

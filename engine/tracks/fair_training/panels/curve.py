@@ -9,14 +9,19 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import CHANGE, MEASURE, METHOD, NULL, VALUE, readable, titled
+from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot, heading, hover, null_band, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
+from engine.report.palette import Style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import heading, images_read, level_of, not_the_fair_axis, shown_of
+from engine.tracks.fair_training.panels.lookup import images_read, not_the_fair_axis, shown_of
 
 HEIGHT = 330
 NO_GAP = "No gap was measured: it takes two subgroups with enough images for a verdict."
@@ -26,6 +31,16 @@ SPREAD = 0.05
 """Shares over which all lines are spread at most."""
 FEW = 4
 """Lines up to which all have their bars."""
+COLUMNS = (
+    METHOD,
+    *titled(sparsity="share asked", realised="share cut", units="of", strength="λ"),
+    *titled(parameters_cut="share of parameters cut", speedup="speedup by FLOPs"),
+    MEASURE,
+    *VALUE,
+    *NULL,
+    *CHANGE,
+    *titled(n="images", degenerate="degenerate seeds"),
+)
 
 
 def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
@@ -36,18 +51,41 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
     if table.empty:
         return nothing("fair_curve", question, "No model of this audit was measured on this axis.")
     parts = tuple(_column(run, choice, table, measure) for measure in measures(run, choice) if _has(table, measure))
-    parts += (_names(run, choice, table),)
+    names = _methods(table)
+    parts += (_legend(run, choice, names),)
     first = table[table["metric"] == f"{_quality(choice)}_gap"]["n"].dropna()
     counted = int(first.max()) if len(first) else int(table["n"].max())
-    names = [name for name in dict.fromkeys(table["method"]) if name != "dense"]
     bars = " Bars of the chosen method only; the table has all of them." if len(names) > FEW else ""
     note = (
-        f"{phrasing.count(counted, 'test image')}, {track_of(run).repeats_said(run)} per method. {own.INTERVALS_SEEDS} "
+        f"{phrasing.count(counted, 'test image')}, {trials_said(run)} per method. {own.INTERVALS_SEEDS} "
         f"{words.NULL_BAND} Grey band: that of the chosen method. Dotted line: the starting model. Sparsity is the "
         "share of filters or of weights, by what a method cuts: the same share is not the same size or speed."
         f"{images_read(run, names)}{bars}"
     )
-    return Panel("fair_curve", question, _answer(run, choice, table), None, _readable(run, table), note, parts, True)
+    answer = _answer(run, choice, table)
+    return Panel("fair_curve", question, answer, None, readable(table, COLUMNS), note, parts, True)
+
+
+def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
+    """One row per reported variant of the shown methods and measure; ordered by method, then by sparsity."""
+    reported, results = lookup.reported(run), lookup.frame(run, "results")
+    shown = ["dense", *shown_of(lookup.methods(run), family, choice.method)]
+    columns = ["sparsity", "realised", "n_cut", "units", "strength", "parameters_cut", "speedup", "degenerate"]
+    table = reported.loc[reported["method"].isin(shown), ["variant", "method", *columns]]
+    parts = []
+    for measure in measures(run, choice):
+        axis = choice.measured if measure.per_axis else ""
+        rows = results[(results["metric"] == measure.metric) & (results["axis"] == axis)]
+        rows = rows[rows["split"] == lookup.REPORTED].drop(columns=["split", "axis", "group", "verdict"])
+        parts.append(table.merge(rows, on="variant"))
+    found = pd.concat(parts, ignore_index=True)
+    found = found[found["value"].notna()]
+    found = found.assign(_place=found["method"].map(shown.index))
+    return found.sort_values(["_place", "sparsity"], kind="stable", ignore_index=True)
+
+
+def _methods(table: pd.DataFrame) -> list[str]:
+    return [name for name in dict.fromkeys(table["method"]) if name != "dense"]
 
 
 def measures(run: Run, choice: Choice) -> tuple[Measure, ...]:
@@ -65,71 +103,45 @@ def _quality(choice: Choice) -> str:
     return "auc" if choice.reading == "auc" else "accuracy"
 
 
-def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
-    """One row per reported variant of the shown methods and measure; ordered by method, then by sparsity."""
-    reported, results = lookup.reported(run), lookup.frame(run, "results")
-    shown = ["dense", *shown_of(lookup.methods(run), family, choice.method)]
-    table = reported[reported["method"].isin(shown)]
-    columns = ["variant", "method", "sparsity", "realised", "n_cut", "units", "strength", "parameters_cut", "speedup",
-               "degenerate"]  # fmt: skip
-    parts = []
-    for measure in measures(run, choice):
-        axis = choice.measured if measure.per_axis else ""
-        rows = results[(results["metric"] == measure.metric) & (results["axis"] == axis)]
-        rows = rows[rows["split"] == lookup.REPORTED].drop(columns=["split", "axis", "group", "verdict"])
-        parts.append(table[columns].merge(rows, on="variant"))
-    found = pd.concat(parts, ignore_index=True)
-    found = found[found["value"].notna()]
-    place = {name: index for index, name in enumerate(shown)}
-    return found.assign(_place=found["method"].map(place)).sort_values(
-        ["_place", "sparsity"], kind="stable", ignore_index=True
-    )
-
-
 def _has(table: pd.DataFrame, measure: Measure) -> bool:
     return bool((table["metric"] == measure.metric).any())
 
 
 def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> go.Figure:
     rows = table[table["metric"] == measure.metric]
-    methods = [name for name in dict.fromkeys(table["method"]) if name != "dense"]
     figure = blank(choice, HEIGHT, "share cut (filters or weights)", f"{measure.word.better} is better")
-    _null_band(figure, choice, rows)
+    mine = rows[rows["method"].isin(["dense", choice.method]) & rows["null_high"].notna()].sort_values("realised")
+    if len(mine) > 1:
+        null_band(figure, choice, *(mine[name].tolist() for name in ("realised", "null_low", "null_high")))
     dense = rows[rows["method"] == "dense"]
     if len(dense):
         figure.add_hline(y=float(dense["value"].iat[0]), line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    order = [name for name in methods if name != choice.method] + [name for name in methods if name == choice.method]
-    for place, method in enumerate(order):
-        shift = (place - (len(order) - 1) / 2) * min(BESIDE, SPREAD / len(order))
+    order = chosen_last(_methods(table), choice.method)
+    for method, shift in zip(order, beside(len(order), min(BESIDE, SPREAD / max(len(order), 1))), strict=True):
         bars = method == choice.method or len(order) <= FEW
-        _line(run, figure, choice, measure, rows[rows["method"] == method], method, shift, bars)
+        _line(run, figure, choice, measure, rows[rows["method"] == method], shift, bars)
     heading(figure, phrasing.sentence(measure.name))
-    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, range=[-0.03, _furthest(table)])
+    furthest = float(table["realised"].max()) + 0.05
+    figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, range=[-0.03, furthest])
     figure.update_yaxes(nticks=6, rangemode="tozero" if measure.per_axis else "normal")
     figure.update_layout(showlegend=False, margin={"t": 30, "r": 8})
     return figure
 
 
-def _names(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
+def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
     """The legend of all charts, as one beside them: a narrow column has no room for it."""
-    methods = [name for name in dict.fromkeys(table["method"]) if name != "dense"]
-    figure = blank(choice, HEIGHT)
+    figure, where = blank(choice, HEIGHT), {"xanchor": "left", "yanchor": "middle", "showarrow": False}
     for place, method in enumerate([*methods, "dense"]):
-        style = track_of(run).style(method, choice.dark)
-        whole, dense = method in track_of(run).uncut, method == "dense"
+        style, dense = track_of(run).style(method, choice.dark), method == "dense"
+        mode = "lines" if dense else "markers" if method in track_of(run).uncut else "lines+markers"
         line = {"color": style.colour, "dash": "dot" if dense else style.dash, "width": 1 if dense else 2}
         chosen = method == choice.method
+        marker = dot(style, 10 if chosen else 8, _rim(style))
+        marker["size"] = [0, marker["size"], 0]
+        silent(figure, [0.0, 0.06, 0.12], [place] * 3, mode=mode, line=line, marker=marker, cliponaxis=False)
         name = "starting model" if dense else words.method_name(method)
-        figure.add_trace(go.Scatter(
-            x=[0.0, 0.06, 0.12], y=[place] * 3, mode="lines" if dense else "markers" if whole else "lines+markers",
-            line=line, showlegend=False, hoverinfo="skip", cliponaxis=False,
-            marker={"symbol": style.symbol, "color": style.colour, "line": _outline(style),
-                    "size": [0, 10 if chosen else 8, 0]},
-        ))  # fmt: skip
-        figure.add_annotation(
-            x=0.16, y=place, text=f"<b>{name}</b>" if chosen else name, showarrow=False, xanchor="left",
-            yanchor="middle", font={"size": 13},
-        )  # fmt: skip
+        text = f"<b>{name}</b>" if chosen else name
+        figure.add_annotation(x=0.16, y=place, text=text, font={"size": 13}, **where)
     figure.update_xaxes(visible=False, range=[-0.01, 1])
     figure.update_yaxes(visible=False, range=[max(len(methods), 9) + 0.6, -0.8])
     heading(figure, "Methods")
@@ -137,43 +149,37 @@ def _names(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     return figure
 
 
-def _furthest(table: pd.DataFrame) -> float:
-    return float(table["realised"].max()) + 0.05
-
-
-def _null_band(figure: go.Figure, choice: Choice, rows: pd.DataFrame) -> None:
-    """The chosen method's null band at each sparsity, from the starting model on."""
-    mine = rows[rows["method"].isin(["dense", choice.method]) & rows["null_high"].notna()].sort_values("realised")
-    if len(mine) < 2:
-        return
-    x, low, high = (mine[name].tolist() for name in ("realised", "null_low", "null_high"))
-    figure.add_trace(go.Scatter(
-        x=x + x[::-1], y=high + low[::-1], fill="toself", fillcolor=choice.theme.band, line={"width": 0}, mode="lines",
-        hoverinfo="skip", showlegend=False,
-    ))  # fmt: skip
-
-
 def _line(
-    run: Run, figure: go.Figure, choice: Choice, measure: Measure, rows: pd.DataFrame, method: str, shift: float,
-    bars: bool,
-) -> None:  # fmt: skip
+    run: Run, figure: go.Figure, choice: Choice, measure: Measure, rows: pd.DataFrame, shift: float, bars: bool
+) -> None:
     """One method: cut ones from the smallest sparsity on, models without a cut as a point at 0."""
     if rows.empty:
         return
+    method = rows["method"].iat[0]
     style, chosen = track_of(run).style(method, choice.dark), method == choice.method
-    error = {"type": "data", "symmetric": False, "array": rows["high"] - rows["value"], "width": 0,
-             "arrayminus": rows["value"] - rows["low"], "color": style.colour, "thickness": 1.6}  # fmt: skip
-    figure.add_trace(go.Scatter(
-        x=rows["realised"] + shift, y=rows["value"], mode="lines+markers", showlegend=False,
-        name=words.method_name(method), error_y=error if bars else None, opacity=1 if chosen else 0.85,
-        line={"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash},
-        marker={"symbol": style.symbol, "size": 10 if chosen else 7, "color": style.colour, "line": _outline(style)},
-        text=[_hover(run, measure, row) for row in rows.to_dict("records")], hovertemplate="%{text}<extra></extra>",
-    ))  # fmt: skip
+    line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
+    look = {"mode": "lines+markers", "showlegend": False, "opacity": 1 if chosen else 0.85, "line": line}
+    look |= {"error_y": bars_of(rows, style.colour, 1.6)} if bars else {}
+    texts, marker = _hovers(run, measure, rows), dot(style, 10 if chosen else 7, _rim(style))
+    add_points(figure, rows["realised"] + shift, rows["value"], texts, marker, name=words.method_name(method), **look)
 
 
-def _outline(style: Any) -> dict[str, Any]:
-    return {"width": 1.8 if "-open" in style.symbol else 0, "color": style.colour}
+def _rim(style: Style) -> float:
+    return 1.8 if "-open" in style.symbol else 0
+
+
+def _hovers(run: Run, measure: Measure, rows: pd.DataFrame) -> list[str]:
+    return [
+        hover(
+            words.method_name(row["method"]),
+            track_of(run).reached(run, row),
+            f"{measure.name} {measure.with_interval(row)}",
+            measure.null_said(row),
+            measure.change_said(row),
+            track_of(run).flag(row),
+        )
+        for row in rows.to_dict("records")
+    ]
 
 
 def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
@@ -189,8 +195,8 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     """The chosen method at the chosen sparsity, then against whom BiFP is told apart."""
-    at, name = level_of(run, choice), words.method_name(choice.method)
-    here = table[(table["method"] == choice.method) & ((table["sparsity"] - at).abs() < 1e-9)]
+    at, name = lookup.level_of(run, choice), words.method_name(choice.method)
+    here = table[(table["method"] == choice.method) & at_level(table["sparsity"], at)]
     if choice.method in track_of(run).uncut:
         here, at = table[table["method"] == choice.method], 0.0
     if here.empty:
@@ -228,7 +234,7 @@ def _rates(run: Run, choice: Choice, variant: str) -> str:
 
 def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
     """Who has the smallest gap of those drawn, as a value only."""
-    rows = table[(table["metric"] == metric) & ((table["sparsity"] - at).abs() < 1e-9)]
+    rows = table[(table["metric"] == metric) & at_level(table["sparsity"], at)]
     rows = rows[rows["method"] != "dense"]
     if len(rows) < 2:
         return ""
@@ -239,13 +245,3 @@ def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
         return f"{text}; no other interval meets its own."
     one = "interval meets" if len(meet) == 1 else "intervals meet"
     return f"{text}, but {len(meet)} of {len(rows) - 1} other {one} its own: the next chart compares pair by pair."
-
-
-def _readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "sparsity": "share asked", "realised": "share cut", "units": "of", "strength": "λ",
-             "parameters_cut": "share of parameters cut", "speedup": "speedup by FLOPs", "metric": "measure",
-             "value": "value", "low": "low", "high": "high", "null_low": "null low", "null_high": "null high",
-             "delta": "change", "delta_low": "change low", "delta_high": "change high", "n": "images",
-             "degenerate": "degenerate seeds"}  # fmt: skip
-    shown = table.assign(method=table["method"].map(words.method_name), metric=table["metric"].map(words.metric_name))
-    return shown[list(names)].rename(columns=names)

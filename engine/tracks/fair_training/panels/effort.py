@@ -9,15 +9,26 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import METHOD, readable, titled
+from engine.report.charts.marks import add_points, entry, row_names
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import bifp_of, entry, fair_axis, level_of, shown_of
+from engine.tracks.fair_training.panels.lookup import bifp_of, fair_axis, shown_of
 
 QUESTION = "How much training does it take until the model is as fair and accurate as stated?"
 ROW = 34
+COLUMNS = (
+    METHOD,
+    *titled(sparsity="share asked", strength="λ", seed="seed", reached="reached", gap_target="gap stated"),
+    *titled(accuracy_target="accuracy stated", iterations="weight updates", mask_updates="mask updates"),
+    *titled(examples="examples", seconds="seconds", total_iterations="weight updates in all"),
+    *titled(total_mask_updates="mask updates in all", total_examples="examples in all"),
+    *titled(total_seconds="seconds in all"),
+)
 
 
 @dataclass(frozen=True)
@@ -57,7 +68,7 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
         "Updates of BiFP's mask come on top of these, with images of their own: examples and seconds count both."
     )
     answer = f"{_answer(run, choice, table, what, targets)}{_on_test(run, table)}"
-    return Panel("fair_effort", QUESTION, answer, figure, _readable(table), note)
+    return Panel("fair_effort", QUESTION, answer, figure, readable(table, COLUMNS), note)
 
 
 def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
@@ -67,9 +78,9 @@ def reached(run: Run, choice: Choice, family: str) -> pd.DataFrame:
     variants = lookup.frame(run, "variants")
     reported = set(lookup.reported(run)["variant"])
     mine = variants[variants["pooled"].isin(reported) & (variants["seed"] >= 0)]["variant"]
-    table, at = lookup.frame(run, "reached"), level_of(run, choice)
+    table, at = lookup.frame(run, "reached"), lookup.level_of(run, choice)
     table = table[table["variant"].isin(mine)]
-    here = ((table["sparsity"] - at).abs() < 1e-9) | table["method"].isin(track_of(run).uncut)
+    here = at_level(table["sparsity"], at) | table["method"].isin(track_of(run).uncut)
     shown = shown_of(lookup.methods(run), family, choice.method)
     return table[here & table["method"].isin(shown)].reset_index(drop=True)
 
@@ -91,31 +102,35 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, order: 
     figure = blank(choice, 110 + ROW * len(order), what.said)
     for place, method in enumerate(order):
         rows = table[table["method"] == method]
-        style = track_of(run).style(method, choice.dark)
+        colour = track_of(run).style(method, choice.dark).colour
         if rows["reached"].all():
-            figure.add_trace(go.Bar(
-                x=[rows[what.column].mean()], y=[place], orientation="h", width=0.5, showlegend=False, opacity=0.3,
-                marker={"color": style.colour}, hoverinfo="skip",
-            ))  # fmt: skip
-        for met, symbol, column in ((True, "circle", what.column), (False, "x-thin", f"total_{what.column}")):
+            bar = {"orientation": "h", "width": 0.5, "opacity": 0.3, "marker": {"color": colour}}
+            figure.add_bar(x=[rows[what.column].mean()], y=[place], showlegend=False, hoverinfo="skip", **bar)
+        for met, column in ((True, what.column), (False, f"total_{what.column}")):
             part = rows[rows["reached"].astype(bool) == met]
             if part.empty:
                 continue
-            seeds = part["seed"].to_numpy() - rows["seed"].mean()
-            figure.add_trace(go.Scatter(
-                x=part[column], y=place + 0.16 * seeds, mode="markers", showlegend=False,
-                marker={"symbol": symbol, "size": 10 if met else 9, "color": style.colour if met else choice.theme.ink,
-                        "line": {"width": 2 if not met else 0, "color": choice.theme.soft}},
-                text=[_hover(row) for row in part.to_dict("records")], hovertemplate="%{text}<extra></extra>",
-                cliponaxis=False,
-            ))  # fmt: skip
-    _legend(figure, choice, table)
-    figure.update_yaxes(
-        tickvals=list(range(len(order))), ticktext=[_label(run, name, table) for name in order],
-        showgrid=False, range=[len(order) - 0.4, -0.6],
-    )  # fmt: skip
+            y = place + 0.16 * (part["seed"].to_numpy() - rows["seed"].mean())
+            texts = [_hover(row) for row in part.to_dict("records")]
+            marker = _dot(choice, colour) if met else _cross(choice)
+            add_points(figure, part[column], y, texts, marker, showlegend=False, cliponaxis=False)
+    ink = choice.theme.ink
+    if table["reached"].any():
+        entry(figure, "seed got there", mode="markers", marker={"symbol": "circle", "size": 9, "color": ink})
+    if not table["reached"].all():
+        entry(figure, "seed never did", mode="markers", marker=_cross(choice))
+    row_names(figure, [_label(run, name, table) for name in order])
     figure.update_xaxes(showgrid=True, rangemode="tozero", nticks=7, tickangle=0)
     return figure
+
+
+def _dot(choice: Choice, colour: str) -> dict[str, Any]:
+    return {"symbol": "circle", "size": 10, "color": colour, "line": {"width": 0, "color": choice.theme.soft}}
+
+
+def _cross(choice: Choice) -> dict[str, Any]:
+    look = choice.theme
+    return {"symbol": "x-thin", "size": 9, "color": look.ink, "line": {"width": 2, "color": look.soft}}
 
 
 def _label(run: Run, method: str, table: pd.DataFrame) -> str:
@@ -151,15 +166,6 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
     return f" At the end of training, on the test images, both are met by {held}.{start}"
 
 
-def _legend(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    look = choice.theme
-    if table["reached"].any():
-        entry(figure, "seed got there", mode="markers", marker={"symbol": "circle", "size": 9, "color": look.ink})
-    if not table["reached"].all():
-        marker = {"symbol": "x-thin", "size": 9, "color": look.ink, "line": {"width": 2, "color": look.soft}}
-        entry(figure, "seed never did", mode="markers", marker=marker)
-
-
 def _hover(row: dict[str, Any]) -> str:
     text = f"<b>{words.method_name(row['method'])}</b>, seed {row['seed']:.0f}"
     start = "" if row["reached"] else "total_"
@@ -173,29 +179,30 @@ def _hover(row: dict[str, Any]) -> str:
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> str:
     """How far BiFP gets, the two-stage ones, and who never got there."""
-    base, parts = bifp_of(run, choice), []
-    dense = table[table["method"].isin(track_of(run).uncut)]
-    table = table[~table["method"].isin(track_of(run).uncut)]
+    base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).uncut)
+    dense, table = table[uncut], table[~uncut]
     names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]
-    some = [name for name in names if table.loc[table["method"] == name, "reached"].any()]
-    never = [name for name in names if name not in some]
-    start = f"{phrasing.sentence(_notion(run))} {targets}, at {phrasing.percent(level_of(run, choice))} cut"
+    some = _got_there(table, names)
+    never = [words.method_name(name) for name in names if name not in some]
+    at = phrasing.percent(lookup.level_of(run, choice))
+    start = f"{phrasing.sentence(_notion(run))} {targets}, at {at} cut"
     if not some:
-        text = f"{start}, was reached by no method in the training it had."
-        return f"{text}{_dense_said(dense, what)}"
-    parts.append(f"{start}: {'; '.join(_one(table, name, what) for name in some[:5])}.")
-    if len(some) > 5:
-        parts.append(f"{len(some) - 5} more got there; see the table.")
-    if never:
-        parts.append(f"Never reached by {phrasing.listing([words.method_name(name) for name in never], 8)}.")
+        return f"{start}, was reached by no method in the training it had.{_dense_said(dense, what)}"
+    parts = [f"{start}: {'; '.join(_one(table, name, what) for name in some[:5])}."]
+    parts += [f"{len(some) - 5} more got there; see the table."] if len(some) > 5 else []
+    parts += [f"Never reached by {phrasing.listing(never, 8)}."] if never else []
     return " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
+
+
+def _got_there(table: pd.DataFrame, names: list[str]) -> list[str]:
+    return [name for name in names if table.loc[table["method"] == name, "reached"].any()]
 
 
 def _dense_said(table: pd.DataFrame, what: Effort) -> str:
     """The models without a cut, beside which the sparse ones are read."""
     if table.empty:
         return ""
-    names = [name for name in dict.fromkeys(table["method"]) if table.loc[table["method"] == name, "reached"].any()]
+    names = _got_there(table, list(dict.fromkeys(table["method"])))
     if not names:
         return " With nothing cut it was not reached either."
     return f" With nothing cut: {'; '.join(_one(table, name, what) for name in names)}."
@@ -206,8 +213,7 @@ def _one(table: pd.DataFrame, method: str, what: Effort) -> str:
     met = rows[rows["reached"].astype(bool)]
     low, high = met[what.column].min(), met[what.column].max()
     far = _amount(low) if low == high else f"{_amount(low)} to {_amount(high)}"
-    many = f" {what.many}" if what.column != "seconds" else " seconds"
-    return f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after {far}{many}"
+    return f"{words.method_name(method)} in {len(met)} of {phrasing.count(len(rows), 'seed')}, after {far} {what.many}"
 
 
 def _amount(value: float) -> str:
@@ -239,12 +245,3 @@ def _saved(table: pd.DataFrame, base: str, what: Effort) -> list[str]:
     if mine.min() > other.max():
         return [f"In every seed {name} needs more than {rival}."]
     return [f"The seeds of {name} and {rival} overlap: which is quicker is open."]
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "sparsity": "share asked", "strength": "λ", "seed": "seed", "reached": "reached",
-             "gap_target": "gap stated", "accuracy_target": "accuracy stated", "iterations": "weight updates",
-             "mask_updates": "mask updates", "examples": "examples", "seconds": "seconds",
-             "total_iterations": "weight updates in all", "total_mask_updates": "mask updates in all",
-             "total_examples": "examples in all", "total_seconds": "seconds in all"}  # fmt: skip
-    return table.assign(method=table["method"].map(words.method_name))[list(names)].rename(columns=names)

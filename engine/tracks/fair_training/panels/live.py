@@ -10,22 +10,29 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.charts.columns import Column, readable, titled
+from engine.report.charts.marks import entry, heading
+from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.palette import series_styles
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import entry, heading
+from engine.tracks.fair_training.panels.training_lines import SMOOTH, line_look, smooth, updates_figure
 
 QUESTION = "How is the training going?"
 BEFORE = 6
 """Earlier trainings drawn in the background at most."""
 HEIGHT = 290
-SMOOTH = 15
-"""Updates over which what is known of every batch is averaged."""
 COLUMNS = {
     "Accuracy": (("accuracy", "validation images", 0),),
     "Gap": (("gap", "measured, validation", 1), ("surrogate_gap", "surrogate, training", 0)),
     "Loss": (("loss", "training images", 0),),
 }
+SAID = (
+    Column("shard", "training", words.work_name),
+    Column("phase", "phase", lambda phase: own.phase_name(str(phase))),
+    *titled(step="weight updates", loss="loss", accuracy="accuracy (validation)"),
+    *titled(gap="measured gap (validation)", surrogate_gap="surrogate gap (training)"),
+    *titled(examples="examples", seconds="seconds"),
+)
 
 
 def live(points: pd.DataFrame, choice: Choice) -> Panel:
@@ -39,42 +46,26 @@ def live(points: pd.DataFrame, choice: Choice) -> Panel:
         "updates. Points are looks at validation images and have no interval; the results on test images come when all "
         "is finished."
     )
-    return Panel("fair_live", QUESTION, _answer(points, order), None, _readable(points, order), note, parts, True)
+    last = pd.DataFrame([_last(points, shard) for shard in order])
+    return Panel("fair_live", QUESTION, _answer(points, order), None, readable(last, SAID), note, parts, True)
 
 
 def _column(points: pd.DataFrame, order: list[str], choice: Choice, title: str) -> go.Figure:
-    figure, styles = blank(choice, HEIGHT, "weight updates"), series_styles(choice.dark)
+    figure, styles = updates_figure(choice, HEIGHT, title, 5, 1.12), series_styles(choice.dark)
     for shard in order[1 : 1 + BEFORE][::-1]:
-        column = COLUMNS[title][0][0]
-        rows = _smooth(_of(points, shard, column), column)
-        figure.add_trace(go.Scatter(
-            x=rows["step"], y=rows[column], mode="lines", showlegend=False, opacity=0.45,
-            line={"color": choice.theme.soft, "width": 1}, name=plain(words.work_name(shard)),
-            hovertemplate=f"{plain(words.work_name(shard))}<br>%{{y:.3f}}<extra></extra>",
-        ))  # fmt: skip
+        column, name = COLUMNS[title][0][0], plain(words.work_name(shard))
+        rows = _of(points, shard, column)
+        look = {"mode": "lines", "line": {"color": choice.theme.soft, "width": 1}, "opacity": 0.45, "name": name}
+        said = f"{name}<br>%{{y:.3f}}<extra></extra>"
+        figure.add_scatter(x=rows["step"], y=smooth(rows, column), **look, showlegend=False, hovertemplate=said)
     for column, name, which in COLUMNS[title]:
-        rows, style = _smooth(_of(points, order[0], column), column), styles[which]
-        dots = column in ("accuracy", "gap")
-        line = {"color": style.colour, "width": 2.4, "dash": "solid" if dots or title == "Loss" else "dot"}
-        marker = {"symbol": style.symbol, "size": 8, "color": style.colour}
-        mode = "lines+markers" if dots else "lines"
-        figure.add_trace(go.Scatter(
-            x=rows["step"], y=rows[column], mode=mode, showlegend=False, line=line, marker=marker,
-            hovertemplate=f"{name}<br>%{{x}} updates: %{{y:.3f}}<extra></extra>",
-        ))  # fmt: skip
-        entry(figure, name, mode=mode, line=line, marker=marker)
+        rows = _of(points, order[0], column)
+        look = line_look(column, styles[which], 2.4, 8, "solid" if title == "Loss" else "dot")
+        said = f"{name}<br>%{{x}} updates: %{{y:.3f}}<extra></extra>"
+        figure.add_scatter(x=rows["step"], y=smooth(rows, column), showlegend=False, hovertemplate=said, **look)
+        entry(figure, name, **look)
     heading(figure, title)
-    figure.update_xaxes(nticks=5, tickangle=0, rangemode="tozero")
-    figure.update_yaxes(nticks=5, rangemode="tozero" if title == "Gap" else "normal")
-    figure.update_layout(legend={"y": 1.12, "font": {"size": 12}}, margin={"t": 30})
     return figure
-
-
-def _smooth(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Running means of what is known of every batch, and noisy; looks at validation images as they are."""
-    if column not in ("loss", "surrogate_gap"):
-        return rows
-    return rows.assign(**{column: rows[column].rolling(SMOOTH, min_periods=1, center=True).mean()})
 
 
 def _of(points: pd.DataFrame, shard: str, column: str) -> pd.DataFrame:
@@ -99,15 +90,3 @@ def _last(points: pd.DataFrame, shard: str) -> dict[str, Any]:
     """The last known value of every column of a shard."""
     rows = points[points["shard"] == shard].sort_values("step")
     return rows.ffill().iloc[-1].to_dict()
-
-
-def _readable(points: pd.DataFrame, order: list[str]) -> pd.DataFrame:
-    """The last values of every training, the newest first."""
-    names = {"shard": "training", "phase": "phase", "step": "weight updates", "loss": "loss",
-             "accuracy": "accuracy (validation)", "gap": "measured gap (validation)",
-             "surrogate_gap": "surrogate gap (training)", "examples": "examples", "seconds": "seconds"}  # fmt: skip
-    rows = pd.DataFrame([_last(points, shard) for shard in order])
-    shown = rows.assign(shard=rows["shard"].map(words.work_name))
-    if "phase" in shown:
-        shown["phase"] = shown["phase"].map(lambda phase: own.phase_name(str(phase)))
-    return shown[[name for name in names if name in shown]].rename(columns=names)

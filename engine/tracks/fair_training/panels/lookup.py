@@ -7,24 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
-import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 FILTERS, WEIGHTS = "filters", "weights"
 BIFP = ("bifp-str", "bifp-uns")
 PRUNING = ("snip", "fpgm", "lottery")
 STAGES = ("pf", "pf-late", "pf-snip", "pf-random", "fp")
-MAX_Q = 0.05
-"""False discovery rate up to which a difference is claimed."""
-TRADEOFF = "tradeoff"
-"""Role of variants of the sweep over λ."""
 
 
 def is_ablation(method: str) -> bool:
@@ -53,31 +48,10 @@ def shown_of(methods: Sequence[str], family: str, chosen: str = "") -> list[str]
     return [name for name in methods if family_of(name) in ("", family) or name == chosen]
 
 
-def level_of(run: Run, choice: Choice) -> float:
-    """The chosen sparsity; where nothing is cut, the one at which a reader starts."""
-    level = track_of(run).level
-    cut = sorted({float(value) for value in lookup.reported(run)[level.column] if value > level.none})
-    if choice.level > level.none:
-        return choice.level
-    return level.first(cut) if cut else level.none
-
-
 def bifp_of(run: Run, choice: Choice) -> str:
     """The BiFP that others are compared with: the chosen one, else the first the run has; "" for none."""
     known = [name for name in BIFP if name in lookup.methods(run)]
     return choice.method if choice.method in known else (known[0] if known else "")
-
-
-def units_of(run: Run, method: str) -> str:
-    table = lookup.frame(run, "variants")
-    rows = table[table["method"] == method]
-    return str(rows["units"].iat[0]) if len(rows) else FILTERS
-
-
-def seeds_of(run: Run, choice: Choice) -> pd.DataFrame:
-    """Variants of single seeds behind a choice, by seed; those of a dense method where it is chosen."""
-    table, variant = lookup.frame(run, "variants"), lookup.variant_of(run, choice)
-    return table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)].sort_values("seed")
 
 
 def short(method: str) -> str:
@@ -85,34 +59,11 @@ def short(method: str) -> str:
     return words.method_name(method).replace("BiFP-str without", "without")
 
 
-def direction(row: dict[str, Any]) -> str:
-    """What say.direction gives for columns value, low, high; "by chance" where q is too large for a claim."""
-    kind = phrasing.direction({"delta_low": row["low"], "delta_high": row["high"]})
-    return "by chance" if kind in ("rose", "fell") and not row.get("q", 0.0) <= MAX_Q else kind
-
-
 def stated(measure: Measure, row: dict[str, Any]) -> str:
     """A difference with its interval, e.g. "−0.094 (−0.140 to −0.048)"."""
     if not (math.isfinite(row["low"]) and math.isfinite(row["high"])):
         return f"{measure.signed(row['value'])} ({phrasing.no_interval('images')})"
     return f"{measure.signed(row['value'])} ({measure.span(row['low'], row['high'])})"
-
-
-def entry(figure: go.Figure, name: str, **more: Any) -> None:
-    """Something that is only in the legend."""
-    figure.add_trace(go.Scatter(x=[None], y=[None], name=name, showlegend=True, hoverinfo="skip", **more))
-
-
-def heading(figure: go.Figure, text: str) -> None:
-    """The name of a column of a chart, above it; the legend goes above that."""
-    figure.add_annotation(
-        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2,
-        text=f"<b>{text}</b>", font={"size": 14},
-    )  # fmt: skip
-
-
-def seeds_said(run: Run) -> str:
-    return phrasing.count(int(run.meta["request"]["seeds"]), "seed")
 
 
 def fair_axis(run: Run) -> str:
@@ -127,11 +78,6 @@ def not_the_fair_axis(run: Run, choice: Choice) -> str:
     return f" Training was asked to be fair to {words.axis_name(fair_axis(run))}, not to this axis."
 
 
-def known_methods(run: Run) -> list[str]:
-    """Methods of the run, in the order of the track."""
-    return lookup.methods(run)
-
-
 def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> str:
     """How many images training read, of the methods that read least and most, at one sparsity or as the mean of all.
 
@@ -140,7 +86,7 @@ def images_read(run: Run, methods: Sequence[str], at: float | None = None) -> st
     table = lookup.frame(run, "reached") if run.has("reached") else pd.DataFrame(columns=["method"])
     table = table[table["method"].isin(methods)]
     if at is not None:
-        table = table[(table["sparsity"] - at).abs() < 1e-9]
+        table = table[at_level(table["sparsity"], at)]
     if table.empty:
         return ""
     mean = table.groupby("method")["total_examples"].mean()

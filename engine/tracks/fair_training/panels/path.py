@@ -11,17 +11,24 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import Column, readable, titled
+from engine.report.charts.marks import dot, heading
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.palette import series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.fair_training.panels.lookup import heading, short
+from engine.tracks.fair_training.panels.lookup import short
 from engine.tracks.fair_training.panels.surface import ABSENT
 
 QUESTION = "Is there a ridge between BiFP and the models without its parts?"
 START = "bifp-str"
 LOW = 0.01
 """Height, in nats, below which no ridge is named."""
+COLUMNS = (
+    Column("other", "other model", words.method_name),
+    *titled(t="share of the way", loss="loss", accuracy="accuracy", gap="accuracy gap"),
+    *titled(loss_without_recalibration="loss, batch statistics as they were"),
+)
 
 
 def has_path(run: Run, choice: Choice) -> bool:
@@ -41,7 +48,7 @@ def path(run: Run, choice: Choice) -> Panel:
         "which the thin broken lines show, ridges are partly made by them. A low ridge says that the two are near each "
         "other, not that either is fair."
     )
-    return Panel("fair_path", QUESTION, _answer(table, others), None, _readable(table), note, parts, True)
+    return Panel("fair_path", QUESTION, _answer(table, others), None, readable(table, COLUMNS), note, parts, True)
 
 
 def barrier(rows: pd.DataFrame, column: str = "loss") -> float:
@@ -56,20 +63,17 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], co
     figure = blank(choice, 360, f"{short(START)} (0) to the other (1)", title.lower())
     styles = series_styles(choice.dark)  # three lines of one family, which in its own colours are all alike
     for other, style in zip(others, itertools.cycle(styles), strict=False):
-        rows = table[table["other"] == other].sort_values("t")
-        figure.add_trace(go.Scatter(
-            x=rows["t"], y=rows[column], mode="lines+markers", name=short(other),
-            line={"color": style.colour, "width": 2.2, "dash": style.dash},
-            marker={"symbol": style.symbol, "size": 6, "color": style.colour, "line": {"width": 1.4,
-                    "color": style.colour}},
-            hovertemplate=f"{short(other)}, %{{x:.2f}} of the way<br>{title.lower()} %{{y:.3f}}<extra></extra>",
-        ))  # fmt: skip
+        rows, name = table[table["other"] == other].sort_values("t"), short(other)
+        marker = dot(style, 6, 1.4)
+        line = {"color": style.colour, "width": 2.2, "dash": style.dash}
+        said = f"{name}, %{{x:.2f}} of the way<br>{title.lower()} %{{y:.3f}}<extra></extra>"
+        look = {"mode": "lines+markers", "line": line, "marker": marker, "name": name, "hovertemplate": said}
+        figure.add_scatter(x=rows["t"], y=rows[column], **look)
         if column == "loss" and "loss_without_recalibration" in rows:
-            figure.add_trace(go.Scatter(
-                x=rows["t"], y=rows["loss_without_recalibration"], mode="lines", showlegend=False, opacity=0.6,
-                line={"color": style.colour, "width": 1, "dash": "dot"},
-                hovertemplate="batch statistics as they were<br>loss %{y:.3f}<extra></extra>",
-            ))  # fmt: skip
+            line = {"color": style.colour, "width": 1, "dash": "dot"}
+            said = "batch statistics as they were<br>loss %{y:.3f}<extra></extra>"
+            look = {"mode": "lines", "line": line, "showlegend": False, "opacity": 0.6, "hovertemplate": said}
+            figure.add_scatter(x=rows["t"], y=rows["loss_without_recalibration"], **look)
     heading(figure, "Loss" if column == "loss" else "Accuracy gap")
     figure.update_xaxes(tickvals=[0, 0.5, 1], showgrid=True)
     figure.update_yaxes(nticks=6)
@@ -82,17 +86,8 @@ def _answer(table: pd.DataFrame, others: list[str]) -> str:
     for other in others:
         rows = table[table["other"] == other]
         height, name = barrier(rows), words.method_name(other)
-        end = rows.sort_values("t").iloc[-1]
-        parts.append(
-            f"to {name} a ridge of {phrasing.number(height)}" if height >= LOW else f"to {name} no ridge is found"
-        )
-        parts[-1] += f" (loss there {phrasing.number(float(end['loss']))})"
-    start = table[table["t"] == table["t"].min()]["loss"].mean()
-    return f"On the straight way from {words.method_name(START)} (loss {phrasing.number(float(start))}): {'; '.join(parts)}."
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"other": "other model", "t": "share of the way", "loss": "loss", "accuracy": "accuracy",
-             "gap": "accuracy gap", "loss_without_recalibration": "loss, batch statistics as they were"}  # fmt: skip
-    shown = table.assign(other=table["other"].map(words.method_name))
-    return shown[[name for name in names if name in shown]].rename(columns=names)
+        ridge = f"a ridge of {phrasing.number(height)}" if height >= LOW else "no ridge is found"
+        end = float(rows.sort_values("t")["loss"].iat[-1])
+        parts.append(f"to {name} {ridge} (loss there {phrasing.number(end)})")
+    start = phrasing.number(float(table[table["t"] == table["t"].min()]["loss"].mean()))
+    return f"On the straight way from {words.method_name(START)} (loss {start}): {'; '.join(parts)}."

@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import readable, titled
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
 from engine.tracks.fair_training.panels.lookup import short
@@ -18,6 +19,7 @@ ABSENT = (
     "--surface on the command line; it needs BiFP-str and its ablations."
 )
 SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
+COLUMNS = titled(x="x", y="y", loss="loss", accuracy="accuracy", gap="accuracy gap")
 
 
 def has_surface(run: Run, choice: Choice) -> bool:
@@ -35,36 +37,32 @@ def surface(run: Run, choice: Choice, show: str = "loss") -> Panel:
         "mask is BiFP's only at BiFP; in between, weights that one of the models lacks come back in part. Batch "
         "statistics are worked out again at every point."
     )
-    return Panel(
-        "fair_surface", QUESTION, _answer(table, points), _figure(choice, table, points, show), _readable(table), note
-    )
-
-
-def _grid(table: pd.DataFrame, column: str) -> pd.DataFrame:
-    return table.pivot(index="y", columns="x", values=column).sort_index().sort_index(axis=1)
+    answer, figure = _answer(table, points), _figure(choice, table, points, show)
+    return Panel("fair_surface", QUESTION, answer, figure, readable(table, COLUMNS), note)
 
 
 def _figure(choice: Choice, table: pd.DataFrame, points: pd.DataFrame, show: str) -> go.Figure:
-    grid, look = _grid(table, show), choice.theme
-    x, y = _ends(points)
+    grid = table.pivot(index="y", columns="x", values=show).sort_index().sort_index(axis=1)
+    look, (x, y) = choice.theme, _ends(points)
     figure = blank(choice, 440, f"weights, towards {plain(short(x))}", f"weights, towards {plain(short(y))}")
-    figure.add_trace(go.Contour(
-        z=grid.to_numpy(), x=grid.columns.tolist(), y=grid.index.tolist(), ncontours=16,
-        colorscale=[list(stop) for stop in look.sequential], line={"width": 0.6, "color": look.soft},
-        colorbar={"title": {"text": SHOWN[show], "font": {"size": 12, "color": look.soft}}, "thickness": 10,
-                  "outlinewidth": 0, "tickfont": {"size": 11, "color": look.soft}},
+    bar = {"title": {"text": SHOWN[show], "font": {"size": 12, "color": look.soft}}, "thickness": 10}
+    figure.add_contour(
+        z=grid.to_numpy(),
+        x=grid.columns.tolist(),
+        y=grid.index.tolist(),
+        ncontours=16,
+        colorscale=[list(stop) for stop in look.sequential],
+        line={"width": 0.6, "color": look.soft},
+        colorbar={**bar, "outlinewidth": 0, "tickfont": {"size": 11, "color": look.soft}},
         hovertemplate=f"{SHOWN[show]} %{{z:.3f}}<extra></extra>",
-    ))  # fmt: skip
+    )
+    marker = {"symbol": "circle", "size": 12, "color": look.paper, "line": {"width": 2.5, "color": look.ink}}
+    font = {"font": {"size": 12, "color": look.ink}, "bgcolor": look.paper, "borderpad": 2, "opacity": 0.9}
     for row in points.to_dict("records"):
-        figure.add_trace(go.Scatter(
-            x=[row["x"]], y=[row["y"]], mode="markers", showlegend=False, cliponaxis=False,
-            marker={"symbol": "circle", "size": 12, "color": look.paper, "line": {"width": 2.5, "color": look.ink}},
-            hovertemplate=f"{plain(words.method_name(row['method']))}<extra></extra>",
-        ))  # fmt: skip
-        figure.add_annotation(
-            x=row["x"], y=row["y"], text=f"<b>{plain(short(row['method']))}</b>", showarrow=False, yshift=18,
-            font={"size": 12, "color": look.ink}, bgcolor=look.paper, borderpad=2, opacity=0.9,
-        )  # fmt: skip
+        at, name = {"x": row["x"], "y": row["y"]}, plain(words.method_name(row["method"]))
+        trace = {"x": [row["x"]], "y": [row["y"]], "mode": "markers", "marker": marker, "showlegend": False}
+        figure.add_scatter(**trace, cliponaxis=False, hovertemplate=f"{name}<extra></extra>")
+        figure.add_annotation(**at, text=f"<b>{plain(short(row['method']))}</b>", showarrow=False, yshift=18, **font)
     figure.update_xaxes(showgrid=False, nticks=5)
     figure.update_yaxes(showgrid=False, nticks=5)
     return figure
@@ -89,8 +87,3 @@ def _answer(table: pd.DataFrame, points: pd.DataFrame) -> str:
         f"Loss at the three models: {phrasing.listing(parts)}. On this plane it runs from {phrasing.number(low)} to "
         f"{phrasing.number(high)} and is lowest {where}. The paths say whether a ridge lies between."
     )
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"x": "x", "y": "y", "loss": "loss", "accuracy": "accuracy", "gap": "accuracy gap"}
-    return table[[name for name in names if name in table]].rename(columns=names)

@@ -10,11 +10,13 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import METHOD, readable, titled
+from engine.report.charts.marks import bars_of, dot, faint, front_line, heading, hover, row_names
 from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import heading, not_the_fair_axis
+from engine.tracks.fair_training.panels.lookup import not_the_fair_axis
 
 QUESTION = "How much accuracy does more fairness cost, and who offers the better choice?"
 ABSENT = (
@@ -23,6 +25,14 @@ ABSENT = (
 )
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}
 HEIGHT = 400
+COLUMNS = (
+    METHOD,
+    *titled(strength="λ", sparsity="share asked", accuracy="accuracy", accuracy_low="accuracy low"),
+    *titled(accuracy_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high"),
+    *titled(degradation="degradation gap", degradation_low="degradation low", degradation_high="degradation high"),
+    *titled(on_front="on the front", n_trials="seeds", volume="hypervolume"),
+    *titled(volume_low="hypervolume low", volume_high="hypervolume high"),
+)
 
 
 def has_tradeoff(run: Run, choice: Choice) -> bool:
@@ -35,9 +45,7 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("fair_tradeoff", QUESTION, ABSENT)
     gap, volumes = _gap(run, choice), _volumes(run, choice)
-    parts = [_curve(run, choice, table, gap)]
-    if not volumes.empty:
-        parts.append(_bars(run, choice, volumes))
+    parts = [_curve(run, choice, table, gap), *([_bars(run, choice, volumes)] if len(volumes) else [])]
     at = phrasing.percent(float(table["sparsity"].iat[0]))
     note = (
         f"All at {at} cut, {phrasing.count(int(table['n_trials'].max()), 'seed')} per point, test images. "
@@ -45,10 +53,17 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
         f"{_reference_said(volumes)} Points of one line differ in λ only, so read the line, not the single point. "
         "Methods that were not swept are not here: Pareto has all."
     )
-    return Panel(
-        "fair_tradeoff", QUESTION, _answer(run, choice, table, volumes, gap), None, _readable(table, volumes), note,
-        tuple(parts), True,
-    )  # fmt: skip
+    answer, shown = _answer(run, choice, table, volumes, gap), _with_volumes(table, volumes)
+    return Panel("fair_tradeoff", QUESTION, answer, None, readable(shown, COLUMNS), note, tuple(parts), True)
+
+
+def _with_volumes(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
+    """Every point with the hypervolume of its method, where there is one."""
+    if volumes.empty:
+        return table
+    mine = volumes.set_index("method")
+    ends = {"volume": "value", "volume_low": "low", "volume_high": "high"}
+    return table.assign(**{name: table["method"].map(mine[column]) for name, column in ends.items()})
 
 
 def points(run: Run, choice: Choice) -> pd.DataFrame:
@@ -78,10 +93,7 @@ def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure
     figure = blank(choice, HEIGHT, "accuracy (higher is better)", f"{GAPS[gap]} (lower is better)")
     if gap == "gap" and table["on_front"].any():
         best = table[table["on_front"].astype(bool)].sort_values(["accuracy", gap])
-        figure.add_trace(go.Scatter(
-            x=best["accuracy"], y=best[gap], mode="lines", hoverinfo="skip", showlegend=False,
-            line={"shape": "vh", "width": 1.2, "dash": "dot", "color": choice.theme.ink},
-        ))  # fmt: skip
+        front_line(figure, choice, best["accuracy"], best[gap])
     for method, rows in table.groupby("method", sort=False):
         _line(run, figure, choice, rows, str(method), gap)
     heading(figure, "Trade-off over λ")
@@ -92,52 +104,49 @@ def _curve(run: Run, choice: Choice, table: pd.DataFrame, gap: str) -> go.Figure
 
 
 def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, method: str, gap: str) -> None:
-    """One method, λ from small to large."""
-    style = track_of(run).style(method, choice.dark)
-    red, green, blue = (int(style.colour[place : place + 2], 16) for place in (1, 3, 5))
-    bars = {"type": "data", "symmetric": False, "width": 0, "thickness": 1, "color": f"rgba({red},{green},{blue},0.35)"}
-    figure.add_trace(go.Scatter(
-        x=rows["accuracy"], y=rows[gap], mode="lines+markers+text", name=words.method_name(method),
-        error_x={**bars, "array": rows["accuracy_high"] - rows["accuracy"],
-                 "arrayminus": rows["accuracy"] - rows["accuracy_low"]},
-        error_y={**bars, "array": rows[f"{gap}_high"] - rows[gap], "arrayminus": rows[gap] - rows[f"{gap}_low"]},
-        line={"color": style.colour, "width": 2, "dash": style.dash}, cliponaxis=False,
-        marker={"symbol": style.symbol, "size": 11, "color": style.colour, "line": {"width": 1.8,
-                "color": style.colour}},
-        text=_ends_named(rows), textposition="top right",
-        textfont={"size": 11, "color": style.colour}, customdata=[_hover(row, gap) for row in rows.to_dict("records")],
+    """One method, λ from small to large; λ is written beside its ends: labels in between would hide each other."""
+    style, ends = track_of(run).style(method, choice.dark), {rows["strength"].min(), rows["strength"].max()}
+    across, up = (
+        bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high") for name in ("accuracy", gap)
+    )
+    look = {"line": {"color": style.colour, "width": 2, "dash": style.dash}, "marker": dot(style, 11, 1.8)}
+    look |= {"textposition": "top right", "textfont": {"size": 11, "color": style.colour}}
+    figure.add_scatter(
+        x=rows["accuracy"],
+        y=rows[gap],
+        mode="lines+markers+text",
+        name=words.method_name(method),
+        error_x=across,
+        error_y=up,
+        text=[f"λ {value:g}" if value in ends else "" for value in rows["strength"]],
+        customdata=[_hover(row, gap) for row in rows.to_dict("records")],
         hovertemplate="%{customdata}<extra></extra>",
-    ))  # fmt: skip
-
-
-def _ends_named(rows: pd.DataFrame) -> list[str]:
-    """λ beside the smallest and the largest; the others are in the hover, where labels would hide each other."""
-    ends = {rows["strength"].min(), rows["strength"].max()}
-    return [f"λ {value:g}" if value in ends else "" for value in rows["strength"]]
+        cliponaxis=False,
+        **look,
+    )
 
 
 def _hover(row: dict[str, Any], gap: str) -> str:
-    text = f"<b>{words.method_name(row['method'])}</b>, λ {row['strength']:g}"
-    text += f"<br>accuracy {phrasing.with_interval(row['accuracy'], row['accuracy_low'], row['accuracy_high'])}"
-    text += f"<br>{GAPS[gap]} {phrasing.with_interval(row[gap], row[f'{gap}_low'], row[f'{gap}_high'])}"
-    return text + ("<br>on the front" if gap == "gap" and row["on_front"] else "")
+    accuracy, apart = (
+        phrasing.with_interval(row[name], row[f"{name}_low"], row[f"{name}_high"]) for name in ("accuracy", gap)
+    )
+    best = "on the front" if gap == "gap" and row["on_front"] else ""
+    name = f"<b>{words.method_name(row['method'])}</b>, λ {row['strength']:g}"
+    return "<br>".join(filter(None, [name, f"accuracy {accuracy}", f"{GAPS[gap]} {apart}", best]))
 
 
 def _bars(run: Run, choice: Choice, volumes: pd.DataFrame) -> go.Figure:
     """Hypervolume: bars with intervals, the largest on top."""
     figure = blank(choice, HEIGHT, "hypervolume (larger is better)")
-    for place, row in enumerate(volumes.to_dict("records")):
-        style = track_of(run).style(row["method"], choice.dark)
-        error = {"type": "data", "symmetric": False, "array": [row["high"] - row["value"]], "thickness": 1.6,
-                 "arrayminus": [row["value"] - row["low"]], "color": choice.theme.ink, "width": 4}  # fmt: skip
-        figure.add_trace(go.Bar(
-            x=[row["value"]], y=[place], orientation="h", width=0.5, showlegend=False, error_x=error,
-            marker={"color": style.colour, "opacity": 0.85}, name=words.method_name(row["method"]),
-            hovertext=f"<b>{words.method_name(row['method'])}</b><br>{_volume(row)}", hoverinfo="text",
-        ))  # fmt: skip
-    labels = [wrapped(words.method_name(name)) for name in volumes["method"]]
-    figure.update_yaxes(tickvals=list(range(len(labels))), ticktext=labels, showgrid=False,
-                        range=[len(labels) - 0.4, -0.6])  # fmt: skip
+    for place in range(len(volumes)):
+        rows = volumes.iloc[[place]]
+        row = rows.iloc[0].to_dict()
+        style, name = track_of(run).style(row["method"], choice.dark), words.method_name(row["method"])
+        error = bars_of(rows, choice.theme.ink, 1.6, width=4)
+        look = {"orientation": "h", "width": 0.5, "showlegend": False, "name": name, "error_x": error}
+        look |= {"marker": {"color": style.colour, "opacity": 0.85}, "hoverinfo": "text"}
+        figure.add_bar(x=[row["value"]], y=[place], hovertext=hover(name, _volume(row)), **look)
+    row_names(figure, [wrapped(words.method_name(name)) for name in volumes["method"]])
     figure.update_xaxes(showgrid=True, nticks=5, rangemode="tozero", tickangle=0)
     heading(figure, "Area covered")
     figure.update_layout(margin={"t": 54})  # as beside it, where a legend lies above
@@ -151,10 +160,10 @@ def _volume(row: dict[str, Any]) -> str:
 def _reference_said(volumes: pd.DataFrame) -> str:
     if volumes.empty:
         return ""
-    row = volumes.iloc[0]
+    accuracy, gap = (phrasing.number(volumes[f"reference_{name}"].iat[0]) for name in ("accuracy", "gap"))
     return (
-        f" Hypervolume: the area of choices that are worse than some point at both, up to accuracy "
-        f"{phrasing.number(row['reference_accuracy'])} and gap {phrasing.number(row['reference_gap'])}; worked out seed by seed."
+        " Hypervolume: the area of choices that are worse than some point at both, up to accuracy "
+        f"{accuracy} and gap {gap}; worked out seed by seed."
     )
 
 
@@ -192,17 +201,3 @@ def _along(rows: pd.DataFrame, method: str, gap: str) -> str:
     if last[gap] > first[gap]:
         text += f" A larger λ does not make the {GAPS[gap]} smaller here."
     return text
-
-
-def _readable(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "strength": "λ", "sparsity": "share asked", "accuracy": "accuracy",
-             "accuracy_low": "accuracy low", "accuracy_high": "accuracy high", "gap": "accuracy gap",
-             "gap_low": "gap low", "gap_high": "gap high", "degradation": "degradation gap",
-             "degradation_low": "degradation low", "degradation_high": "degradation high", "on_front": "on the front",
-             "n_trials": "seeds"}  # fmt: skip
-    shown = table.rename(columns=names)[list(names.values())]
-    if not volumes.empty:
-        mine = volumes.set_index("method")
-        for column, name in (("value", "hypervolume"), ("low", "hypervolume low"), ("high", "hypervolume high")):
-            shown[name] = shown["method"].map(mine[column])
-    return shown.assign(method=shown["method"].map(words.method_name))

@@ -10,11 +10,15 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.charts.classifier_lookup import trials_of
+from engine.report.charts.columns import readable, titled
+from engine.report.charts.marks import entry, heading, remark
+from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.palette import series_styles
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
-from engine.tracks.fair_training.panels.lookup import entry, fair_axis, heading, seeds_of
+from engine.tracks.fair_training.panels.lookup import fair_axis
+from engine.tracks.fair_training.panels.training_lines import SMOOTH, line_look, smooth, updates_figure
 
 QUESTION = "How did training go, and does the gap it follows stand for the measured one?"
 HEIGHT = 320
@@ -24,12 +28,15 @@ COLUMNS = {
     "Accuracy": {"accuracy": ("on validation images", 1)},
 }
 """Columns of the curves table that are drawn together, with their names and which style they have."""
-SMOOTH = 15
-"""Updates over which what is known of every batch is averaged for the chart; the table has every update."""
 MOVES = {0.7: "moves with", 0.3: "moves partly with", -0.3: "hardly moves with", -2.0: "moves against"}
 """Rank correlations above which the surrogate is said to do so: words for reading, no test."""
 LEAST = 3
 """Looks at validation images from which on surrogate and measured gap are compared."""
+SAID = (
+    *titled(seed="seed", phase="phase", step="weight updates", loss="loss", penalty="fairness term"),
+    *titled(surrogate_gap="surrogate gap", gap="measured gap", degradation="degradation gap", accuracy="accuracy"),
+    *titled(val_loss="validation loss", mask_updates="mask updates", examples="examples", seconds="seconds"),
+)
 
 
 def training(run: Run, choice: Choice) -> Panel:
@@ -47,14 +54,14 @@ def training(run: Run, choice: Choice) -> Panel:
         "begins."
     )
     answer = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
-    return Panel("fair_training", QUESTION, answer, None, _readable(table), note, parts, True)
+    return Panel("fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True)
 
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
     """Rows of all seeds of the chosen variant, by seed and step."""
     if not run.has("curves"):
         return pd.DataFrame()
-    seeds, table = seeds_of(run, choice), lookup.frame(run, "curves")
+    seeds, table = trials_of(run, choice), lookup.frame(run, "curves")
     mine = table[table["variant"].isin(seeds["variant"])]
     mine = mine.assign(seed=mine["variant"].map(seeds.set_index("variant")["seed"]))
     return mine.sort_values(["seed", "step"], ignore_index=True)
@@ -62,30 +69,19 @@ def curves(run: Run, choice: Choice) -> pd.DataFrame:
 
 def _column(choice: Choice, table: pd.DataFrame, title: str, lines: dict[str, tuple[str, int]]) -> go.Figure:
     """One quantity, perhaps in two versions; a line per seed."""
-    figure = blank(choice, HEIGHT, "weight updates")
-    styles = series_styles(choice.dark)
+    figure, styles = updates_figure(choice, HEIGHT, title, 6, 1.1), series_styles(choice.dark)
     for column, (name, which) in lines.items():
         if column not in table or table[column].isna().all():
             continue
-        style = styles[which]
-        looks = column in ("gap", "accuracy", "val_loss")
+        look = line_look(column, styles[which], 1.6, 6)
         for seed, rows in table.groupby("seed"):
             rows = rows[rows[column].notna()]
-            value = rows[column] if looks else rows[column].rolling(SMOOTH, min_periods=1, center=True).mean()
-            figure.add_trace(go.Scatter(
-                x=rows["step"], y=value, mode="lines+markers" if looks else "lines", showlegend=False,
-                line={"color": style.colour, "width": 1.6, "dash": "solid" if looks else "dot"}, opacity=0.8,
-                marker={"symbol": style.symbol, "size": 6, "color": style.colour},
-                hovertemplate=f"seed {seed}, %{{x}} updates<br>{name} %{{y:.3f}}<extra></extra>",
-            ))  # fmt: skip
-        entry(figure, name, mode="lines+markers" if looks else "lines",
-              line={"color": style.colour, "width": 2, "dash": "solid" if looks else "dot"},
-              marker={"symbol": style.symbol, "size": 7, "color": style.colour})  # fmt: skip
+            said = f"seed {seed}, %{{x}} updates<br>{name} %{{y:.3f}}<extra></extra>"
+            trace = {"x": rows["step"], "y": smooth(rows, column), "hovertemplate": said, **look}
+            figure.add_scatter(**trace, showlegend=False, opacity=0.8)
+        entry(figure, name, **line_look(column, styles[which], 2, 7))
     _phases(figure, choice, table)
     heading(figure, title)
-    figure.update_xaxes(nticks=5, tickangle=0, rangemode="tozero")
-    figure.update_yaxes(nticks=6, rangemode="tozero" if title == "Gap" else "normal")
-    figure.update_layout(legend={"y": 1.1, "font": {"size": 12}}, margin={"t": 30})
     return figure
 
 
@@ -93,12 +89,10 @@ def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
     """A line where one phase ends and the next begins, with the name of the next one."""
     first = table[table["seed"] == table["seed"].min()]
     starts = first.groupby("phase", sort=False)["step"].min()
+    top = {"y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left", "xshift": 3}
     for phase, step in list(starts.items())[1:]:
         figure.add_vline(x=step, line={"color": choice.theme.soft, "width": 1, "dash": "dot"})
-        figure.add_annotation(
-            x=step, y=1, yref="paper", yanchor="top", xanchor="left", text=plain(own.phase_name(str(phase))),
-            showarrow=False, xshift=3, font={"size": 11, "color": choice.theme.soft},
-        )  # fmt: skip
+        remark(figure, choice, plain(own.phase_name(str(phase))), x=step, **top)
 
 
 def _answer(name: str, table: pd.DataFrame, fair: bool) -> str:
@@ -126,15 +120,5 @@ def _answer(name: str, table: pd.DataFrame, fair: bool) -> str:
 
 
 def _ends(values: pd.Series) -> str:
-    low, high = values.min(), values.max()
-    if len(values) < 2 or low == high:
-        return phrasing.number(float(low))
-    return f"{phrasing.number(float(values.mean()))} ({phrasing.number(float(low))} to {phrasing.number(float(high))} over seeds)"
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"seed": "seed", "phase": "phase", "step": "weight updates", "loss": "loss", "penalty": "fairness term",
-             "surrogate_gap": "surrogate gap", "gap": "measured gap", "degradation": "degradation gap",
-             "accuracy": "accuracy", "val_loss": "validation loss", "mask_updates": "mask updates",
-             "examples": "examples", "seconds": "seconds"}  # fmt: skip
-    return table[[name for name in names if name in table]].rename(columns=names)
+    low, high, mean = (phrasing.number(float(value)) for value in (values.min(), values.max(), values.mean()))
+    return low if len(values) < 2 or values.min() == values.max() else f"{mean} ({low} to {high} over seeds)"

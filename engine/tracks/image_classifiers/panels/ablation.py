@@ -8,21 +8,33 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import paid_most
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.columns import DIFFERENCE, GROUP, Column, readable, titled
+from engine.report.charts.differences import add_differences, around_zero, as_change, verdict_on
+from engine.report.charts.marks import hover, row_names
+from engine.report.charts.panel import Choice, Panel, nothing, plain, wrapped
 from engine.report.contract import Measure
-from engine.report.palette import Style, series_styles
+from engine.report.palette import series_styles
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_of, pooled, speedup_of
-from engine.tracks.image_classifiers.panels.pw import as_change, difference_said, differences, verdict_on
+from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_of, pooled
+from engine.tracks.image_classifiers.panels.pw import differences
 
 QUESTION = "Which part of the PW loss helps, and where is it needed?"
 PARTS = ("weights", "labels", PW)
 PLACES = ("prune", "both", "retrain")
 HEIGHT = 110
+COLUMNS = (
+    Column("part", "part", own.loss_name),
+    Column("place", "place", own.PLACES.get),
+    GROUP,
+    *titled(speedup="target speedup"),
+    *DIFFERENCE,
+    *titled(p="p", n="images", n_trials="trials"),
+)
 
 
 def switches(run: Run) -> pd.DataFrame:
@@ -46,7 +58,7 @@ def ablation(run: Run, choice: Choice) -> Panel:
         f"same images. {own.INTERVALS_IMAGES} With so many comparisons one in twenty misses by chance."
     )
     answer = _answer(measure, table, groups[0])
-    return Panel("ablation", QUESTION, answer, _figure(choice, measure, table, groups), _readable(table), note)
+    return Panel("ablation", QUESTION, answer, _figure(choice, measure, table, groups), readable(table, COLUMNS), note)
 
 
 def _base_of(run: Run, choice: Choice) -> str | None:
@@ -66,15 +78,14 @@ def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:
         return table
     table = table[(table["metric"] == metric) & (table["group"] != "")]
     taken = sorted(table.loc[table["loss"] != PW, "speedup"].unique())
-    wanted = speedup_of(run, choice)
+    wanted = lookup.level_of(run, choice)
     at = wanted if wanted in taken else taken[-1]
-    table = table[(table["speedup"] - at).abs() < 1e-9]
+    table = table[at_level(table["speedup"], at)]
     plain_arm = arm_groups(run, choice, (PLAIN,))
-    paid = plain_arm[(plain_arm["base"] == base) & ((plain_arm["speedup"] - at).abs() < 1e-9)]
+    paid = plain_arm[(plain_arm["base"] == base) & at_level(plain_arm["speedup"], at)]
     found = paid_most(paid)
-    order = (
-        [] if found is None else list(dict.fromkeys([found.most["group"], paid.loc[paid["delta"].idxmax(), "group"]]))
-    )
+    order = [] if found is None else [found.most["group"], paid.loc[paid["delta"].idxmax(), "group"]]
+    order = list(dict.fromkeys(order))
     table = table[table["group"].isin(order)]
     split = [loss.partition("@") for loss in table["loss"]]
     table = table.assign(part=[part for part, _, _ in split], place=[place or "both" for _, _, place in split])
@@ -85,36 +96,31 @@ def _table(run: Run, choice: Choice, base: str) -> pd.DataFrame:
 def _figure(choice: Choice, measure: Measure, table: pd.DataFrame, groups: list[str]) -> go.Figure:
     """A row per place, points by part; filled for the subgroup that pays most, open for the other."""
     places = [place for place in PLACES if place in set(table["place"])][::-1]
-    figure = blank(choice, 120 + HEIGHT * len(places), f"difference of {measure.name} from the plain loss")
-    figure.add_vline(x=0, line={"color": choice.theme.soft, "width": 1})
-    styles = dict(zip(PARTS, series_styles(choice.dark), strict=False))
-    for index, part in enumerate(PARTS):
+    what = f"difference of {measure.name} from the plain loss"
+    figure = around_zero(choice, 120 + HEIGHT * len(places), what, choice.theme.soft)
+    for index, (part, style) in enumerate(zip(PARTS, series_styles(choice.dark), strict=False)):
         for other, group in enumerate(groups):
             mine = table[(table["part"] == part) & (table["group"] == group)]
-            if not mine.empty:
-                shift = 0.26 - 0.26 * index - 0.1 * other
-                y = [places.index(place) + shift for place in mine["place"]]
-                figure.add_trace(_points(measure, mine, styles[part], y, group, other == 0))
-    names = [wrapped(own.PLACES[place], 14) for place in places]
-    figure.update_yaxes(tickvals=list(range(len(places))), ticktext=names, showgrid=False)
-    figure.update_yaxes(range=[-0.6, len(places) - 0.4])
-    figure.update_xaxes(showgrid=True, nticks=6)
+            if mine.empty:
+                continue
+            y = [places.index(place) + 0.26 - 0.26 * index - 0.1 * other for place in mine["place"]]
+            symbol = style.symbol + ("-open" if other else "")
+            look = {"symbol": symbol, "line": {"width": 2, "color": style.colour}}
+            name = plain(f"{own.loss_name(part)}: {words.group_name(group)}")
+            add_differences(figure, mine, y, style, _hovers(measure, mine), look, 1.8, name=name)
+    row_names(figure, [wrapped(own.PLACES[place], 14) for place in places], upwards=True)
     return figure
 
 
-def _points(measure: Measure, table: pd.DataFrame, style: Style, y: list[float], group: str, first: bool) -> go.Scatter:
-    bars = {"type": "data", "symmetric": False, "array": table["high"] - table["value"], "width": 0,
-            "arrayminus": table["value"] - table["low"], "color": style.colour, "thickness": 1.8}  # fmt: skip
-    name = f"{own.loss_name(str(table['part'].iat[0]))}: {words.group_name(group)}"
-    hover = [
-        f"<b>{own.loss_name(row['loss'])}</b><br>{plain(words.group_name(group))}, {row['n']:.0f} images<br>"
-        f"{difference_said(measure, row)}"
+def _hovers(measure: Measure, table: pd.DataFrame) -> list[str]:
+    return [
+        hover(
+            own.loss_name(row["loss"]),
+            f"{plain(words.group_name(row['group']))}, {row['n']:.0f} images",
+            measure.change(as_change(row)),
+        )
         for row in table.to_dict("records")
     ]
-    marker = {"symbol": style.symbol + ("" if first else "-open"), "size": 10, "color": style.colour,
-              "line": {"width": 2, "color": style.colour}}  # fmt: skip
-    return go.Scatter(x=table["value"], y=y, mode="markers", error_x=bars, name=plain(name), text=hover, marker=marker,
-                      hovertemplate="%{text}<extra></extra>")  # fmt: skip
 
 
 def _answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
@@ -137,13 +143,3 @@ def _switch(row: dict[str, Any]) -> str:
     if (row["part"], row["place"]) == (PW, "both"):
         return "the whole PW loss"
     return f"{own.loss_name(row['part'])} {own.PLACES[row['place']]}"
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"part": "part", "place": "place", "group": "subgroup", "speedup": "target speedup", "value": "difference",
-             "low": "low", "high": "high", "p": "p", "n": "images", "n_trials": "trials"}  # fmt: skip
-    shown = table.assign(
-        part=table["part"].map(own.loss_name), place=table["place"].map(own.PLACES),
-        group=table["group"].map(words.group_name),
-    )  # fmt: skip
-    return shown[list(names)].rename(columns=names)

@@ -33,14 +33,6 @@ def bases(run: Run) -> list[str]:
     return [name for name in track_of(run).order(found) if name in found]
 
 
-def speedup_of(run: Run, choice: Choice) -> float:
-    """The chosen speedup; where nothing is cut, the one at which a reader starts."""
-    level = track_of(run).level
-    if choice.level > level.none:
-        return choice.level
-    return level.first([float(value) for value in sorted(pooled(run)["speedup"].unique())])
-
-
 def arm_groups(run: Run, choice: Choice, losses: tuple[str, ...] = (PLAIN, PW)) -> pd.DataFrame:
     """The choice's measure per subgroup of every arm with one of these losses, at every speedup.
 

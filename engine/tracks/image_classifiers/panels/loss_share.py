@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,8 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import BASE, GROUP, readable, titled
+from engine.report.charts.marks import DASHES, title
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.palette import series_styles
 from engine.report.tracks import track_of
@@ -24,6 +25,12 @@ SMOOTH = 10
 """Steps of the running mean of the lines; the numbers in the answer are plain means."""
 LONGEST = 6
 KEYS = ["group", "label"]
+COLUMNS = (
+    BASE,
+    GROUP,
+    *titled({"label": "class", PLAIN: "share, plain loss", PW: "share, PW loss"}),
+    *titled(change="change", least="change least", most="change most"),
+)
 
 
 def has_loss_share(run: Run, choice: Choice) -> bool:
@@ -46,7 +53,15 @@ def loss_share(run: Run, choice: Choice) -> Panel:
         f"The first {steps} batches while filters are chosen, mean of {trials_said(run)}, running mean of {SMOOTH} "
         "batches; both losses saw the same batches. Ranges in the table are over trials."
     )
-    return Panel("loss_share", QUESTION, _answer(run, summary), None, _readable(run, summary), note, parts)
+    return Panel(
+        "loss_share",
+        QUESTION,
+        _answer(run, summary),
+        None,
+        readable(summary.assign(label=_classes(run, summary)), COLUMNS),
+        note,
+        parts,
+    )
 
 
 def shares(run: Run, choice: Choice) -> pd.DataFrame:
@@ -78,6 +93,10 @@ def _cell_name(run: Run, group: str, label: int) -> str:
     return f"{words.group_name(group)}, {run.meta['data']['classes'][int(label)]}"
 
 
+def _classes(run: Run, summary: pd.DataFrame) -> pd.Series:
+    return summary["label"].map(lambda label: run.meta["data"]["classes"][int(label)])
+
+
 def _smooth(table: pd.DataFrame, cell: tuple[str, int]) -> pd.DataFrame:
     """Columns step and change: mean over trials, running mean over steps."""
     mine = table[(table["group"] == cell[0]) & (table["label"] == cell[1])]
@@ -97,18 +116,13 @@ def _column(
     """One method: a line per subgroup and class."""
     figure = blank(choice, 380, "batch", "change of its share of the loss")
     figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-    for cell, style, dash in zip(cells, series_styles(choice.dark), dashes, strict=False):
+    for cell, style, dash in zip(cells, series_styles(choice.dark), DASHES, strict=False):
         line, name = _smooth(table, cell), plain(_cell_name(run, *cell))
-        figure.add_trace(go.Scatter(
-            x=line["step"], y=line["change"], mode="lines", name=name,
-            line={"color": style.colour, "width": 2.2, "dash": dash},
-            hovertemplate=f"<b>{name}</b><br>batch %{{x}}: %{{y:+.3f}}<extra></extra>",
-        ))  # fmt: skip
+        look = {"mode": "lines", "line": {"color": style.colour, "width": 2.2, "dash": dash}, "name": name}
+        said = f"<b>{name}</b><br>batch %{{x}}: %{{y:+.3f}}<extra></extra>"
+        figure.add_scatter(x=line["step"], y=line["change"], hovertemplate=said, **look)
     figure.update_yaxes(tickformat="+.0%", nticks=6, range=[-reach, reach])
-    title = f"<b>{plain(words.method_name(base))}</b>"
-    figure.add_annotation(x=0.5, xref="paper", y=1, yref="paper", yanchor="bottom", showarrow=False, text=title,
-                          font={"size": 14})  # fmt: skip
+    title(figure, plain(words.method_name(base)))
     figure.update_layout(legend={"y": 1.09}, margin={"t": 30})
     return figure
 
@@ -132,14 +146,3 @@ def _said(run: Run, row: pd.Series) -> str:
 
 def _points(change: float) -> str:
     return ("+" if change > 0 else "") + f"{100 * change:.1f}".replace("-", phrasing.MINUS)
-
-
-def _readable(run: Run, summary: pd.DataFrame) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = [
-        {"method": words.method_name(row["base"]), "subgroup": words.group_name(row["group"]),
-         "class": run.meta["data"]["classes"][int(row["label"])], "share, plain loss": row[PLAIN],
-         "share, PW loss": row[PW], "change": row["change"], "change least": row["least"],
-         "change most": row["most"]}
-        for row in summary.to_dict("records")
-    ]  # fmt: skip
-    return pd.DataFrame(rows)

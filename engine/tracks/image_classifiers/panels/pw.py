@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE, groups_in_order, paid_most, trials_said
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.charts.columns import BASE, DIFFERENCE, GROUP, MEASURE, Column, readable, titled
+from engine.report.charts.differences import add_differences, around_zero, as_change, verdict_on
+from engine.report.charts.marks import beside, remark, row_band, row_names
+from engine.report.charts.panel import Choice, Panel, nothing, plain
 from engine.report.contract import Measure
 from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
-from engine.tracks.image_classifiers.panels.lookup import (
-    PLAIN,
-    PW,
-    arm_groups,
-    arm_name,
-    arm_of,
-    bases,
-    loss_said,
-    speedup_of,
-)
+from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_groups, arm_name, arm_of, bases, loss_said
 from engine.tracks.image_classifiers.panels.speedup import drawn_groups
 
 QUESTION = "Does the PW loss help the subgroup that pays most?"
+COLUMNS = (
+    BASE,
+    Column("loss", "loss", own.loss_name),
+    *titled(speedup="target speedup"),
+    MEASURE,
+    GROUP,
+    *DIFFERENCE,
+    *titled(p="p", n="images", n_trials="trials"),
+)
 
 
 def pw_difference(run: Run, choice: Choice) -> Panel:
@@ -50,7 +51,7 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
         f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images, {trials_said(run)} each. "
         f"{own.INTERVALS_IMAGES} Several intervals are read at once: one in twenty misses by chance.{more}"
     )
-    return Panel("pw_difference", QUESTION, answer, figure, _readable(table), note)
+    return Panel("pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note)
 
 
 def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
@@ -65,25 +66,6 @@ def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
     return mine[mine["group"].isin(known)].sort_values(["speedup", "metric", "group"], ignore_index=True)
 
 
-def verdict_on(measure: Measure, row: dict[str, Any]) -> str:
-    """ "helps", "harms" or "unclear" from the interval of a difference."""
-    if not (math.isfinite(row["low"]) and math.isfinite(row["high"])):
-        return "unclear"
-    better = row["low"] > 0 if measure.sign < 0 else row["high"] < 0
-    worse = row["high"] < 0 if measure.sign < 0 else row["low"] > 0
-    return "helps" if better else "harms" if worse else "unclear"
-
-
-def difference_said(measure: Measure, row: dict[str, Any]) -> str:
-    """The difference with its interval, and plainly when that includes zero."""
-    return measure.change(as_change(row))
-
-
-def as_change(row: dict[str, Any]) -> dict[str, Any]:
-    """A row of arm_differences under the names of a change."""
-    return {"delta": row["value"], "delta_low": row["low"], "delta_high": row["high"]}
-
-
 def _arm(run: Run, choice: Choice) -> tuple[str, str]:
     """The chosen method and its loss; the whole PW loss where the plain one is chosen, the first method where none."""
     base, loss = arm_of(choice.method)
@@ -92,39 +74,33 @@ def _arm(run: Run, choice: Choice) -> tuple[str, str]:
 
 def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, base: str, loss: str) -> str:
     """For the subgroup that pays most without it: helps, harms or cannot be told; then the other speedups, the gap."""
-    at = speedup_of(run, choice)
+    at = lookup.level_of(run, choice)
     without = arm_groups(run, choice, (PLAIN,))
-    paid = paid_most(without[(without["base"] == base) & ((without["speedup"] - at).abs() < 1e-9)])
+    paid = paid_most(without[(without["base"] == base) & at_level(without["speedup"], at)])
     if paid is None:
         return f"Who pays most without it at {at:g}× cannot be told."
-    most = paid.most
+    most, name = paid.most, words.quoted(paid.most["group"])
     mine = table[(table["metric"] == measure.metric) & (table["group"] == most["group"])]
-    here = mine[(mine["speedup"] - at).abs() < 1e-9]
-    name = words.quoted(most["group"])
-    start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, {name} pays most ({measure.change(most)})"
-    if not paid.clear:
-        start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, no subgroup clearly pays; lowest is {name}"
+    here = mine[at_level(mine["speedup"], at)]
+    pays = f"{name} pays most ({measure.change(most)})" if paid.clear else f"no subgroup clearly pays; lowest is {name}"
+    start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, {pays}"
     if here.empty:
         return f"{start}. With {loss_said(loss)} it was not measured there."
-    row = here.iloc[0].to_dict()
-    verdict = verdict_on(measure, row)
+    row, what = here.iloc[0].to_dict(), loss_said(loss)
     said = {
-        "helps": f"{loss_said(loss)} helps it here",
-        "harms": f"{loss_said(loss)} harms it here",
-        "unclear": f"whether {loss_said(loss)} helps it here cannot be told",
-    }[verdict]
-    text = f"{start}; {said}: {difference_said(measure, row)}, n = {row['n']:.0f} images, {_trials(row)}."
+        "helps": f"{what} helps it here",
+        "harms": f"{what} harms it here",
+        "unclear": f"whether {what} helps it here cannot be told",
+    }[verdict_on(measure, row)]
+    trials = phrasing.count(int(row["n_trials"]), "trial")
+    text = f"{start}; {said}: {measure.change(as_change(row))}, n = {row['n']:.0f} images, {trials}."
     text += f"{_elsewhere(measure, mine, at)}{_worst_off_said(run, choice, measure, table, at, most['group'])}"
     return f"{text}{_gap_said(run, choice, table, at)}"
 
 
-def _trials(row: dict[str, Any]) -> str:
-    return phrasing.count(int(row["n_trials"]), "trial")
-
-
 def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
     """The same subgroup at the other speedups."""
-    kinds = [verdict_on(measure, row) for row in mine.to_dict("records") if abs(row["speedup"] - at) > 1e-9]
+    kinds = [verdict_on(measure, row) for row in mine[~at_level(mine["speedup"], at)].to_dict("records")]
     if not kinds:
         return ""
     of, helps, harms = len(kinds), kinds.count("helps"), kinds.count("harms")
@@ -139,7 +115,7 @@ def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
 def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, at: float, said: str) -> str:
     """The same about the subgroup that was worst off before the cut, where that is another one."""
     first = groups_in_order(run, choice)[:1]
-    mine = table[(table["metric"] == measure.metric) & ((table["speedup"] - at).abs() < 1e-9)]
+    mine = table[(table["metric"] == measure.metric) & at_level(table["speedup"], at)]
     mine = mine[mine["group"].isin(first)]
     if mine.empty or first[0] == said:
         return ""
@@ -151,63 +127,39 @@ def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFr
 def _gap_said(run: Run, choice: Choice, table: pd.DataFrame, at: float) -> str:
     """What it does to the gap at the chosen speedup."""
     harm = lookup.reading(run, choice).harm
-    gap = table[(table["metric"] == harm.metric) & ((table["speedup"] - at).abs() < 1e-9)]
+    gap = table[(table["metric"] == harm.metric) & at_level(table["speedup"], at)]
     if gap.empty:
         return ""
     row = gap.iloc[0].to_dict()
     verb = {"helps": "shrinks", "harms": "grows", "unclear": "does not clearly change"}[verdict_on(harm, row)]
-    return f" The {harm.name} {verb} with it: {difference_said(harm, row)}."
+    return f" The {harm.name} {verb} with it: {harm.change(as_change(row))}."
 
 
 def _figure(
     run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, styles: dict[str, Style], loss: str
 ) -> go.Figure:
     """A row per speedup, a point with its interval per subgroup."""
-    speedups = sorted(table["speedup"].unique())[::-1]
-    step = min(0.22, 0.7 / max(1, len(styles)))
-    figure = blank(choice, 130 + max(46, 24 * len(styles)) * len(speedups), f"difference of {measure.name}")
-    at = speedup_of(run, choice)
+    speedups, at = sorted(table["speedup"].unique())[::-1], lookup.level_of(run, choice)
+    height = 130 + max(46, 24 * len(styles)) * len(speedups)
+    figure = around_zero(choice, height, f"difference of {measure.name}", choice.theme.soft)
     if at in speedups:
-        place = speedups.index(at)
-        figure.add_hrect(y0=place - 0.48, y1=place + 0.48, fillcolor=choice.theme.band, line_width=0, layer="below")
-    figure.add_vline(x=0, line={"color": choice.theme.soft, "width": 1})
-    for index, (group, style) in enumerate(styles.items()):
-        mine = table[table["group"] == group]
-        shift = step * ((len(styles) - 1) / 2 - index)
+        row_band(figure, choice, speedups.index(at), 0.48)
+    shifts = beside(len(styles), -min(0.22, 0.7 / max(1, len(styles))))
+    for (group, style), shift in zip(styles.items(), shifts, strict=True):
+        mine, name = table[table["group"] == group], plain(words.group_name(group))
         y = [speedups.index(speedup) + shift for speedup in mine["speedup"]]
-        figure.add_trace(_points(measure, mine, group, style, y))
-    figure.update_yaxes(tickvals=list(range(len(speedups))), ticktext=[f"{value:g}×" for value in speedups])
-    figure.update_yaxes(range=[-0.6, len(speedups) - 0.4], showgrid=False, title_text="target speedup")
-    figure.update_xaxes(showgrid=True, nticks=6)
-    for anchor, text in (("left", f"{own.loss_name(loss)} better →"), ("right", f"← {own.loss_name(loss)} worse")):
-        figure.add_annotation(
-            x=0, y=1, yref="paper", yanchor="bottom", xanchor=anchor, xshift=6 if anchor == "left" else -6, text=text,
-            showarrow=False, font={"size": 11, "color": choice.theme.soft},
-        )  # fmt: skip
+        add_differences(figure, mine, y, style, _hovers(measure, mine, name), name=name)
+    row_names(figure, [f"{value:g}×" for value in speedups], upwards=True)
+    figure.update_yaxes(title_text="target speedup")
+    above = {"x": 0, "y": 1, "yref": "paper", "yanchor": "bottom"}
+    remark(figure, choice, f"{own.loss_name(loss)} better →", **above, xanchor="left", xshift=6)
+    remark(figure, choice, f"← {own.loss_name(loss)} worse", **above, xanchor="right", xshift=-6)
     figure.update_layout(legend={"y": 1.06}, margin={"t": 24})
     return figure
 
 
-def _points(measure: Measure, table: pd.DataFrame, group: str, style: Style, y: list[float]) -> go.Scatter:
-    bars = {"type": "data", "symmetric": False, "array": table["high"] - table["value"], "width": 0,
-            "arrayminus": table["value"] - table["low"], "color": style.colour, "thickness": 2}  # fmt: skip
-    hover = [
-        f"<b>{plain(words.group_name(group))}</b>, {row['n']:.0f} images, {row['speedup']:g}×<br>"
-        f"{difference_said(measure, row)}"
+def _hovers(measure: Measure, table: pd.DataFrame, name: str) -> list[str]:
+    return [
+        f"<b>{name}</b>, {row['n']:.0f} images, {row['speedup']:g}×<br>{measure.change(as_change(row))}"
         for row in table.to_dict("records")
     ]
-    return go.Scatter(
-        x=table["value"], y=y, mode="markers", error_x=bars, name=plain(words.group_name(group)), text=hover,
-        marker={"symbol": style.symbol, "size": 10, "color": style.colour}, hovertemplate="%{text}<extra></extra>",
-    )  # fmt: skip
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"base": "method", "loss": "loss", "speedup": "target speedup", "metric": "measure", "group": "subgroup",
-             "value": "difference", "low": "low", "high": "high", "p": "p", "n": "images",
-             "n_trials": "trials"}  # fmt: skip
-    shown = table.assign(
-        base=table["base"].map(words.method_name), loss=table["loss"].map(own.loss_name),
-        metric=table["metric"].map(words.metric_name), group=table["group"].map(words.group_name),
-    )  # fmt: skip
-    return shown[[name for name in names if name in shown]].rename(columns=names)

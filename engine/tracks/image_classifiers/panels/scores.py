@@ -7,16 +7,20 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.classifier_lookup import DENSE
-from engine.report.charts.filter_layers import layer_rows, map_height, top_bar
+from engine.report.charts.columns import readable, titled
+from engine.report.charts.filter_layers import layer_rows, map_height
+from engine.report.charts.heat_map import bar_above, cells, veil
+from engine.report.charts.marks import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.panels.lookup import speedup_of
 
 FEW = 40
 """Filters of the widest layer up to which every cut one gets a cross."""
+COLUMNS = titled(layer="layer", group="first convolution", filter="filter", value="score", kept="kept")
 
 
 def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
@@ -25,7 +29,7 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
     table = filter_scores(run, choice, trial)
     if table.empty:
         return nothing("filter_scores", question, "This run has no filter scores for this choice.")
-    name, at = words.method_name(choice.method), speedup_of(run, choice)
+    name, at = words.method_name(choice.method), lookup.level_of(run, choice)
     cut = table[~table["kept"]]
     share = phrasing.percent(len(cut) / len(table))
     answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} filters ({share}).{_order_said(table)}"
@@ -33,7 +37,7 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
         "Higher scores are kept first. Colours are ranks within a layer, because scores of different layers need not "
         "compare; hover for the score itself. Filters and layers are counted from 0, as in mask.json."
     )
-    return Panel("filter_scores", question, answer, _figure(choice, table), _readable(table), note)
+    return Panel("filter_scores", question, answer, _figure(choice, table), readable(table, COLUMNS), note)
 
 
 def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
@@ -42,7 +46,7 @@ def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
         return pd.DataFrame()
     table = lookup.frame(run, "scores")
     mine = table[(table["method"] == choice.method) & (table["seed"] == trial)]
-    mine = mine[(mine["speedup"] - speedup_of(run, choice)).abs() < 1e-9]
+    mine = mine[at_level(mine["speedup"], lookup.level_of(run, choice))]
     kept = mine["kept"].astype(bool)
     return mine.assign(kept=kept).sort_values(["layer", "filter"], ignore_index=True)
 
@@ -61,23 +65,27 @@ def _order_said(table: pd.DataFrame) -> str:
 def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     widths = table.groupby("layer").size()
     shape = (len(widths), int(widths.max()))
-    ranks = table.groupby("layer")["value"].rank(pct=True)
     where = table["layer"].to_numpy(), table["filter"].to_numpy()
-    rank, value = np.full(shape, np.nan), np.full(shape, np.nan)
-    rank[where], value[where] = ranks, table["value"]
-    state = np.full(shape, "", dtype=object)
+    rank, value, state = np.full(shape, np.nan), np.full(shape, np.nan), np.full(shape, "", dtype=object)
+    rank[where], value[where] = table.groupby("layer")["value"].rank(pct=True), table["value"]
     state[where] = np.where(table["kept"], "kept", "cut")
-    figure = blank(choice, map_height(len(widths)) + 20, "filter")
-    scale = [list(stop) for stop in choice.theme.sequential]
     names = table.drop_duplicates("layer").set_index("layer")["group"]
     label = np.array([[plain(str(names[layer]))] * shape[1] for layer in names.index], dtype=object)
-    figure.add_trace(go.Heatmap(
-        z=rank, x=list(range(shape[1])), y=list(range(shape[0])), colorscale=scale, zmin=0, zmax=1,
-        xgap=_gap(shape), ygap=2, hoverongaps=False, customdata=np.stack([label, value.astype(object), state], axis=-1),
-        hovertemplate="<b>%{customdata[0]}, filter %{x}</b><br>score %{customdata[1]:.4g}<br>%{customdata[2]}"
-        "<extra></extra>",
-        colorbar=top_bar(choice, [0.2, 0.88], ["lowest of its layer", "highest"], 0.6),
-    ))  # fmt: skip
+    figure = blank(choice, map_height(len(widths)) + 20, "filter")
+    said = "<b>%{customdata[0]}, filter %{x}</b><br>score %{customdata[1]:.4g}<br>%{customdata[2]}<extra></extra>"
+    cells(
+        figure,
+        rank,
+        choice.theme.sequential,
+        x=list(range(shape[1])),
+        y=list(range(shape[0])),
+        zmin=0,
+        zmax=1,
+        xgap=_gap(shape),
+        customdata=np.stack([label, value.astype(object), state], axis=-1),
+        hovertemplate=said,
+        colorbar=bar_above(choice, [0.2, 0.88], ["lowest of its layer", "highest"], 0.6),
+    )
     _mark_cut(figure, choice, table, shape)
     layer_rows(figure, table)
     figure.update_xaxes(range=[-0.5, shape[1] - 0.5], showline=False, nticks=9, ticks="")
@@ -92,36 +100,17 @@ def _mark_cut(figure: go.Figure, choice: Choice, table: pd.DataFrame, shape: tup
         return
     fade = np.full(shape, np.nan)
     fade[cut["layer"], cut["filter"]] = 1.0
-    veil = _with_alpha(choice.theme.paper, 0.72)
-    figure.add_trace(go.Heatmap(
-        z=fade, x=list(range(shape[1])), y=list(range(shape[0])), colorscale=[[0, veil], [1, veil]], showscale=False,
-        xgap=_gap(shape), ygap=2, hoverinfo="skip", hoverongaps=False,
-    ))  # fmt: skip
-    ink = choice.theme.ink
-    size = max(4, min(8, 180 // shape[1]))
-    marker = {"symbol": "x-thin", "size": size, "color": ink, "line": {"width": 1.5, "color": ink}}
+    veil(figure, fade, faint(choice.theme.paper, 0.72), _gap(shape))
+    ink, size = choice.theme.ink, max(4, min(8, 180 // shape[1]))
     if shape[1] <= FEW:
-        figure.add_trace(go.Scatter(
-            x=cut["filter"], y=cut["layer"], mode="markers", marker=marker, hoverinfo="skip", showlegend=False,
-        ))  # fmt: skip
-        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name="cut", showlegend=True))
+        marker = {"symbol": "x-thin", "size": size, "color": ink, "line": {"width": 1.5, "color": ink}}
+        silent(figure, cut["filter"], cut["layer"], mode="markers", marker=marker)
+        entry(figure, "cut", mode="markers", marker=marker, hoverinfo=None)
     else:
         square = {"symbol": "square-open", "size": 10, "color": choice.theme.soft}
-        figure.add_trace(
-            go.Scatter(x=[None], y=[None], mode="markers", marker=square, name="cut: faded", showlegend=True)
-        )
+        entry(figure, "cut: faded", mode="markers", marker=square, hoverinfo=None)
 
 
 def _gap(shape: tuple[int, int]) -> int:
     """Pixels between cells: none where a cell may be a pixel wide itself."""
     return 1 if shape[1] <= FEW else 0
-
-
-def _with_alpha(colour: str, alpha: float) -> str:
-    red, green, blue = (int(colour[index : index + 2], 16) for index in (1, 3, 5))
-    return f"rgba({red},{green},{blue},{alpha})"
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"layer": "layer", "group": "first convolution", "filter": "filter", "value": "score", "kept": "kept"}
-    return table[list(names)].rename(columns=names)

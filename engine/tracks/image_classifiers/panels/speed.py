@@ -9,14 +9,21 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import METHOD, readable, titled
+from engine.report.charts.marks import add_points, bars_of, dot, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, ratio_axis
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.tracks.image_classifiers.panels.lookup import speedup_of
 
 QUESTION = "Does the promised speedup arrive?"
+COLUMNS = (
+    METHOD,
+    *titled(target="target speedup", theoretical="speedup by FLOPs", speedup="measured"),
+    *titled(speedup_low="measured low", speedup_high="measured high", n="timings"),
+)
 
 
 def speed(run: Run, choice: Choice) -> Panel:
@@ -24,23 +31,44 @@ def speed(run: Run, choice: Choice) -> Panel:
     table = _table(run, choice)
     if table.empty:
         return nothing("speed", QUESTION, "This run has no measured times.")
+    made = run.meta.get("provenance", {})
+    device = made.get("device_name") or made.get("device", "") or "an unknown device"
+    note = (
+        f"Time of the first trial of each arm, cut and dense in turn, on {device}; bars hold "
+        "the middle half of the paired ratios. Other machines differ."
+    )
+    answer, figure = _answer(run, choice, table), _figure(run, choice, table)
+    return Panel("speed", QUESTION, answer, figure, readable(table, COLUMNS), note)
+
+
+def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 360, "speedup by FLOPs", "speedup as measured")
-    shown = list(dict.fromkeys(table["method"]))
-    for method in shown:
-        figure.add_trace(_points(run, choice, table[table["method"] == method], method))
-    _ideal(figure, choice, table)
+    for method, rows in table.groupby("method", sort=False):
+        style, chosen, name = track_of(run).style(str(method), choice.dark), method == choice.method, str(method)
+        error = bars_of(rows, style.colour, 1.3, "speedup", "speedup_low", "speedup_high")
+        look = {"line": {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}, "error_y": error}
+        look |= {"mode": "lines+markers", "opacity": 1 if chosen else 0.8, "name": words.method_name(name)}
+        marker = {**dot(style, 11 if chosen else 8), "line": {"width": 2}}
+        add_points(figure, rows["theoretical"], rows["speedup"], _hovers(rows), marker, **look)
+    ends = [1, float(table["theoretical"].max())]
+    line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
+    silent(figure, ends, ends, mode="lines", line=line, name="promise kept", showlegend=None)
     ratio_axis(figure, table["theoretical"], table["target"])
     ticks = sorted({1.0, *table["target"]})
     figure.update_yaxes(type="log", tickvals=ticks, ticktext=[f"{value:g}×" for value in ticks])
-    device = run.meta.get("provenance", {}).get("device_name") or run.meta.get("provenance", {}).get("device", "")
-    note = (
-        f"Time of the first trial of each arm, cut and dense in turn, on {device or 'an unknown device'}; bars hold "
-        "the middle half of the paired ratios. Other machines differ."
-    )
-    names = {"method": "method", "target": "target speedup", "theoretical": "speedup by FLOPs", "speedup": "measured",
-             "speedup_low": "measured low", "speedup_high": "measured high", "n": "timings"}  # fmt: skip
-    readable = table.assign(method=table["method"].map(words.method_name))[list(names)].rename(columns=names)
-    return Panel("speed", QUESTION, _answer(run, choice, table), figure, readable, note)
+    return figure
+
+
+def _hovers(table: pd.DataFrame) -> list[str]:
+    return [
+        f"<b>{words.method_name(row['method'])}</b>, {row['target']:g}×<br>by FLOPs "
+        f"{phrasing.factor(row['theoretical'])}, measured {_measured(row)}"
+        for row in table.to_dict("records")
+    ]
+
+
+def _measured(row: dict[str, Any]) -> str:
+    return f"{row['speedup']:.2f}× ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
 
 
 def _table(run: Run, choice: Choice) -> pd.DataFrame:
@@ -54,46 +82,18 @@ def _table(run: Run, choice: Choice) -> pd.DataFrame:
     return table[table["method"].isin(shown)].sort_values(["method", "target"], ignore_index=True)
 
 
-def _points(run: Run, choice: Choice, table: pd.DataFrame, method: str) -> go.Scatter:
-    style, chosen = track_of(run).style(method, choice.dark), method == choice.method
-    bars = {"type": "data", "symmetric": False, "array": table["speedup_high"] - table["speedup"], "width": 0,
-            "arrayminus": table["speedup"] - table["speedup_low"], "color": style.colour, "thickness": 1.3}  # fmt: skip
-    hover = [
-        f"<b>{words.method_name(method)}</b>, {row['target']:g}×<br>by FLOPs {phrasing.factor(row['theoretical'])}, "
-        f"measured {row['speedup']:.2f}× ({row['speedup_low']:.2f} to {row['speedup_high']:.2f})"
-        for row in table.to_dict("records")
-    ]
-    marker = {"symbol": style.symbol, "size": 11 if chosen else 8, "color": style.colour, "line": {"width": 2}}
-    return go.Scatter(
-        x=table["theoretical"], y=table["speedup"], mode="lines+markers", error_y=bars, text=hover, marker=marker,
-        name=words.method_name(method), line={"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash},
-        hovertemplate="%{text}<extra></extra>", opacity=1 if chosen else 0.8,
-    )  # fmt: skip
-
-
-def _ideal(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    most = float(table["theoretical"].max())
-    figure.add_trace(go.Scatter(
-        x=[1, most], y=[1, most], mode="lines", line={"color": choice.theme.soft, "dash": "dash", "width": 1},
-        hoverinfo="skip", name="promise kept",
-    ))  # fmt: skip
-
-
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
-    at = speedup_of(run, choice)
-    mine = table[(table["method"] == choice.method) & ((table["target"] - at).abs() < 1e-9)]
     if choice.method == "dense" or choice.level <= track_of(run).level.none:
         return "Nothing is cut here; the chart shows what was measured for every method."
+    mine = table[(table["method"] == choice.method) & at_level(table["target"], choice.level)]
     if mine.empty:
         return "The time of the chosen variant was not measured."
     row: dict[str, Any] = mine.iloc[0].to_dict()
-    promise, found = row["theoretical"], row["speedup"]
-    part = phrasing.percent(round(found / promise, 2)) if math.isfinite(promise) and promise else ""
-    span = f"{row['speedup_low']:.2f} to {row['speedup_high']:.2f}"
+    promise = row["theoretical"]
+    part = phrasing.percent(round(row["speedup"] / promise, 2)) if math.isfinite(promise) and promise else ""
     verdict = "It is faster" if row["speedup_low"] > 1 else "It is not clearly faster"
-    if row["speedup_high"] < 1:
-        verdict = "It is slower"
+    verdict = "It is slower" if row["speedup_high"] < 1 else verdict
     return (
-        f"{words.method_name(choice.method)} at {at:g}×: by FLOPs {phrasing.factor(promise)} as fast, measured {found:.2f}× "
-        f"({span}), {part} of the promise. {verdict} than the dense model."
+        f"{words.method_name(choice.method)} at {choice.level:g}×: by FLOPs {phrasing.factor(promise)} as fast, "
+        f"measured {_measured(row)}, {part} of the promise. {verdict} than the dense model."
     )

@@ -13,10 +13,12 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.matrix import _r, matrix_figure
+from engine.report.charts.heat_map import bar_below, cells, head_axes, matrix_figure
+from engine.report.charts.marks import HOVER
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.heads import pooled_scores
@@ -57,24 +59,30 @@ def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, c
 def method_agreement(run: Run, choice: Choice) -> Panel:
     """How many heads two methods share at the chosen sparsity, against what chance would give."""
     question = "Do the methods cut the same heads?"
-    at = choice.sparsity or max(lookup.levels(run, choice.method, choice.axis))
+    at = choice.level or max(lookup.levels(run, choice.method, choice.axis))
     cuts = {name: _cut_by(run, choice, name, at) for name in lookup.methods(run, choice.axis)}
-    cuts = {name: units for name, units in cuts.items() if units}
+    cuts = {words.method_name(name): units for name, units in cuts.items() if units}
     if len(cuts) < 2:
         return nothing("method_agreement", question, f"Fewer than two methods cut heads at {phrasing.percent(at)}.")
-    total, rows = lookup.total_heads(run), []
-    for first, second in itertools.combinations(cuts, 2):
-        a, b = cuts[first], cuts[second]
-        rows.append({"method": words.method_name(first), "and": words.method_name(second), "shared": len(a & b),
-                     "expected by chance": len(a) * len(b) / total, "of": min(len(a), len(b))})  # fmt: skip
+    total, sizes = lookup.total_heads(run), {name: len(units) for name, units in cuts.items()}
+    rows = [
+        {
+            "method": a,
+            "and": b,
+            "shared": len(cuts[a] & cuts[b]),
+            "expected by chance": sizes[a] * sizes[b] / total,
+            "of": min(sizes[a], sizes[b]),
+        }
+        for a, b in itertools.combinations(cuts, 2)
+    ]
     table = pd.DataFrame(rows)
-    share = np.array([[len(cuts[a] & cuts[b]) / min(len(cuts[a]), len(cuts[b])) for b in cuts] for a in cuts])
+    share = np.array([[len(cuts[a] & cuts[b]) / min(sizes[a], sizes[b]) for b in cuts] for a in cuts])
     counts = [[str(len(cuts[a] & cuts[b])) for b in cuts] for a in cuts]
-    figure = matrix_figure(share, [words.method_name(name) for name in cuts], choice, 0.0, 1.0, counts)
+    figure = matrix_figure(share, list(cuts), choice, 0.0, 1.0, counts)
     top = table.sort_values("shared", ascending=False).iloc[0]
     answer = (
-        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} of {top['of']} heads, "
-        f"where chance gives {phrasing.number(top['expected by chance'])}."
+        f"At {phrasing.percent(at)}, {top['method']} and {top['and']} share most: {top['shared']} of {top['of']} "
+        f"heads, where chance gives {phrasing.number(top['expected by chance'])}."
     )
     note = f"Numbers are heads in common, of {total} in the model. Random methods: first selection seed."
     return Panel("method_agreement", question, answer, figure, table, note)
@@ -158,28 +166,28 @@ def _pair_answer(matrix: pd.DataFrame, kind: str) -> str:
     if not pairs:
         return "No correlation can be computed: the effects do not vary."
     (high, a, b), (low, c, d) = max(pairs), min(pairs)
-    text = f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {_r(high)})"
+    text = (
+        f"Most alike: {words.axis_name(a)} and {words.axis_name(b)} ({kind.capitalize()} {phrasing.correlation(high)})"
+    )
     if len(pairs) > 1:
-        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({_r(low)})"
+        text += f"; least alike: {words.axis_name(c)} and {words.axis_name(d)} ({phrasing.correlation(low)})"
     return text + "."
 
 
 def _supported(run: Run, choice: Choice, axes: list[str]) -> str:
     """Names the axes whose dense bias is inside its null band."""
-    weak = [words.axis_name(axis) for axis in axes if null_warning(run, _for_axis(choice, axis))]
+    dense = replace(choice, method="dense", level=0.0, measured_axis=None)
+    weak = [words.axis_name(axis) for axis in axes if null_warning(run, replace(dense, axis=axis))]
     if not weak:
         return ""
-    return f"Not supported for {phrasing.listing(weak)}: the dense bias lies inside its null band, so head effects are noise."
-
-
-def _for_axis(choice: Choice, axis: str) -> Choice:
-    return Choice("dense", axis, 0.0, None, choice.reading, choice.dark)
+    start = f"Not supported for {phrasing.listing(weak)}"
+    return f"{start}: the dense bias lies inside its null band, so head effects are noise."
 
 
 def _cut_by(run: Run, choice: Choice, method: str, sparsity: float) -> set[int]:
-    if not any(abs(sparsity - known) < 1e-9 for known in lookup.levels(run, method, choice.axis)):
+    if not is_level(sparsity, lookup.levels(run, method, choice.axis)):
         return set()
-    mine = Choice(method, choice.axis, sparsity, None, choice.reading, choice.dark)
+    mine = replace(choice, method=method, level=sparsity, measured_axis=None)
     return set(lookup.cut_units(lookup.variant_of(run, mine)))
 
 
@@ -223,18 +231,11 @@ def _count_figure(
         texts[place] = f"<b>{names[unit]}</b><br>in the top of {number} of {axes} axes: {plain(which)}"
     figure = blank(choice, 138 + 28 * layers, "head", "layer")
     figure.update_layout(margin={"b": 96})
-    stops = choice.theme.sequential
-    figure.add_trace(go.Heatmap(
-        z=values, text=texts, hovertemplate="%{text}<extra></extra>", xgap=2, ygap=2, zmin=0, zmax=axes,
-        colorscale=[list(stop) for stop in stops], hoverongaps=False,
-        colorbar={
-            "orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container", "yanchor": "bottom",
-            "ypad": 2, "outlinewidth": 0, "dtick": 1, "tickfont": {"size": 11},
-            "title": {"text": "axes in which the head is at the top", "font": {"size": 11}, "side": "bottom"},
-        },
-    ))  # fmt: skip
-    step = 1 if n_heads <= 16 else 4
-    figure.update_xaxes(tickvals=list(range(0, n_heads, step)), showline=False, range=[-0.5, n_heads - 0.5])
-    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
-    figure.update_yaxes(showgrid=False, showline=False)
+    bar = {name: value for name, value in bar_below(choice).items() if name not in ("nticks", "xpad")}
+    said = {"text": "axes in which the head is at the top", "font": {"size": 11}, "side": "bottom"}
+    bar |= {"dtick": 1, "tickfont": {"size": 11}, "title": said}
+    cells(figure, values, choice.theme.sequential, text=texts, hovertemplate=HOVER, zmin=0, zmax=axes, colorbar=bar)
+    head_axes(figure, layers, n_heads)
+    figure.update_xaxes(fixedrange=None)
+    figure.update_yaxes(fixedrange=None)
     return figure

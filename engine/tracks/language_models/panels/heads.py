@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
+from engine.report.charts.heat_map import bar_below, cells, head_axes, pickable, shape_of, veil
+from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
@@ -26,23 +27,25 @@ BELOW = 96
 """Pixels below a map: its ticks, the name of its axis and the colour bar."""
 NAMES = {"q": "q (false discovery rate)", "ess": "ESS (share of n)", "k_hat": "Pareto k̂"}
 NOT_SUPPORTED = "This ranking is not supported."
+ENDS = {"z_bias": ("holds bias down", "adds bias"), "z_ppl": ("needed", "in the way")}
+"""Effects, whose colours are around zero, and what their two ends mean."""
 
 
 def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     """Layer x head, one number each. Colours diverge around 0 for effects; grey when the ranking is not supported."""
-    axis = choice.measured if score == "z_bias" else ""
+    axis, key = choice.measured if score == "z_bias" else "", f"head_map_{score}"
     question = _map_question(score, axis)
     table = pooled_scores(run, score, axis)
     if table.empty:
-        return nothing(f"head_map_{score}", question, f"This run has no scores for {own.score_name(score)}.")
+        return nothing(key, question, f"This run has no scores for {own.score_name(score)}.")
     if table["value"].isna().all():
-        return nothing(f"head_map_{score}", question, _not_ranked(table))
+        return nothing(key, question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
     figure = _grid(run, choice, table, score, bool(warning))
     _add_fallbacks(figure, run, choice, table)
-    _add_points(figure, choice, table, lambda row: _hover(row, score))
+    _add_hovers(figure, choice, table, [_hover(row, score) for row in table.to_dict("records")])
     answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
-    return Panel(f"head_map_{score}", question, answer, figure, _readable(table), _note(run, table, score))
+    return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
 
 
 def fasp_picture(run: Run, choice: Choice) -> Panel:
@@ -60,12 +63,15 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_points(figure, choice, table, lambda row: _hover(row, "z_bias") + _status(row))
-    answer = _picture_answer(run, choice, variant, table, warning)
-    if table["value"].isna().all():
-        answer = _not_ranked(table)
+    _add_hovers(figure, choice, table, [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")])
+    ranked = table["value"].notna().any()
+    answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
     readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
     return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+
+
+def _add_hovers(figure: go.Figure, choice: Choice, table: pd.DataFrame, hovers: list[str]) -> None:
+    pickable(figure, choice, table["head"], table["layer"], hovers, table[["unit", "layer", "head"]].to_numpy())
 
 
 def _not_ranked(table: pd.DataFrame) -> str:
@@ -208,12 +214,10 @@ def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFr
     fallen = fallen_back(table)
     if fallen.empty:
         return
-    look = choice.theme
-    ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": look.ink, "line": {"width": 1.5}}
-    figure.add_trace(go.Scatter(
-        x=fallen["head"], y=fallen["layer"], mode="markers", marker=ring, hoverinfo="skip", showlegend=False,
-    ))  # fmt: skip
-    figure.add_trace(_legend(choice, "drawn again: low ESS", "circle-open", look.ink))
+    ink = choice.theme.ink
+    ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": ink, "line": {"width": 1.5}}
+    silent(figure, fallen["head"], fallen["layer"], mode="markers", marker=ring)
+    _legend(figure, choice, "drawn again: low ESS", "circle-open", ink)
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
@@ -224,46 +228,24 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
     """The coloured cells. Layer 0 on top."""
-    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
-    values = np.full((layers, heads), np.nan)
+    layers, heads = shape_of(run)
+    look, values = choice.theme, np.full((layers, heads), np.nan)
     values[table["layer"], table["head"]] = table["value"]
-    figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
-    diverges = score in ("z_bias", "z_ppl")
     limit = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
-    look = choice.theme
-    scale = (look.unsupported if unsupported else look.diverging) if diverges else look.sequential
-    bounds = {"zmin": -limit or -1.0, "zmax": limit or 1.0} if diverges else {}
-    figure.add_trace(go.Heatmap(
-        z=values, x=list(range(heads)), y=list(range(layers)), colorscale=[list(stop) for stop in scale], **bounds,
-        xgap=2, ygap=2, hoverinfo="skip", hoverongaps=False, colorbar=_colorbar(choice, score, limit),
-    ))  # fmt: skip
-    step = 1 if heads <= 16 else 4
-    figure.update_xaxes(
-        tickvals=list(range(0, heads, step)), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
-    )
-    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
-    figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
+    colours, bounds, bar = look.sequential, {}, bar_below(choice)
+    if score in ENDS:
+        colours, bounds = look.diverging, {"zmin": -limit or -1.0, "zmax": limit or 1.0}
+        colours = look.unsupported if unsupported else colours
+        left, right = (
+            f"{end}<br>to {phrasing.signed(sign * limit)}" for end, sign in zip(ENDS[score], (-1, 1), strict=True)
+        )
+        bar = bar_below(choice, [-0.8 * limit, 0, 0.8 * limit], [left, "0<br> ", right]) if limit > 0 else bar
+    figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
+    places = {"x": list(range(heads)), "y": list(range(layers))}
+    cells(figure, values, colours, **places, **bounds, hoverinfo="skip", colorbar=bar)
+    head_axes(figure, layers, heads)
     figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
     return figure
-
-
-def _colorbar(choice: Choice, score: str, limit: float) -> dict[str, Any]:
-    """A horizontal bar below the map whose ends are named in words."""
-    ends = {
-        "z_bias": ("holds bias down", "adds bias"),
-        "z_ppl": ("needed", "in the way"),
-    }
-    bar: dict[str, Any] = {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "container",
-                           "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "x": 0.5, "xpad": 0,
-                           "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
-    if score not in ends or limit <= 0:
-        return {**bar, "nticks": 4}
-    left, right = (
-        f"{ends[score][0]}<br>to {phrasing.number(-limit)}",
-        f"{ends[score][1]}<br>to +{phrasing.number(limit)}",
-    )
-    return {**bar, "tickvals": [-0.8 * limit, 0, 0.8 * limit], "tickmode": "array",
-            "ticktext": [left, "0<br> ", right]}  # fmt: skip
 
 
 def _cell(layers: int) -> int:
@@ -278,48 +260,30 @@ def _mark(run: Run) -> int:
 
 
 def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """Critical heads as full cells in the ink of the theme; a second heat map, so that cells scale with the screen."""
-    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
-    values = np.full((layers, heads), np.nan)
-    values[table["layer"], table["head"]] = 1.0
-    colour = choice.theme.critical
+    """Critical heads as full cells in the ink of the theme."""
     if table.empty:
         return
-    figure.add_trace(go.Heatmap(
-        z=values, x=list(range(heads)), y=list(range(layers)), colorscale=[[0, colour], [1, colour]], showscale=False,
-        xgap=2, ygap=2, hoverinfo="skip", hoverongaps=False,
-    ))  # fmt: skip
-    figure.add_trace(_legend(choice, "critical: protected", "square", colour))
+    values = np.full(shape_of(run), np.nan)
+    values[table["layer"], table["head"]] = 1.0
+    veil(figure, values, choice.theme.critical)
+    _legend(figure, choice, "critical: protected", "square", choice.theme.critical)
 
 
 def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
     if table.empty:
         return
     look, size = choice.theme, _mark(run)
-    marker = {"symbol": "x-thin", "size": size, "color": look.ink, "line": {"width": 2.5, "color": look.ink}}
-    halo = {"symbol": "x-thin", "size": size + 2, "color": look.paper, "line": {"width": 5, "color": look.paper}}
-    for style in (halo, marker):
-        figure.add_trace(go.Scatter(
-            x=table["head"], y=table["layer"], mode="markers", marker=style, hoverinfo="skip", showlegend=False,
-        ))  # fmt: skip
-    figure.add_trace(_legend(choice, "cut", "x-thin", look.ink))
+    for colour, wide, more in ((look.paper, 5, 2), (look.ink, 2.5, 0)):  # a cross on its halo
+        line = {"width": wide, "color": colour}
+        marker = {"symbol": "x-thin", "size": size + more, "color": colour, "line": line}
+        silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
+    _legend(figure, choice, "cut", "x-thin", look.ink)
 
 
-def _legend(choice: Choice, name: str, symbol: str, colour: str) -> go.Scatter:
+def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: str) -> None:
     line = {"width": 2.5 if symbol == "x-thin" else 1, "color": choice.theme.ink}
     marker = {"symbol": symbol, "size": 11, "color": colour, "line": line}
-    return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, showlegend=True)
-
-
-def _add_points(figure: go.Figure, choice: Choice, table: pd.DataFrame, hover: Any) -> None:
-    """Invisible points over the cells: they carry hover text, and unlike cells they can be selected (FACTS)."""
-    texts: Iterable[str] = [hover(row) for row in table.to_dict("records")]
-    figure.add_trace(go.Scatter(
-        x=table["head"], y=table["layer"], mode="markers", name="heads", showlegend=False, text=list(texts),
-        customdata=table[["unit", "layer", "head"]].to_numpy(), hovertemplate="%{text}<extra></extra>",
-        marker={"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0},
-        selected={"marker": {"opacity": 0.25}}, unselected={"marker": {"opacity": 0}},
-    ))  # fmt: skip
+    entry(figure, name, mode="markers", marker=marker, hoverinfo=None)
 
 
 def _hover(row: dict[str, Any], score: str) -> str:

@@ -10,8 +10,9 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.charts.reliability_parts import ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
+from engine.report.charts.marks import entry, row_names
+from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
+from engine.report.charts.reliability_parts import ICC_SAID, icc_figure, marker, row_of, shown
 from engine.stats.reliability import repeats_of
 from engine.tracks.language_models.published_scores import PublishedScores
 
@@ -33,7 +34,7 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
     noise = [name for name, value in means.items() if value < 0.1]
     answer = f"In {len(noise)} of {len(means)} models a single seed's scores are almost only noise (mean ICC below 0.1)"
     answer += f": {phrasing.listing(noise)}. " if noise else ". "
-    answer += f"Highest: {means.idxmax()} (mean ICC {r_of(means.max())})."
+    answer += f"Highest: {means.idxmax()} (mean ICC {phrasing.correlation(means.max())})."
     note = f"{ICC_SAID} Over heads, effects as published; intervals are 95 %, bootstrap over heads."
     first = Panel("published_repeats", question, answer, icc_figure(table, choice), shown(table), note)
     return [first, _published_overlap(table, choice, share)]
@@ -42,30 +43,23 @@ def published(scores: Sequence[PublishedScores], choice: Choice, share: float = 
 def _published_overlap(table: pd.DataFrame, choice: Choice, share: float) -> Panel:
     """Selected sets of two seeds, against chance."""
     question = f"Would two seeds cut the same {phrasing.percent(share)} of heads?"
-    figure = blank(
-        choice, 150 + 46 * table["name"].nunique(), "share of the selected heads found again by another seed"
-    )
     names = list(dict.fromkeys(table["name"]))
+    figure = blank(choice, 150 + 46 * len(names), "share of the selected heads found again by another seed")
     for place, (over, part) in enumerate(table.groupby("over", sort=False)):
-        figure.add_trace(
-            go.Scatter(
-                x=part["overlap"],
-                y=[names.index(name) for name in part["name"]],
-                mode="markers",
-                name=plain(over),
-                marker=marker(choice, place),
-                hovertemplate="%{x:.2f}<extra>" + plain(over) + "</extra>",
-            )
-        )
-    names_on_y(figure, names)
+        y, said = [names.index(name) for name in part["name"]], f"%{{x:.2f}}<extra>{plain(over)}</extra>"
+        look = {"mode": "markers", "name": plain(over), "marker": marker(choice, place)}
+        figure.add_scatter(x=part["overlap"], y=y, hovertemplate=said, **look)
+    row_names(figure, [wrapped(name, 18) for name in names])
     _chance_bands(figure, table, choice, names)
     figure.update_xaxes(range=[0, 1])
     means = table.groupby("name", sort=False)["overlap"].mean()
     lucky = int((table["overlap"] <= table["chance high"]).sum())
+    least, most, chance = (
+        phrasing.percent(float(value)) for value in (means.min(), means.max(), table["by chance"].mean())
+    )
     answer = (
-        f"Two seeds agree on {phrasing.percent(float(means.min()))} ({means.idxmin()}) to {phrasing.percent(float(means.max()))} "
-        f"({means.idxmax()}) of the heads, where chance gives {phrasing.percent(float(table['by chance'].mean()))}. "
-        f"{lucky} of {len(table)} agreements are no larger than chance alone allows."
+        f"Two seeds agree on {least} ({means.idxmin()}) to {most} ({means.idxmax()}) of the heads, where chance gives "
+        f"{chance}. {lucky} of {len(table)} agreements are no larger than chance alone allows."
     )
     columns = ["name", "over", "overlap", "by chance", "chance low", "chance high", "heads", "seeds"]
     note = "By effect on bias alone, no head protected. Mean over all pairs of seeds; the grey bars are where 95 % of "
@@ -81,4 +75,4 @@ def _chance_bands(figure: go.Figure, table: pd.DataFrame, choice: Choice, names:
         shape = {"type": "rect", "x0": low, "x1": high, "y0": at - 0.3, "y1": at + 0.3, "layer": "below"}
         figure.add_shape(**shape, fillcolor=choice.theme.soft, opacity=0.25, line_width=0)
     mark = {"symbol": "square", "color": choice.theme.soft, "opacity": 0.4, "size": 11}
-    figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name="random sets (95 %)", marker=mark))
+    entry(figure, "random sets (95 %)", mode="markers", marker=mark, showlegend=None, hoverinfo=None)

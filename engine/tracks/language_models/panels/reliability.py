@@ -12,15 +12,16 @@ from engine.core import words
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.marks import add_points, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.charts.reliability_parts import (
     GOOD,
     ICC_SAID,
     MANY,
     icc_figure,
+    icc_said,
     line_at,
     marker,
-    r_of,
     row_of,
     shown,
 )
@@ -67,8 +68,7 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     worst = whole.loc[whole["ICC"].idxmin()]
     answer = (
         f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
-        f"lowest: {worst['name']}, ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])}). "
-        f"{_needed(worst)}"
+        f"lowest: {worst['name']}, {icc_said(worst)}. {_needed(worst)}"
     )
     note = f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
     note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(table)
@@ -83,12 +83,16 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
         return nothing("seed_scatter", question, "That takes at least two seeds per head, and heads that were ranked.")
     first, second = table.columns[:2]
     r = table[first].corr(table[second])
-    found = repeats_of(table, choice.sparsity or 0.2)
+    found = repeats_of(table, choice.level or 0.2)
     figure = _scatter(
         choice, table[first], table[second], f"effect on bias, seed {first}", f"seed {second}", _heads(run, table)
     )
-    said = "No correlation: a seed gives every head the same score" if math.isnan(r) else f"Correlation {r_of(r)}"
-    answer = f"{said} ({phrasing.count(len(table), 'head')}). {_overlap_said(found, choice.sparsity or 0.2)}"
+    said = (
+        "No correlation: a seed gives every head the same score"
+        if math.isnan(r)
+        else f"Correlation {phrasing.correlation(r)}"
+    )
+    answer = f"{said} ({phrasing.count(len(table), 'head')}). {_overlap_said(found, choice.level or 0.2)}"
     readable = table.rename(columns=lambda seed: f"seed {seed}").reset_index()
     note = "Same prompts, other random streams. On the dashed line both seeds agree."
     return Panel("seed_scatter", question, answer, figure, readable, note)
@@ -105,30 +109,16 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     steps = np.unique(np.logspace(0, 2, 40).round().astype(int))
     for (name, one), colour, dash in zip(found, series_colours(choice.dark), ("solid", "dash"), strict=False):
         values = [spearman_brown(one.icc, int(k)) for k in steps]
-        figure.add_trace(
-            go.Scatter(
-                x=steps,
-                y=values,
-                mode="lines",
-                name=name,
-                line={"color": colour, "dash": dash, "width": 2.5},
-                hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>",
-            )
-        )
+        look = {"mode": "lines", "line": {"color": colour, "dash": dash, "width": 2.5}, "name": name}
+        figure.add_scatter(x=steps, y=values, hovertemplate="%{x} seeds: %{y:.2f}<extra></extra>", **look)
         rows += [{"over": name, "seeds": int(k), "reliability": value} for k, value in zip(steps, values, strict=True)]
     line_at(figure, choice, GOOD)
     figure.update_xaxes(type="log", tickvals=[1, 2, 5, 10, 20, 50, 100], range=[0, 2])
     figure.update_yaxes(range=[-0.05, 1.05])
-    said = [f"{name}: {_needed_of(one)}" for name, one in found]
-    note = "Predicted from the measured ICC of one seed (Spearman-Brown). Measured were "
-    return Panel(
-        "more_seeds",
-        question,
-        f"For a reliability of {GOOD:g}: {'; '.join(said)}.",
-        figure,
-        pd.DataFrame(rows),
-        f"{note}{phrasing.count(found[0][1].seeds, 'seed')}.",
-    )
+    answer = f"For a reliability of {GOOD:g}: {'; '.join(f'{name}: {_needed_of(one)}' for name, one in found)}."
+    seeds = phrasing.count(found[0][1].seeds, "seed")
+    note = f"Predicted from the measured ICC of one seed (Spearman-Brown). Measured were {seeds}."
+    return Panel("more_seeds", question, answer, figure, pd.DataFrame(rows), note)
 
 
 def run_panels(run: Run, choice: Choice) -> list[Panel]:
@@ -139,27 +129,10 @@ def run_panels(run: Run, choice: Choice) -> list[Panel]:
 def _scatter(choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]) -> go.Figure:
     figure = blank(choice, 380, x_name, y_name)
     ends = [float(min(x.min(), y.min())), float(max(x.max(), y.max()))]
-    figure.add_trace(
-        go.Scatter(
-            x=ends,
-            y=ends,
-            mode="lines",
-            line={"color": choice.theme.soft, "dash": "dash", "width": 1},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="markers",
-            text=names,
-            showlegend=False,
-            marker={**marker(choice, 0), "opacity": 0.75},
-            hovertemplate="%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>",
-        )
-    )
+    silent(figure, ends, ends, mode="lines", line={"color": choice.theme.soft, "dash": "dash", "width": 1})
+    said = "%{text}<br>%{x:.3f} and %{y:.3f}<extra></extra>"
+    look = {**marker(choice, 0), "opacity": 0.75}
+    add_points(figure, x, y, names, look, showlegend=False, hovertemplate=said)
     return figure
 
 

@@ -12,9 +12,21 @@ import plotly.graph_objects as go
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.matrix import matrix_figure
-from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import GOOD, ICC_SAID, icc_figure, marker, names_on_y, r_of, row_of, shown
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.heat_map import matrix_figure
+from engine.report.charts.marks import row_names, row_range
+from engine.report.charts.panel import Choice, Panel, blank, nothing, wrapped
+from engine.report.charts.reliability_parts import (
+    GOOD,
+    ICC_SAID,
+    chance_said,
+    icc_figure,
+    icc_said,
+    marker,
+    overlap_row,
+    row_of,
+    shown,
+)
 from engine.stats.reliability import repeats_of, set_overlap
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -25,7 +37,7 @@ from engine.tracks.text_classifiers.panels.importance import (
     rank_correlation,
     scores,
 )
-from engine.tracks.text_classifiers.panels.lookup import TUNED, arm_of, level_of, seeds_said
+from engine.tracks.text_classifiers.panels.lookup import TUNED, arm_of
 
 
 def scores_agree(run: Run, choice: Choice) -> Panel:
@@ -37,18 +49,18 @@ def scores_agree(run: Run, choice: Choice) -> Panel:
         return nothing("scores_agree", question, ABSENT if not known else "That takes at least two scores.")
     values = {score: importance(run, score, TUNED).set_index("unit")["value"] for score in known}
     matrix = np.array([[rank_correlation(values[a], values[b]) for b in known] for a in known])
-    names = [own.importance_name(score) for score in known]
-    drawn = np.where(np.eye(len(known), dtype=bool), np.nan, matrix)
-    texts = [[("1" if i == j else r_of(matrix[i, j])) for j in range(len(known))] for i in range(len(known))]
-    figure = matrix_figure(np.nan_to_num(drawn), names, choice, -1.0, 1.0, texts)
-    rows = [{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]}
-            for i, j in itertools.combinations(range(len(known)), 2)]  # fmt: skip
-    table = pd.DataFrame(rows)
+    names, same = [own.importance_name(score) for score in known], np.eye(len(known), dtype=bool)
+    texts = [[phrasing.correlation(r) for r in row] for row in matrix]
+    for place in range(len(known)):
+        texts[place][place] = "1"
+    figure = matrix_figure(np.nan_to_num(np.where(same, np.nan, matrix)), names, choice, -1.0, 1.0, texts)
+    pairs = itertools.combinations(range(len(known)), 2)
+    table = pd.DataFrame([{"score": names[i], "and": names[j], "rank correlation": matrix[i, j]} for i, j in pairs])
     total = lookup.total_heads(run)
     chance = chance_correlation(total)
     note = (
-        f"Spearman over {total} heads of the fine-tuned model, mean over {seeds_said(run)}. Chance: up to "
-        f"\u00b1{r_of(chance)}. Agreement is no proof that either score is right."
+        f"Spearman over {total} heads of the fine-tuned model, mean over {trials_said(run)}. Chance: up to "
+        f"\u00b1{phrasing.correlation(chance)}. Agreement is no proof that either score is right."
     )
     return Panel("scores_agree", question, _agree_said(table, chance), figure, table, note)
 
@@ -59,14 +71,13 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
     if rows.empty:
         return "No correlation can be computed: the scores do not vary."
     top = rows.iloc[0]
-    r = top["rank correlation"]
-    if r <= chance:
-        return f"No two scores agree more than chance gives; closest are {top['score']} and {top['and']} ({r_of(r)})."
-    if len(rows) == 1:
-        return phrasing.sentence(f"{top['score']} and {top['and']} agree more than chance gives ({r_of(r)}).")
-    text = f"Most alike: {top['score']} and {top['and']} ({r_of(r)})."
+    pair, r = f"{top['score']} and {top['and']}", phrasing.correlation(top["rank correlation"])
     alike = rows[rows["rank correlation"] > chance]
-    return f"{text} {len(alike)} of {len(rows)} pairs agree more than chance gives."
+    if alike.empty:
+        return f"No two scores agree more than chance gives; closest are {pair} ({r})."
+    if len(rows) == 1:
+        return phrasing.sentence(f"{pair} agree more than chance gives ({r}).")
+    return f"Most alike: {pair} ({r}). {len(alike)} of {len(rows)} pairs agree more than chance gives."
 
 
 def importance_repeats(run: Run, choice: Choice) -> Panel:
@@ -82,15 +93,15 @@ def importance_repeats(run: Run, choice: Choice) -> Panel:
         return nothing("importance_repeats", question, "That takes an importance from at least two seeds.")
     table = pd.DataFrame(rows)
     good, worst = int((table["ICC"] >= GOOD).sum()), table.loc[table["ICC"].idxmin()]
-    icc = f"ICC {r_of(worst['ICC'])} ({r_of(worst['low'])} to {r_of(worst['high'])})"
-    if len(table) == 1:
-        verdict = "is reliable" if good else "is not reliable"
-        answer = f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."
-    else:
-        answer = f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores; lowest: "
-        answer += f"{worst['name']}, {icc}."
+    verdict, icc = "is reliable" if good else "is not reliable", icc_said(worst)
+    answer = (
+        f"Scored by {worst['name']}, a single seed {verdict}: {icc}, where {GOOD:g} is good."
+        if len(table) == 1
+        else f"A single seed is reliable (ICC at least {GOOD:g}) by {good} of {len(table)} scores; lowest: "
+        f"{worst['name']}, {icc}."
+    )
     note = (
-        f"{ICC_SAID} {seeds_said(run)}: another fine-tuning and another sample of texts each; 95 % intervals, "
+        f"{ICC_SAID} {trials_said(run)}: another fine-tuning and another sample of texts each; 95 % intervals, "
         "bootstrap over heads. The size of weights hardly depends on the seed."
     )
     return Panel("importance_repeats", question, answer, icc_figure(table, choice), shown(table), note)
@@ -108,43 +119,36 @@ def by_seed(run: Run, score: str) -> pd.DataFrame:
 def lowest_repeat(run: Run, choice: Choice) -> Panel:
     """The heads that every seed would cut first, by the score of the chosen arm, against chance."""
     question = "Would every seed cut the same heads first?"
-    at, total, rows = level_of(run, choice), lookup.total_heads(run), []
+    at, total, rows = lookup.level_of(run, choice), lookup.total_heads(run), []
     for score in scores(run, choice):
         table = by_seed(run, score)
         if table.shape[1] < 2:
             continue
         size = max(1, round(at * len(table)))
         sets = [table[seed].sort_values(kind="stable").index[:size].tolist() for seed in table]
-        one = set_overlap(sets, total)
-        rows.append({"score": score, "shared": one.share, "by chance": one.expected, "chance low": one.low,
-                     "chance high": one.high, "more than chance": not one.chance})  # fmt: skip
+        rows.append({"score": score, **overlap_row(set_overlap(sets, total))})
     if not rows:
         return nothing("lowest_repeat", question, "That takes an importance from at least two seeds.")
     table = pd.DataFrame(rows)
-    figure = _overlap_figure(choice, table)
-    mine = arm_of(choice.method)[1]
-    picked = table[table["score"] == mine] if (table["score"] == mine).any() else table.head(1)
-    row = picked.iloc[0]
-    verdict = "more than chance" if row["more than chance"] else "no more than chance"
+    mine = table[table["score"] == arm_of(choice.method)[1]]
+    row = (table if mine.empty else mine).iloc[0]
+    by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
     answer = (
         f"Of the {phrasing.percent(at)} lowest heads by {own.importance_name(row['score'])}, two seeds share "
-        f"{phrasing.percent(round(row['shared'], 3))}; chance gives {phrasing.percent(round(row['by chance'], 3))} (up to "
-        f"{phrasing.percent(round(row['chance high'], 3))}): {verdict}."
+        f"{phrasing.percent(round(row['shared'], 3))}; {by_chance}."
     )
     readable = table.assign(score=table["score"].map(own.importance_name))
-    note = f"{seeds_said(run)}, fine-tuned model, all texts. Bars of chance: 95 % of random sets of the same size."
-    return Panel("lowest_repeat", question, answer, figure, readable, note)
+    note = f"{trials_said(run)}, fine-tuned model, all texts. Bars of chance: 95 % of random sets of the same size."
+    return Panel("lowest_repeat", question, answer, _overlap_figure(choice, table), readable, note)
 
 
 def _overlap_figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 120 + 44 * len(table), "share of the lowest heads in common")
     for place, row in enumerate(table.to_dict("records")):
-        figure.add_shape(type="rect", x0=row["chance low"], x1=row["chance high"], y0=place - 0.36, y1=place + 0.36,
-                         fillcolor=choice.theme.band, line_width=0, layer="below")  # fmt: skip
-    figure.add_trace(go.Scatter(
-        x=table["shared"], y=list(range(len(table))), mode="markers", marker={**marker(choice, 0), "size": 11},
-        showlegend=False, hovertemplate="%{x:.0%} in common<extra></extra>",
-    ))  # fmt: skip
-    names_on_y(figure, [own.importance_name(score) for score in table["score"]])
+        row_range(figure, choice, place, row["chance low"], row["chance high"], 0.36)
+    look = {"mode": "markers", "marker": {**marker(choice, 0), "size": 11}, "showlegend": False}
+    said = "%{x:.0%} in common<extra></extra>"
+    figure.add_scatter(x=table["shared"], y=list(range(len(table))), hovertemplate=said, **look)
+    row_names(figure, [wrapped(own.importance_name(score), 18) for score in table["score"]])
     figure.update_xaxes(range=[-0.02, 1.03], tickformat=".0%", nticks=6, showgrid=True)
     return figure

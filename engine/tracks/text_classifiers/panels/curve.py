@@ -10,9 +10,15 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import GROUP, METHOD, Column, readable, titled
+from engine.report.charts.marks import DASHES, add_points, beside, chosen_last, dot, entry, heading
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.palette import Style, series_styles
+from engine.report.contract import Measure
+from engine.report.palette import Style, series_styles, ticket_style
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -29,17 +35,12 @@ from engine.tracks.text_classifiers.panels.lookup import (
     few_seeds,
     first_and_last,
     groups_of_axis,
-    level_of,
     measure_of,
-    methods,
     reach_of,
-    seeds_said,
     ticket_levels,
 )
 
 HEIGHT = 360
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-"""Of lines beside each other: stars hide the symbols that tell them apart. Six procedures, and groups at most."""
 BESIDE = 0.012
 """Shares by which points of several lines are moved apart, so that bars do not hide each other."""
 LONGEST = 5
@@ -52,6 +53,14 @@ MARKS = (
 )
 FIXED = "The full model is one fixed model, so it has no deviation."
 EASY = "A model whose seeds differ widely meets it easily."
+COLUMNS = (
+    METHOD,
+    GROUP,
+    *titled(sparsity="share asked", realised="share cut"),
+    Column("metric", "metric", words.metric_name),
+    *titled(mean="mean", std="standard deviation", full_mean="full model's mean"),
+    *titled(full_std="full model's standard deviation", n_seeds="seeds", n="texts", state="ticket"),
+)
 
 
 def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
@@ -62,28 +71,24 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
     table = ticket_levels(run, axis, group)
     if table.empty:
         return nothing("tickets_curve", question, ABSENT)
-    scores = list(dict.fromkeys(arm_of(method)[1] for method in methods(run)))
+    scores = list(dict.fromkeys(arm_of(method)[1] for method in lookup.methods(run)))
     room = _room(table)
     parts = tuple(_column(run, choice, table, score, measure, room) for score in scores)
-    return Panel(
-        "tickets_curve", question, _answer(run, choice, table, group), None, _readable(table), _note(run, table), parts
-    )
+    answer = _answer(run, choice, table, group)
+    return Panel("tickets_curve", question, answer, None, _readable(table), _note(run, table), parts)
 
 
 def tickets_by_group(run: Run, choice: Choice) -> Panel:
     """The chosen arm group by group: accuracy minus the full model's."""
-    axis = words.axis_name(choice.measured)
-    question = f"Still a winning ticket for whom of {axis}?"
+    key, question = "tickets_by_group", f"Still a winning ticket for whom of {words.axis_name(choice.measured)}?"
     parts = {group: ticket_levels(run, choice.measured, group) for group in groups_of_axis(run, choice.measured)}
     parts = {group: part[part["method"] == choice.method] for group, part in parts.items() if not part.empty}
     parts = {group: part for group, part in parts.items() if not part.empty}
     if not parts:
-        return nothing("tickets_by_group", question, "No subgroup of this axis has levels of its own for this choice.")
+        return nothing(key, question, "No subgroup of this axis has levels of its own for this choice.")
     table = pd.concat(parts.values(), ignore_index=True)
-    figure = _group_figure(run, choice, parts)
-    return Panel(
-        "tickets_by_group", question, _groups_said(run, choice, parts), figure, _readable(table), _note(run, table)
-    )
+    answer, figure = _groups_said(run, choice, parts), _group_figure(run, choice, parts)
+    return Panel(key, question, answer, figure, _readable(table), _note(run, table))
 
 
 def _room(table: pd.DataFrame) -> tuple[float, float]:
@@ -96,57 +101,67 @@ def _room(table: pd.DataFrame) -> tuple[float, float]:
 
 
 def _column(
-    run: Run, choice: Choice, table: pd.DataFrame, score: str, measure: Any, room: tuple[float, float]
+    run: Run, choice: Choice, table: pd.DataFrame, score: str, measure: Measure, room: tuple[float, float]
 ) -> go.Figure:
-    """One score: a line per procedure, the full model as a band."""
+    """One score: a line per procedure; the full model's mean as a line, its deviation as a band."""
     mine = table[table["method"].map(lambda method: arm_of(method)[1]) == score]
-    names = [method for method in methods(run) if method in set(mine["method"])]
+    names = [method for method in lookup.methods(run) if method in set(mine["method"])]
     figure = blank(choice, HEIGHT + 20 * math.ceil((len(names) + 2) / 2), y=measure.title)
-    _full(figure, choice, mine)
-    order = [name for name in names if name != choice.method] + [name for name in names if name == choice.method]
-    for place, method in enumerate(order):
-        shift = (place - (len(order) - 1) / 2) * BESIDE
-        _line(run, figure, choice, mine[mine["method"] == method], method, shift, measure)
-    _legend(figure, choice, names)
+    mean, std = (float(mine[name].fillna(0.0).iat[0]) for name in ("full_mean", "full_std"))
+    figure.add_hrect(y0=mean - std, y1=mean + std, fillcolor=choice.theme.band, line_width=0, layer="below")
+    figure.add_hline(y=mean, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    for method, shift in zip(chosen_last(names, choice.method), beside(len(names), BESIDE), strict=True):
+        _line(run, figure, choice, mine[mine["method"] == method], shift, measure)
+    for method in names:
+        style = ticket_style(method, choice.dark)
+        line = {"color": style.colour, "dash": _dash(method), "width": 2}
+        name = own.procedure_name(arm_of(method)[0])
+        entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 8, 1.6))
+    entry(figure, "full model", mode="lines", line={"color": choice.theme.ink, "dash": "dot", "width": 1})
     figure.update_xaxes(title_text="share of heads cut", tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero")
     figure.update_yaxes(range=list(room), nticks=7)
-    figure.add_annotation(
-        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2,
-        text=f"<b>{plain(own.importance_name(score))}</b>", font={"size": 14},
-    )  # fmt: skip
+    heading(figure, plain(own.importance_name(score)))
     figure.update_layout(legend={"y": 1.1, "font": {"size": 12}}, margin={"t": 30})
     return figure
 
 
-def _full(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """The full model: its mean as a line, its deviation as a band."""
-    row = table.iloc[0]
-    std = 0.0 if math.isnan(row["full_std"]) else row["full_std"]
-    mean = row["full_mean"]
-    figure.add_hrect(y0=mean - std, y1=mean + std, fillcolor=choice.theme.band, line_width=0, layer="below")
-    figure.add_hline(y=mean, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-
-
-def _line(
-    run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str, shift: float, measure: Any
-) -> None:
+def _line(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, shift: float, measure: Measure) -> None:
     """One arm from the full model on, tickets as stars."""
+    method = table["method"].iat[0]
     style, chosen = track_of(run).style(method, choice.dark), method == choice.method
     rows = table.sort_values("realised").to_dict("records")
-    x = [0.0, *(row["realised"] + shift for row in rows)]
-    std = [None, *(row["std"] for row in rows)]
-    symbols = [_symbol(row["state"], style) for row in rows]
-    star, dot = (16, 9) if chosen else (12, 7)
-    sizes = [star if row["state"] in TICKET else dot for row in rows]
-    bars = {"type": "data", "array": std, "color": style.colour, "thickness": 2 if chosen else 1.2, "width": 0}
-    figure.add_trace(go.Scatter(
-        x=x, y=[rows[0]["full_mean"], *(row["mean"] for row in rows)], mode="lines+markers", error_y=bars,
-        name=words.method_name(method), showlegend=False, opacity=1 if chosen else 0.85,
-        line={"color": style.colour, "width": 3 if chosen else 1.6, "dash": _dash(method)},
-        marker={"symbol": ["circle-open", *symbols], "size": [7, *sizes], "color": style.colour,
-                "line": {"width": 1.6, "color": style.colour}},
-        text=["the full model", *(_hover(row, measure) for row in rows)], hovertemplate="%{text}<extra></extra>",
-    ))  # fmt: skip
+    y = [rows[0]["full_mean"], *(row["mean"] for row in rows)]
+    texts = ["the full model", *(_hover(row, measure) for row in rows)]
+    line = {"color": style.colour, "width": 3 if chosen else 1.6, "dash": _dash(method)}
+    look = {"line": line, "name": words.method_name(method), "opacity": 1 if chosen else 0.85}
+    sizes, thickness = ((16, 9), 2) if chosen else ((12, 7), 1.2)
+    _add_tickets(figure, rows, shift, y, texts, style, "circle-open", sizes, thickness, **look)
+
+
+def _add_tickets(
+    figure: go.Figure,
+    rows: Sequence[dict[str, Any]],
+    shift: float,
+    y: list[float],
+    texts: list[str],
+    style: Style,
+    first: str,
+    sizes: tuple[int, int],
+    thickness: float,
+    **more: Any,
+) -> None:
+    """A line from the full model on, whose symbol is `first`; a point per row, tickets as stars. `sizes`: of a star,
+    of another point; `y` and `texts`: (1 + rows,)."""
+    error = {"type": "data", "array": [None, *(row["std"] for row in rows)], "color": style.colour, "width": 0}
+    symbols = [{WON: "star", MATCHING: "star-open"}.get(row["state"], style.symbol) for row in rows]
+    marker = {
+        "symbol": [first, *symbols],
+        "size": [7, *(sizes[row["state"] not in TICKET] for row in rows)],
+        "color": style.colour,
+        "line": {"width": 1.6, "color": style.colour},
+    }
+    look = {"mode": "lines+markers", "error_y": {**error, "thickness": thickness}, "showlegend": False, **more}
+    add_points(figure, [0.0, *(row["realised"] + shift for row in rows)], y, texts, marker, **look)
 
 
 def _dash(method: str) -> str:
@@ -155,40 +170,16 @@ def _dash(method: str) -> str:
     return DASHES[order.index(procedure) % len(DASHES) if procedure in order else -1]
 
 
-def _symbol(state: str, style: Style) -> str:
-    return {WON: "star", MATCHING: "star-open"}.get(state, style.symbol)
-
-
-def _hover(row: dict[str, Any], measure: Any) -> str:
+def _hover(row: dict[str, Any], measure: Measure) -> str:
     kind = {WON: "winning ticket", LOST: "no ticket", UNJUDGED: "too few seeds to judge"}
-    said = kind.get(row["state"], "matching, not a winning ticket")
-    text = f"<b>{words.method_name(row['method'])}</b>, {phrasing.percent(row['sparsity'])} asked"
-    text += f"<br>{measure.name} {spread(row['mean'], row['std'], measure)} over {row['n_seeds']:.0f} seeds"
-    text += f"<br>full model {spread(row['full_mean'], row['full_std'], measure)}<br>{said}"
-    text += "<br>by the spread of its seeds only" if row["by_spread"] else ""
-    return text + ("<br>a seed predicts one class only" if row.get("degenerate", 0) > 0 else "")
-
-
-def _legend(figure: go.Figure, choice: Choice, order: Sequence[str]) -> None:
-    from engine.report.palette import ticket_style
-
-    for method in order:
-        style = ticket_style(method, choice.dark)
-        marker = {
-            "symbol": style.symbol,
-            "size": 8,
-            "color": style.colour,
-            "line": {"width": 1.6, "color": style.colour},
-        }
-        _entry(figure, own.procedure_name(arm_of(method)[0]), mode="lines+markers", marker=marker,
-               line={"color": style.colour, "dash": _dash(method), "width": 2})  # fmt: skip
-    ink = choice.theme.ink
-    _entry(figure, "full model", mode="lines", line={"color": ink, "dash": "dot", "width": 1})
-
-
-def _entry(figure: go.Figure, name: str, **more: Any) -> None:
-    """Something that is only in the legend."""
-    figure.add_trace(go.Scatter(x=[None], y=[None], name=name, showlegend=True, hoverinfo="skip", **more))
+    return "<br>".join(filter(None, [
+        f"<b>{words.method_name(row['method'])}</b>, {phrasing.percent(row['sparsity'])} asked",
+        f"{measure.name} {spread(row['mean'], row['std'], measure)} over {row['n_seeds']:.0f} seeds",
+        f"full model {spread(row['full_mean'], row['full_std'], measure)}",
+        kind.get(row["state"], "matching, not a winning ticket"),
+        "by the spread of its seeds only" if row["by_spread"] else "",
+        "a seed predicts one class only" if row.get("degenerate", 0) > 0 else "",
+    ]))  # fmt: skip
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> str:
@@ -200,7 +191,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> str:
         return f"{start} {few}"
     parts = [start, f"{phrasing.sentence(_reach_said(table, choice.method))}."]
     known = set(table["method"])
-    others = [method for method in methods(run) if method != choice.method and method in known]
+    others = [method for method in lookup.methods(run) if method != choice.method and method in known]
     if others:
         parts.append(furthest_said({method: _reach(table, method) for method in others}, OTHER_ARMS))
     return " ".join([*parts, *_easy_said(table)])
@@ -241,16 +232,13 @@ def _easy_said(table: pd.DataFrame) -> list[str]:
     """What the definition forgives: tickets by the spread of their seeds, or with a seed that tells nothing apart."""
     stars = table[table["state"].isin(TICKET)]
     wide, flat = int(stars["by_spread"].sum()), int((stars["degenerate"] > 0).sum())
-    said = []
+    of, said = phrasing.count(len(stars), "ticket"), []
     if wide:
         verb = "matches" if wide == 1 else "match"
-        said.append(
-            f"{wide} of {phrasing.count(len(stars), 'ticket')} {verb} only because seeds differ widely: the mean lies below "
-            "the full model's by more than its own deviation."
-        )
+        why = "the mean lies below the full model's by more than its own deviation"
+        said.append(f"{wide} of {of} {verb} only because seeds differ widely: {why}.")
     if flat:
-        verb = "rests" if flat == 1 else "rest"
-        said.append(f"{flat} of {phrasing.count(len(stars), 'ticket')} {verb} on a seed that predicts one class only.")
+        said.append(f"{flat} of {of} {'rests' if flat == 1 else 'rest'} on a seed that predicts one class only.")
     return said
 
 
@@ -281,38 +269,23 @@ def reach_said(reach: Reach, name: str, levels: int) -> str:
 def _note(run: Run, table: pd.DataFrame) -> str:
     n = phrasing.count(int(table["n"].max()), "test text")
     fixed = "" if table["full_std"].notna().any() else f" {FIXED}"
-    return f"{n}, {seeds_said(run)}. {own.WINNING} {EASY} {MARKS}{fixed}"
+    return f"{n}, {trials_said(run)}. {own.WINNING} {EASY} {MARKS}{fixed}"
 
 
 def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> go.Figure:
     """A line per group: mean minus the full model's mean, stars where it is a ticket for that group."""
     worst = sorted(parts, key=lambda group: (parts[group]["mean"] - parts[group]["full_mean"]).min())[:LONGEST]
     drawn = [group for group in parts if group in worst]
-    figure = blank(
-        choice, HEIGHT + 20 * math.ceil(len(drawn) / 2), "share of heads cut", "accuracy minus the full model's"
-    )
+    height, y = HEIGHT + 20 * math.ceil(len(drawn) / 2), "accuracy minus the full model's"
+    figure, shifts = blank(choice, height, "share of heads cut", y), beside(len(drawn), BESIDE)
     figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for place, (group, style) in enumerate(zip(drawn, series_styles(choice.dark), strict=False)):
-        shift = (place - (len(drawn) - 1) / 2) * BESIDE
-        rows = parts[group].sort_values("realised").to_dict("records")
-        symbols = [_symbol(row["state"], style) for row in rows]
-        sizes = [7, *(14 if row["state"] in TICKET else 9 for row in rows)]
-        line = {"width": 1.6, "color": style.colour}
-        marker = {"symbol": [style.symbol, *symbols], "color": style.colour, "line": line, "size": sizes}
-        measure, named = measure_of(run, group), f"<b>{plain(words.group_name(group))}</b>"
-        figure.add_trace(go.Scatter(
-            x=[0.0, *(row["realised"] + shift for row in rows)],
-            y=[0.0, *(row["mean"] - row["full_mean"] for row in rows)], mode="lines+markers", showlegend=False,
-            error_y={"type": "data", "array": [None, *(row["std"] for row in rows)], "color": style.colour, "width": 0,
-                     "thickness": 1.4},
-            line={"color": style.colour, "width": 2, "dash": DASHES[place]}, marker=marker,
-            name=plain(words.group_name(group)),
-            text=["the full model", *(f"{named}<br>{_hover(row, measure)}" for row in rows)],
-            hovertemplate="%{text}<extra></extra>",
-        ))  # fmt: skip
-        _entry(figure, plain(words.group_name(group)), mode="lines+markers",
-               line={"color": style.colour, "width": 2, "dash": DASHES[place]},
-               marker={"symbol": style.symbol, "size": 9, "color": style.colour})  # fmt: skip
+    for group, style, shift, dash in zip(drawn, series_styles(choice.dark), shifts, DASHES, strict=False):
+        rows, name = parts[group].sort_values("realised").to_dict("records"), plain(words.group_name(group))
+        texts = ["the full model", *(f"<b>{name}</b><br>{_hover(row, measure_of(run, group))}" for row in rows)]
+        y = [0.0, *(row["mean"] - row["full_mean"] for row in rows)]
+        line = {"color": style.colour, "width": 2, "dash": dash}
+        _add_tickets(figure, rows, shift, y, texts, style, style.symbol, (14, 9), 1.4, line=line, name=name)
+        entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 9))
     figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0, rangemode="tozero")
     figure.update_yaxes(nticks=7)
     return figure
@@ -335,17 +308,16 @@ def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> st
         far = f"reaches {phrasing.percent(least)} for every {whom}" if least else f"is no ticket for any {whom} at {at}"
         return phrasing.sentence(f"{name} {far}.{more}")
     until = f"after {phrasing.percent(least)}" if least else "at the first cut"
-    return (
-        f"With {name} the ticket is lost first for {phrasing.listing(map(words.quoted, first))}, {until}; it lasts longest "
-        f"for {phrasing.listing(map(words.quoted, last))}, up to {phrasing.percent(most)}.{more}"
-    )
+    firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
+    text = f"With {name} the ticket is lost first for {firsts}, {until}; it lasts longest for {lasts}"
+    return f"{text}, up to {phrasing.percent(most)}.{more}"
 
 
 def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
     """The largest loss at the chosen level."""
-    at, rows = level_of(run, choice), {}
+    at, rows = lookup.level_of(run, choice), {}
     for group, part in parts.items():
-        here = part[(part["sparsity"] - at).abs() < 1e-9]
+        here = part[at_level(part["sparsity"], at)]
         if len(here):
             rows[group] = float((here["mean"] - here["full_mean"]).iloc[0])
     if not rows:
@@ -356,12 +328,5 @@ def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "group": "subgroup", "sparsity": "share asked", "realised": "share cut",
-             "metric": "metric", "mean": "mean", "std": "standard deviation", "full_mean": "full model's mean",
-             "full_std": "full model's standard deviation", "n_seeds": "seeds", "n": "texts",
-             "state": "ticket"}  # fmt: skip
-    shown = table.assign(method=table["method"].map(words.method_name), group=table["group"].map(words.group_name),
-                         metric=table["metric"].map(words.metric_name))  # fmt: skip
-    if (table["group"] == "").all():
-        shown = shown.drop(columns="group")
-    return shown[[name for name in names if name in shown]].rename(columns=names)
+    whole = (table["group"] == "").all()
+    return readable(table.drop(columns="group") if whole else table, COLUMNS)

@@ -10,7 +10,9 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.by_group import ByGroup, dumbbell, pairs, readable
+from engine.report.charts.by_group import ByGroup, columns, dumbbell, pairs
+from engine.report.charts.columns import readable
+from engine.report.charts.marks import heading
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Measure
 from engine.store.runs import Run
@@ -32,8 +34,8 @@ def borkan(run: Run, choice: Choice) -> Panel:
         why = "That takes two classes and an axis whose subgroups are not the classes themselves."
         return nothing(KEY, question, why)
     found = _in_one_order(run, choice)
-    parts = tuple(_titled(dumbbell(run, choice, _about(metric), table), metric) for metric, table in found.items())
-    table = pd.concat([readable(run, part).assign(measure=_name(metric)) for metric, part in found.items()])
+    parts = tuple(_column(run, choice, metric, table) for metric, table in found.items())
+    table = pd.concat([readable(part, columns(run)).assign(measure=_name(metric)) for metric, part in found.items()])
     positive = run.meta["data"]["classes"][1]
     note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")
     return Panel(KEY, question, _answer(run, choice), None, table, note, parts)
@@ -43,12 +45,19 @@ def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
     """The table of every metric, the subgroup with the lowest AUC of its own on top in all of them."""
     found = {metric: pairs(run, choice, metric, smallest_first=True) for metric in METRICS}
     order = {group: place for place, group in enumerate(found["auc"]["group"])}
-    last = len(order)
-    return {
-        metric: table.sort_values("group", key=lambda group: group.map(lambda name: order.get(name, last)))
-        .reset_index(drop=True)
-        for metric, table in found.items()
-    }  # fmt: skip
+
+    def places(groups: pd.Series) -> pd.Series:
+        return groups.map(order).fillna(len(order))
+
+    return {metric: table.sort_values("group", key=places, ignore_index=True) for metric, table in found.items()}
+
+
+def _column(run: Run, choice: Choice, metric: str, table: pd.DataFrame) -> go.Figure:
+    """A column says in its title what it shows."""
+    figure = dumbbell(run, choice, _about(metric), table)
+    heading(figure, _name(metric))
+    figure.update_layout(legend={"y": 1.12}, margin={"t": 30})
+    return figure
 
 
 def _name(metric: str) -> str:
@@ -61,22 +70,16 @@ def _definitions() -> str:
 
 
 def _about(metric: str) -> ByGroup:
+    """For its chart alone: all columns have one question and one answer."""
+
+    def none(*_: object) -> str:
+        return ""
+
+    said = {"question": "", "absent": "", "uncut": none, "fell": none, "rose": none}
     measure = Measure(metric, few="texts")
     return ByGroup(
-        key=metric, question="", metric=metric, measure=measure, x_title=_name(metric), absent="",
-        uncut=lambda low, top: "", fell=lambda names, several: names, rose=lambda names, several: names,
-        smallest_first=True, focused=True,
-    )  # fmt: skip
-
-
-def _titled(figure: go.Figure, metric: str) -> go.Figure:
-    """A column says in its title what it shows."""
-    figure.add_annotation(
-        x=0, xref="paper", xanchor="left", y=1, yref="paper", yanchor="bottom", showarrow=False, yshift=2,
-        text=f"<b>{_name(metric)}</b>", font={"size": 14},
-    )  # fmt: skip
-    figure.update_layout(legend={"y": 1.12}, margin={"t": 30})
-    return figure
+        metric, metric=metric, measure=measure, x_title=_name(metric), **said, smallest_first=True, focused=True
+    )
 
 
 def _answer(run: Run, choice: Choice) -> str:

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from engine.core import words
+from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import classifier_headline, lookup
 from engine.report.charts.panel import Choice
@@ -85,7 +86,7 @@ def level_row(run: Run, variant: dict[str, Any], axis: str = "", group: str = ""
     table = ticket_levels(run, axis, group)
     if table.empty:
         return None
-    rows = table[(table["method"] == variant["method"]) & ((table["sparsity"] - variant["sparsity"]).abs() < 1e-9)]
+    rows = table[(table["method"] == variant["method"]) & at_level(table["sparsity"], variant["sparsity"])]
     return None if rows.empty else rows.iloc[0].to_dict()
 
 

@@ -15,17 +15,28 @@ from engine.core.errors import RequestError, unknown
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import Column, group_or, readable, titled
+from engine.report.charts.heat_map import Scale, head_grid, mark
+from engine.report.charts.marks import add_points
 from engine.report.charts.panel import Choice, Panel, blank, nothing
-from engine.report.charts.reliability_parts import marker, r_of
+from engine.report.charts.reliability_parts import marker
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
-from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring, seeds_said
+from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, arm_of, head_said, scoring
 from engine.tracks.text_classifiers.panels.survival import mostly_cut
 
 BOTH_SIGNS = ("conductance",)
 """Scores that can be negative: zero is the middle of their colours."""
 ABSENT = "This run kept no importance of heads."
+COLUMNS = titled({"stage": "weights", "layer": "layer", "head": "head", "value": "importance", "low": "low",
+                  "high": "high", "n": "texts", "n_constant": "texts without variation"})  # fmt: skip
+OF_ONE_HEAD = (
+    *titled(stage="weights"),
+    Column("score", "score", own.importance_name),
+    Column("group", "texts of", group_or("all")),
+    *titled(value="importance", low="low", high="high", rank="rank", n="n", n_constant="n without variation"),
+)
 
 
 def scores(run: Run, choice: Choice) -> list[str]:
@@ -75,7 +86,15 @@ def importance_maps(run: Run, choice: Choice, score: str = "conductance", group:
     parts = tuple(_map(run, choice, score, stage, table, scale, cut) for stage, table in found.items())
     table = pd.concat([part.assign(stage=stage) for stage, part in found.items()], ignore_index=True)
     answer = _answer(run, score, found)
-    return Panel("importance_maps", question, answer, None, _readable(table), _note(run, score, found, cut), parts)
+    return Panel(
+        "importance_maps",
+        question,
+        answer,
+        None,
+        readable(table, COLUMNS).reset_index(drop=True),
+        _note(run, score, found, cut),
+        parts,
+    )
 
 
 def _scale(score: str, values: pd.Series) -> Scale:
@@ -131,7 +150,7 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
     if len(found) == 2:
         r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
         total = lookup.total_heads(run)
-        parts.append(f"{_kept_order(r, total)} (rank correlation {r_of(r)} over {total} heads)")
+        parts.append(f"{_kept_order(r, total)} (rank correlation {phrasing.correlation(r)} over {total} heads)")
     if score in BOTH_SIGNS:
         negative = {stage: float((table["value"] < 0).mean()) for stage, table in found.items()}
         shares = [f"{phrasing.percent(round(share, 3))} {own.stage_name(stage)}" for stage, share in negative.items()]
@@ -157,7 +176,7 @@ def _kept_order(r: float, total: int) -> str:
     if math.isnan(r):
         return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
     if abs(r) <= chance:
-        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{r_of(chance)})"
+        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to \u00b1{phrasing.correlation(chance)})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"
@@ -166,7 +185,7 @@ def _kept_order(r: float, total: int) -> str:
 def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[int]) -> str:
     word = own.IMPORTANCE.get(score)
     n = int(max(table["n"].max() for table in found.values()))
-    read = f"Mean over {phrasing.count(n, 'training text')}, {seeds_said(run)}." if n else f"{seeds_said(run)}."
+    read = f"Mean over {phrasing.count(n, 'training text')}, {trials_said(run)}." if n else f"{trials_said(run)}."
     crosses = " Crosses: heads that most seeds cut at the chosen level." if len(cut) else ""
     how = ""
     if score in BOTH_SIGNS:
@@ -178,12 +197,6 @@ def _note(run: Run, score: str, found: dict[str, pd.DataFrame], cut: Sequence[in
     return f"{about} {read}{how}{crosses}{missing} {words.COUNTING}".strip()
 
 
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"stage": "weights", "layer": "layer", "head": "head", "value": "importance", "low": "low", "high": "high",
-             "n": "texts", "n_constant": "texts without variation"}  # fmt: skip
-    return table[list(names)].rename(columns=names).reset_index(drop=True)
-
-
 def importance_scatter(run: Run, choice: Choice, score: str = "conductance", group: str = "") -> Panel:
     """Before against after, one point per head."""
     whom = f" on texts of {words.quoted(group)}" if group else ""
@@ -193,28 +206,31 @@ def importance_scatter(run: Run, choice: Choice, score: str = "conductance", gro
         return nothing("importance_scatter", question, "That takes an importance before and after fine-tuning.")
     both = before.set_index("unit")["value"].to_frame("before").join(after.set_index("unit")["value"].rename("after"))
     both = both.dropna()
-    figure = blank(choice, 400, f"{own.importance_name(score)}, pre-trained", "fine-tuned")
-    for axis in (figure.add_hline, figure.add_vline):
-        if score in BOTH_SIGNS:
-            axis(**{"y" if axis == figure.add_hline else "x": 0}, line={"color": choice.theme.soft, "width": 1})
-    figure.add_trace(go.Scatter(
-        x=both["before"], y=both["after"], mode="markers", customdata=both.index.to_numpy()[:, None],
-        marker={**marker(choice, 0), "opacity": 0.8}, showlegend=False,
-        text=[f"<b>{head_said(run, unit)}</b>" for unit in both.index],
-        hovertemplate="%{text}<br>pre-trained %{x:.3f}<br>fine-tuned %{y:.3f}<extra></extra>",
-        unselected={"marker": {"opacity": 0.45}},
-    ))  # fmt: skip
-    figure.update_xaxes(showgrid=True, nticks=6)
-    r = rank_correlation(both["before"], both["after"])
-    up = both["after"] - both["before"]
-    most, least = (head_said(run, int(getattr(up, end)())) for end in ("idxmax", "idxmin"))
+    r, up = rank_correlation(both["before"], both["after"]), both["after"] - both["before"]
+    most, least = (head_said(run, int(unit)) for unit in (up.idxmax(), up.idxmin()))
     kept = _kept_order(r, lookup.total_heads(run))
-    answer = f"{kept} (rank correlation {r_of(r)}). Most gains {most}; most loses {least}."
+    answer = f"{kept} (rank correlation {phrasing.correlation(r)}). Most gains {most}; most loses {least}."
     heads = int(run.meta["model"]["n_heads"])
     table = pd.DataFrame({"layer": both.index // heads, "head": both.index % heads, "pre-trained": both["before"],
                           "fine-tuned": both["after"]})  # fmt: skip
-    note = f"One point per head, mean over {seeds_said(run)}. The pre-trained model's classification head is random."
+    note = f"One point per head, mean over {trials_said(run)}. The pre-trained model's classification head is random."
+    figure = _scatter(run, choice, score, both)
     return Panel("importance_scatter", question, answer, figure, table, note)
+
+
+def _scatter(run: Run, choice: Choice, score: str, both: pd.DataFrame) -> go.Figure:
+    figure = blank(choice, 400, f"{own.importance_name(score)}, pre-trained", "fine-tuned")
+    if score in BOTH_SIGNS:
+        line = {"color": choice.theme.soft, "width": 1}
+        figure.add_hline(y=0, line=line)
+        figure.add_vline(x=0, line=line)
+    texts = [f"<b>{head_said(run, unit)}</b>" for unit in both.index]
+    look = {"unselected": {"marker": {"opacity": 0.45}}, "customdata": both.index.to_numpy()[:, None]}
+    said = "%{text}<br>pre-trained %{x:.3f}<br>fine-tuned %{y:.3f}<extra></extra>"
+    dots = {**marker(choice, 0), "opacity": 0.8}
+    add_points(figure, both["before"], both["after"], texts, dots, hovertemplate=said, showlegend=False, **look)
+    figure.update_xaxes(showgrid=True, nticks=6)
+    return figure
 
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
@@ -226,13 +242,6 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
         return pd.DataFrame()
     table = lookup.frame(run, "importance")
     table = table[table["seed"] == POOLED]
-    keys = ["stage", "score", "axis", "group"]
-    rank = table.groupby(keys)["value"].rank(ascending=False, method="min")
+    rank = table.groupby(["stage", "score", "axis", "group"])["value"].rank(ascending=False, method="min")
     mine = table.assign(rank=rank)[table["unit"] == unit]
-    names = {"stage": "weights", "score": "score", "group": "texts of", "value": "importance", "low": "low",
-             "high": "high", "rank": "rank", "n": "n", "n_constant": "n without variation"}  # fmt: skip
-    shown = mine.assign(
-        score=mine["score"].map(own.importance_name),
-        group=mine["group"].map(lambda group: words.group_name(group) if group else "all"),
-    )
-    return shown[list(names)].rename(columns=names).reset_index(drop=True)
+    return readable(mine, OF_ONE_HEAD).reset_index(drop=True)

@@ -12,6 +12,8 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.columns import METHOD, readable, titled
+from engine.report.charts.marks import add_points, dot, remark
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
@@ -20,6 +22,12 @@ from engine.tracks.text_classifiers.panels.lookup import DENSE, arm_of, heads_sa
 
 SCORED_ONCE = ("once", "one-shot-isp")
 """Procedures whose iterations are the asked levels, all cut by one scoring."""
+COLUMNS = (
+    METHOD,
+    *titled(seed="seed", iteration="iteration", n_cut="heads cut", sparsity="share cut", heads="newly cut"),
+    *titled(metric="metric", delta="convergence delta", n_texts="texts scored", retrained="fine-tuned again"),
+    *titled(seconds="seconds"),
+)
 
 
 def iterations(run: Run, choice: Choice) -> Panel:
@@ -31,7 +39,14 @@ def iterations(run: Run, choice: Choice) -> Panel:
     measure, full = task(run), lookup.result(run, DENSE, task(run).metric)
     figure = _figure(run, choice, table, measure, full)
     answer = _answer(choice, table, measure, full)
-    return Panel("tickets_iterations", question, phrasing.sentence(answer), figure, _readable(run, table), _note(table))
+    return Panel(
+        "tickets_iterations",
+        question,
+        phrasing.sentence(answer),
+        figure,
+        readable(table.assign(heads=_named(run, table)), COLUMNS),
+        _note(table),
+    )
 
 
 def steps(run: Run, method: str) -> pd.DataFrame:
@@ -44,31 +59,22 @@ def steps(run: Run, method: str) -> pd.DataFrame:
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None) -> go.Figure:
-    style = track_of(run).style(choice.method, choice.dark)
+    style, soft = track_of(run).style(choice.method, choice.dark), choice.theme.soft
     figure = blank(choice, 360, "share of heads cut", measure.title)
     if full is not None:
         figure.add_hline(y=full["value"], line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-        figure.add_annotation(
-            x=1, xref="paper", y=full["value"], text="full model", showarrow=False, xanchor="right", yanchor="bottom",
-            font={"size": 11, "color": choice.theme.soft},
-        )  # fmt: skip
-    dashes = ("dot", "dash", "dashdot", "longdash")
+        end = {"x": 1, "xref": "paper", "xanchor": "right", "y": full["value"], "yanchor": "bottom"}
+        remark(figure, choice, "full model", **end)
+    how, dashes = {"mode": "lines+markers", "connectgaps": True}, ("dot", "dash", "dashdot", "longdash")
     for place, (seed, part) in enumerate(table.groupby("seed")):
-        figure.add_trace(go.Scatter(
-            x=part["sparsity"], y=part["metric"], mode="lines+markers", name=f"seed {seed}", opacity=0.75,
-            connectgaps=True,
-            line={"color": choice.theme.soft, "width": 1.2, "dash": dashes[place % len(dashes)]},
-            marker={"size": 5, "color": choice.theme.soft}, text=[_hover(run, row, measure) for row in
-                                                                 part.to_dict("records")],
-            hovertemplate="%{text}<extra></extra>",
-        ))  # fmt: skip
+        line = {"color": soft, "width": 1.2, "dash": dashes[place % len(dashes)]}
+        texts = [_hover(run, row, measure) for row in part.to_dict("records")]
+        look = {"marker": {"size": 5, "color": soft}, "line": line, "opacity": 0.75, "name": f"seed {seed}"}
+        add_points(figure, part["sparsity"], part["metric"], texts, **look, **how)
     mean = table.groupby("iteration")[["sparsity", "metric"]].mean().reset_index()
-    figure.add_trace(go.Scatter(
-        x=mean["sparsity"], y=mean["metric"], mode="lines+markers", name="mean over seeds", connectgaps=True,
-        line={"color": style.colour, "width": 3}, marker={"size": 9, "color": style.colour, "symbol": style.symbol},
-        text=[f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}" for row in mean.itertuples()],
-        hovertemplate="%{text}<extra></extra>",
-    ))  # fmt: skip
+    texts = [f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}" for row in mean.itertuples()]
+    look = {"line": {"color": style.colour, "width": 3}, "name": "mean over seeds", **how}
+    add_points(figure, mean["sparsity"], mean["metric"], texts, dot(style, 9), **look)
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0, rangemode="tozero")
     figure.update_yaxes(nticks=6)
     return figure
@@ -123,10 +129,5 @@ def _note(table: pd.DataFrame) -> str:
     return " ".join(parts)
 
 
-def _readable(run: Run, table: pd.DataFrame) -> pd.DataFrame:
-    heads = [heads_said(run, units, 99) for units in table["heads"]]
-    shown = table.assign(method=table["method"].map(words.method_name), heads=heads)
-    names = {"method": "method", "seed": "seed", "iteration": "iteration", "n_cut": "heads cut",
-             "sparsity": "share cut", "heads": "newly cut", "metric": "metric", "delta": "convergence delta",
-             "n_texts": "texts scored", "retrained": "fine-tuned again", "seconds": "seconds"}  # fmt: skip
-    return shown[[name for name in names if name in shown]].rename(columns=names)
+def _named(run: Run, table: pd.DataFrame) -> list[str]:
+    return [heads_said(run, units, 99) for units in table["heads"]]

@@ -16,9 +16,10 @@ import plotly.graph_objects as go
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
+from engine.report.charts.heat_map import Scale, bar_below, cells, head_grid, mark
+from engine.report.charts.marks import add_points
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
-from engine.report.charts.reliability_parts import marker, r_of
+from engine.report.charts.reliability_parts import marker
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
@@ -121,7 +122,7 @@ def lens_heads(run: Run, choice: Choice, text_id: str, stage: str, picked: tuple
     negative = int((known["correlation"] < 0).sum())
     answer = (
         f"{stage_said(run, stage).capitalize() if stage in own.STAGES else stage_said(run, stage)}: highest is "
-        f"{words.head_name(int(best['layer']), int(best['head']))} ({r_of(best['correlation'])}); "
+        f"{words.head_name(int(best['layer']), int(best['head']))} ({phrasing.correlation(best['correlation'])}); "
         f"{negative} of {phrasing.count(len(known), 'head')} {'is' if negative == 1 else 'are'} negative."
     )
     return Panel("lens_heads", question, answer, figure, table, note)
@@ -131,7 +132,9 @@ def _heads_hover(run: Run, unit: int, value: float, is_kept: bool) -> str:
     head = f"<b>{head_said(run, unit)}</b>"
     if not is_kept:
         return f"{head}<br>cut, or its maps were not kept"
-    return f"{head}<br>" + ("its maps do not vary" if math.isnan(value) else f"correlation {r_of(value)}")
+    return f"{head}<br>" + (
+        "its maps do not vary" if math.isnan(value) else f"correlation {phrasing.correlation(value)}"
+    )
 
 
 def _correlation_said(run: Run) -> str:
@@ -148,8 +151,8 @@ def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, he
     labels = token_labels(row["tokens"], shown)
     end = float(np.abs(row["attribution"]).max()) or 1.0
     parts = (
-        _map(choice, row["attention"], labels, "Attention", (0.0, float(row["attention"].max()) or 1.0), False),
-        _map(choice, row["attribution"], labels, "Attribution", (-end, end), True),
+        _map(choice, row["attention"], labels, "Attention", _scale(0.0, float(row["attention"].max()) or 1.0)),
+        _map(choice, row["attribution"], labels, "Attribution", _scale(-end, end)),
     )
     table = _pairs(row, labels)
     note = (
@@ -168,20 +171,18 @@ def lens_scatter(
     if row is None:
         return nothing("lens_scatter", question, GONE if run.has("lens") else ABSENT)
     labels = token_labels(row["tokens"], shown)
-    x, y = row["attention"].ravel(), row["attribution"].ravel()
+    x, y, n = row["attention"].ravel(), row["attribution"].ravel(), len(labels)
     step = max(1, math.ceil(len(x) / POINTS))
-    n = len(labels)
     texts = [f"{labels[place // n]} \u2192 {labels[place % n]}" for place in range(0, len(x), step)]
     figure = blank(choice, 380, "attention", "attribution")
     figure.add_hline(y=0, line={"color": choice.theme.soft, "width": 1})
-    figure.add_trace(go.Scatter(
-        x=x[::step], y=y[::step], mode="markers", text=texts, showlegend=False,
-        marker={**marker(choice, 0), "size": 6, "opacity": 0.55},
-        hovertemplate="%{text}<br>attention %{x:.3f}, attribution %{y:.4f}<extra></extra>",
-    ))  # fmt: skip
+    look = {**marker(choice, 0), "size": 6, "opacity": 0.55}
+    said = "%{text}<br>attention %{x:.3f}, attribution %{y:.4f}<extra></extra>"
+    add_points(figure, x[::step], y[::step], texts, look, showlegend=False, hovertemplate=said)
     figure.update_xaxes(showgrid=True, nticks=6)
     some = "" if step == 1 else f" The chart shows every {step}th of them."
-    note = f"{phrasing.count(len(x), 'pair')} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
+    pairs = phrasing.count(len(x), "pair")
+    note = f"{pairs} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
     return Panel("lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note)
 
 
@@ -195,39 +196,42 @@ def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
     return found
 
 
-def _map(
-    choice: Choice, values: np.ndarray, labels: list[str], title: str, ends: tuple[float, float], diverges: bool
-) -> go.Figure:
-    n = len(labels)
+def _map(choice: Choice, values: np.ndarray, labels: list[str], title: str, scale: Scale) -> go.Figure:
+    """One map [tokens, tokens]: row, the token that attends; column, the one it attends to."""
+    n, gap = len(labels), 1 if len(labels) <= MANY else 0
     figure = blank(choice, 150 + max(14, min(26, 620 // n)) * n, "to")
-    look = choice.theme
-    low, high = ends
-    texts = (
-        [phrasing.number(low), phrasing.number(high)]
-        if not diverges
-        else [phrasing.number(low), "0", f"+{phrasing.number(high)}"]
+    cells(
+        figure,
+        values,
+        scale.colours(choice.theme),
+        x=list(range(n)),
+        y=list(range(n)),
+        zmin=scale.low,
+        zmax=scale.high,
+        xgap=gap,
+        ygap=gap,
+        hoverongaps=None,
+        customdata=[[f"{row} \u2192 {column}" for column in labels] for row in labels],
+        hovertemplate=f"%{{customdata}}<br>%{{z:.4f}}<extra>{title.lower()}</extra>",
+        colorbar={**bar_below(choice, scale.ticks, scale.texts), "tickmode": None},
     )
-    ticks = [low + 0.06 * (high - low), high - 0.06 * (high - low)]
-    ticks = [ticks[0], 0, ticks[1]] if diverges else ticks
-    hover = [[f"{row} \u2192 {column}" for column in labels] for row in labels]
-    figure.add_trace(go.Heatmap(
-        z=values, x=list(range(n)), y=list(range(n)), zmin=low, zmax=high, customdata=hover,
-        colorscale=[list(stop) for stop in (look.diverging if diverges else look.sequential)],
-        xgap=1 if n <= MANY else 0, ygap=1 if n <= MANY else 0,
-        hovertemplate="%{customdata}<br>%{z:.4f}<extra>" + title.lower() + "</extra>",
-        colorbar={"orientation": "h", "thickness": 8, "len": 1, "x": 0.5, "y": 0, "yref": "container", "xpad": 0,
-                  "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "tickvals": ticks, "ticktext": texts,
-                  "tickfont": {"size": 11, "color": look.soft}},
-    ))  # fmt: skip
     named = range(0, n, max(1, math.ceil(n / MANY)))
     ticks = {"tickvals": list(named), "ticktext": [labels[place] for place in named], "showline": False,
              "showgrid": False, "tickfont": {"size": 11}}  # fmt: skip
     figure.update_xaxes(**ticks, tickangle=-60, side="top", range=[-0.5, n - 0.5], title_text="")
     figure.update_yaxes(**ticks, range=[n - 0.5, -0.5])
-    figure.update_layout(margin={"t": 34, "b": 40}, title={
-        "text": f"<b>{title}</b>", "font": {"size": 14}, "x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top",
-    })  # fmt: skip
+    where = {"x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top"}
+    figure.update_layout(margin={"t": 34, "b": 40}, title={"text": f"<b>{title}</b>", "font": {"size": 14}, **where})
     return figure
+
+
+def _scale(low: float, high: float) -> Scale:
+    """From one end, or around zero where `low` is below it; its ends are written in numbers."""
+    inset, diverges = 0.06 * (high - low), low < 0
+    ticks, texts = [low + inset, high - inset], [phrasing.number(low), phrasing.number(high)]
+    if diverges:
+        ticks, texts = [ticks[0], 0, ticks[1]], [texts[0], "0", f"+{texts[1]}"]
+    return Scale(low, high, ticks, texts, diverges)
 
 
 def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:
@@ -266,7 +270,7 @@ def _scatter_said(run: Run, row: dict[str, Any]) -> str:
         kind = "The other way round: what it attends to more speaks against the class or for nothing"
     else:
         kind = "Hardly: its attention says little about what decides"
-    return f"{kind} ({_correlation_said(run)} {r_of(value)})."
+    return f"{kind} ({_correlation_said(run)} {phrasing.correlation(value)})."
 
 
 def _pairs(row: dict[str, Any], labels: list[str]) -> pd.DataFrame:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import DENSE, trials_of
+from engine.report.charts.classifier_lookup import DENSE, repeats, trials_of
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
-from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.winning_tickets import by_spread_only
@@ -44,44 +42,21 @@ def measure_of(run: Run, group: str) -> Measure:
     return Measure("accuracy", few="texts") if group else task(run)
 
 
-def level_of(run: Run, choice: Choice) -> float:
-    """The chosen share; where nothing is cut, the one at which a reader starts."""
-    level = track_of(run).level
-    if choice.level > level.none:
-        return choice.level
-    cut = sorted({float(value) for value in pooled(run)[level.column]})
-    return level.first(cut) if cut else level.none
-
-
 def pooled(run: Run) -> pd.DataFrame:
     """Variants that stand for all seeds of an arm at a level, without the full model."""
     table = lookup.reported(run)
     return table[table["method"] != DENSE]
 
 
-def methods(run: Run) -> list[str]:
-    """Arms of the run in the order of the track."""
-    return lookup.methods(run)
-
-
-def seeds(run: Run) -> int:
-    """Seeds of every arm."""
-    return int(run.meta["request"].get("trials") or 1)
-
-
 def few_seeds(run: Run) -> str:
     """What must be said where no arm has enough for a ticket; else ""."""
-    most = lookup.frame(run, "ticket_levels")["n_seeds"].max() if run.has("ticket_levels") else seeds(run)
+    most = lookup.frame(run, "ticket_levels")["n_seeds"].max() if run.has("ticket_levels") else repeats(run)
     return own.FEW_SEEDS if most < LEAST_SEEDS else ""
 
 
 def scoring(run: Run, name: str, usual: object) -> object:
     """A setting of conductance as the run was asked for it."""
     return (run.meta["request"].get("score_settings") or {}).get("conductance", {}).get(name, usual)
-
-
-def seeds_said(run: Run) -> str:
-    return phrasing.count(seeds(run), "seed")
 
 
 def ticket_levels(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
@@ -213,7 +188,7 @@ def groups_of_axis(run: Run, axis: str) -> list[str]:
 
 def kept_by_seed(run: Run, choice: Choice) -> dict[int, set[int]]:
     """Heads that every seed of the choice keeps, as flat units."""
-    at = Choice(choice.method, choice.axis, level_of(run, choice))
+    at = Choice(choice.method, choice.axis, lookup.level_of(run, choice))
     units = set(range(lookup.total_heads(run)))
     return {int(row["seed"]): units - set(json.loads(row["cut"])) for row in trials_of(run, at).to_dict("records")}
 
@@ -228,8 +203,3 @@ def heads_said(run: Run, units: list[int], limit: int = 4) -> str:
     """Heads apart by semicolons, for their names hold commas."""
     named = [head_said(run, unit) for unit in units]
     return "; ".join(named[:limit]) + (f"; and {len(named) - limit} more" if len(named) > limit else "")
-
-
-def label_of(variant: dict[str, Any]) -> str:
-    """A variant that is a pair of an arm and a level."""
-    return f"{words.method_name(variant['method'])}, {phrasing.percent(float(variant['sparsity']))} cut"

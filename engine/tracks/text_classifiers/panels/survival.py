@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.head_grid import Scale, head_grid, mark
-from engine.report.charts.matrix import matrix_figure
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.heat_map import Scale, head_grid, mark, matrix_figure
+from engine.report.charts.marks import hover
 from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.charts.reliability_parts import chance_said, overlap_row
 from engine.stats.reliability import SetOverlap, cross_overlap, set_overlap
 from engine.store.runs import Run
-from engine.tracks.text_classifiers.panels.lookup import (
-    arm_of,
-    head_said,
-    heads_said,
-    kept_by_seed,
-    level_of,
-    methods,
-    seeds_said,
-)
+from engine.tracks.text_classifiers.panels.lookup import arm_of, head_said, heads_said, kept_by_seed
 
 RANDOM = "random"
 SAME_DRAWS = (
@@ -41,23 +37,25 @@ def survival(run: Run, choice: Choice) -> Panel:
     kept = kept_by_seed(run, choice) if choice.method != "dense" else {}
     if not kept:
         return nothing("tickets_survival", question, "Nothing is cut here: every head survives.")
-    total, at = lookup.total_heads(run), level_of(run, choice)
+    total, at = lookup.total_heads(run), phrasing.percent(lookup.level_of(run, choice))
     share = np.array([np.mean([unit in units for units in kept.values()]) for unit in range(total)])
     scale = Scale(0, 1, [0.08, 0.5, 0.92], ["cut by all", "half", "kept by all"])
-    hover = [_hover(run, kept, unit) for unit in range(total)]
-    figure = head_grid(run, choice, share, scale, hover)
+    figure = head_grid(run, choice, share, scale, [_hover(run, kept, unit) for unit in range(total)])
     mark(figure, run, choice, [unit for unit in range(total) if share[unit] == 0], "x-thin", "cut by every seed")
-    heads = int(run.meta["model"]["n_heads"])
-    table = pd.DataFrame(
-        {"layer": np.arange(total) // heads, "head": np.arange(total) % heads, "share of seeds": share}
-    )
+    table = _by_head(run, {"share of seeds": share})
     for seed, units in kept.items():
         table[f"kept by seed {seed}"] = table.index.isin(units)
-    name = words.method_name(choice.method)
     found = set_overlap([sorted(units) for units in kept.values()], total)
-    answer = f"{name} at {phrasing.percent(at)}: {_always(share)} {_agree(found, len(kept))}{_gone(run, share)}"
-    note = f"{seeds_said(run)}. {SAME_ORDER} {words.COUNTING}"
+    name = words.method_name(choice.method)
+    answer = f"{name} at {at}: {_always(share)} {_agree(found, len(kept))}{_gone(run, share)}"
+    note = f"{trials_said(run)}. {SAME_ORDER} {words.COUNTING}"
     return Panel("tickets_survival", question, phrasing.sentence(answer), figure, table, note)
+
+
+def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
+    """A table with a row per head; the columns are (units,) each."""
+    units, heads = np.arange(lookup.total_heads(run)), int(run.meta["model"]["n_heads"])
+    return pd.DataFrame({"layer": units // heads, "head": units % heads, **columns})
 
 
 def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
@@ -80,11 +78,8 @@ def _always(share: np.ndarray) -> str:
 def _agree(found: SetOverlap, n: int) -> str:
     if n < 2 or math.isnan(found.share):
         return "With one seed nothing can be said about agreement."
-    verdict = "no more than chance" if found.chance else "more than chance"
-    return (
-        f"Two seeds share {phrasing.percent(round(found.share, 3))} of the heads they keep; chance gives "
-        f"{phrasing.percent(round(found.expected, 3))} (up to {phrasing.percent(round(found.high, 3))}): {verdict}."
-    )
+    by_chance = chance_said(found.expected, found.high, not found.chance)
+    return f"Two seeds share {phrasing.percent(round(found.share, 3))} of the heads they keep; {by_chance}."
 
 
 def _gone(run: Run, share: np.ndarray) -> str:
@@ -101,34 +96,30 @@ def cut_order(run: Run, choice: Choice) -> Panel:
     table = _first_cut(run, choice.method)
     if table.empty:
         return nothing("tickets_order", question, "This run keeps no iterations of this arm.")
-    total, last = lookup.total_heads(run), int(table["iteration"].max())
+    total, last, n = lookup.total_heads(run), int(table["iteration"].max()), table["seed"].nunique()
     mean = table.groupby("unit")["iteration"].mean().reindex(range(total))
     counts = table.groupby("unit").size().reindex(range(total), fill_value=0)
-    n = table["seed"].nunique()
-    hover = [
-        f"<b>{head_said(run, unit)}</b><br>"
-        + (f"cut in iteration {mean[unit]:.3g} (mean of {phrasing.count(int(counts[unit]), 'seed')})" if counts[unit] else
-           "never cut")
-        for unit in range(total)
-    ]  # fmt: skip
+    hovers = [hover(head_said(run, unit), _when_said(mean[unit], int(counts[unit]))) for unit in range(total)]
     values = last + 1 - mean.to_numpy(dtype=float)  # the first to go is darkest
-    scale = Scale(
-        0.5, last + 0.5, [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)], ["first iteration", "last iteration"]
-    )
+    ticks, texts = [last - 0.1 * (last - 1), 1 + 0.1 * (last - 1)], ["first iteration", "last iteration"]
+    scale = Scale(0.5, last + 0.5, ticks, texts)
     if last == 1:
         scale = Scale(0, 1.5, [1], ["cut in the only iteration"])
-    figure = head_grid(run, choice, values, scale, hover)
+    figure = head_grid(run, choice, values, scale, hovers)
     mark(figure, run, choice, [unit for unit in range(total) if not counts[unit]], "circle-open", "never cut")
     first = mean[counts == n].sort_values(kind="stable")
     never = int((counts == 0).sum())
-    lead = _first_said(run, first)
-    answer = phrasing.sentence(f"{lead}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut.")
-    heads = int(run.meta["model"]["n_heads"])
-    readable = pd.DataFrame({"layer": np.arange(total) // heads, "head": np.arange(total) % heads,
-                             "iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()})  # fmt: skip
-    arm = phrasing.sentence(words.method_name(choice.method))
-    note = f"{arm}, {phrasing.count(n, 'seed')}; mean over the seeds that cut a head."
-    return Panel("tickets_order", question, answer, figure, readable, f"{note} {words.COUNTING}")
+    answer = f"{_first_said(run, first)}; {never} of {total} heads {'is' if never == 1 else 'are'} never cut."
+    shown = _by_head(run, {"iteration (mean)": mean.to_numpy(), "seeds that cut it": counts.to_numpy()})
+    arm, seeds = phrasing.sentence(words.method_name(choice.method)), phrasing.count(n, "seed")
+    note = f"{arm}, {seeds}; mean over the seeds that cut a head. {words.COUNTING}"
+    return Panel("tickets_order", question, phrasing.sentence(answer), figure, shown, note)
+
+
+def _when_said(iteration: float, seeds: int) -> str:
+    if not seeds:
+        return "never cut"
+    return f"cut in iteration {iteration:.3g} (mean of {phrasing.count(seeds, 'seed')})"
 
 
 def _first_said(run: Run, first: pd.Series) -> str:
@@ -172,7 +163,7 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
         return nothing("tickets_tasks", question, "Nothing is cut here: every head survives.")
     if arm_of(choice.method)[1] == RANDOM:
         return nothing("tickets_tasks", question, SAME_DRAWS)
-    at, total = level_of(run, choice), lookup.total_heads(run)
+    at, total = lookup.level_of(run, choice), lookup.total_heads(run)
     found, without = _kept_of(run, choice, at, others)
     if len(found) < 2:
         return nothing("tickets_tasks", question, _alone(run, choice, others, without))
@@ -184,14 +175,12 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
             one = set_overlap(found[first], total) if i == j else cross_overlap(found[first], found[second], total)
             share[i, j] = share[j, i] = one.share
             texts[i][j] = texts[j][i] = "\u2013" if math.isnan(one.share) else f"{100 * one.share:.0f} %"
-            rows.append({"task": first, "and": second, "shared": one.share, "by chance": one.expected,
-                         "chance low": one.low, "chance high": one.high,
-                         "more than chance": not one.chance})  # fmt: skip
+            rows.append({"task": first, "and": second, **overlap_row(one)})
     table = pd.DataFrame(rows)
     figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
-    arm = phrasing.sentence(words.method_name(choice.method))
     note = (
-        f"{arm} at {phrasing.percent(at)}. Share of the kept heads that two tasks have in common, mean over pairs of seeds; "
+        f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share of the kept heads that "
+        "two tasks have in common, mean over pairs of seeds; "
         "on the diagonal two seeds of one task. Chance: the same, after the heads of one task are renamed at random. "
         "All start from the same pre-trained weights."
     )
@@ -204,19 +193,13 @@ def _kept_of(
     """Kept units per seed of every task that has the arm at this level; names of those that have not."""
     found, without = {}, []
     for one in (run, *comparable(run, others)):
-        name = _task_name(one, found)
-        if choice.method not in methods(one) or not any(
-            abs(at - level) < 1e-9 for level in _levels(one, choice.method)
-        ):
+        name, axis = _task_name(one, found), one.meta["request"]["axes"][0]
+        if choice.method in lookup.methods(one) and is_level(at, lookup.levels(one, choice.method, axis)):
+            kept = kept_by_seed(one, Choice(choice.method, axis, at))
+            found[name] = [sorted(units) for units in kept.values()]
+        else:
             without.append(name)
-            continue
-        mine = Choice(choice.method, one.meta["request"]["axes"][0], at)
-        found[name] = [sorted(units) for units in kept_by_seed(one, mine).values()]
     return found, without
-
-
-def _levels(run: Run, method: str) -> list[float]:
-    return lookup.levels(run, method, run.meta["request"]["axes"][0])
 
 
 def _task_name(run: Run, taken: dict[str, object]) -> str:
@@ -229,28 +212,22 @@ def _task_name(run: Run, taken: dict[str, object]) -> str:
 
 def _alone(run: Run, choice: Choice, others: Sequence[Run], without: list[str]) -> str:
     if without:
-        arm, at = words.method_name(choice.method), phrasing.percent(level_of(run, choice))
+        arm, at = words.method_name(choice.method), phrasing.percent(lookup.level_of(run, choice))
         return f"Other audits of the same pre-trained weights have no {arm} at {at}: {phrasing.listing(without)}."
     if not run.meta["model"].get("pretrained_hash"):
         return "This audit has no pre-trained weights, so there is nothing that tasks could share."
-    n = len(others)
-    why = (
-        f"of {phrasing.count(n, 'other audit')} none is of another task from these" if n else "there is no other audit"
-    )
+    many = phrasing.count(len(others), "other audit")
+    why = f"of {many} none is of another task from these" if others else "there is no other audit"
     return f"For that, another task must be audited from the same pre-trained weights; {why}."
 
 
 def _tasks_said(table: pd.DataFrame, without: list[str]) -> str:
     pairs = table[table["task"] != table["and"]].sort_values("shared", ascending=False)
-    row = pairs.iloc[0]
-    many = int(pairs["more than chance"].sum())
-    text = (
-        f"{row['task']} and {row['and']} keep {phrasing.percent(round(row['shared'], 3))} of their heads in common, where "
-        f"chance gives {phrasing.percent(round(row['by chance'], 3))} (up to {phrasing.percent(round(row['chance high'], 3))}): "
-    )
-    text += "more than chance." if row["more than chance"] else "no more than chance."
-    if len(pairs) > 1:
-        text += f" {many} of {len(pairs)} pairs of tasks share more than chance gives."
+    row, many = pairs.iloc[0], int(pairs["more than chance"].sum())
+    by_chance = chance_said(row["by chance"], row["chance high"], row["more than chance"])
+    shared = phrasing.percent(round(row["shared"], 3))
+    text = f"{row['task']} and {row['and']} keep {shared} of their heads in common, where {by_chance}."
+    text += f" {many} of {len(pairs)} pairs of tasks share more than chance gives." if len(pairs) > 1 else ""
     return phrasing.sentence(text + (f" Not at this level: {phrasing.listing(without)}." if without else ""))
 
 

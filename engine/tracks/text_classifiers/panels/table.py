@@ -11,6 +11,10 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.columns import METHOD, Column, group_or, readable, titled
+from engine.report.charts.heat_map import cells, write
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -27,9 +31,7 @@ from engine.tracks.text_classifiers.panels.lookup import (
     from_pretrained,
     groups_of_axis,
     measure_of,
-    methods,
     reaches,
-    seeds_said,
     state_of,
     tickets,
 )
@@ -40,6 +42,15 @@ Reaches = dict[tuple[str, str], Reach]
 OTHERS = " The chart shows the arms that share procedure or score with the chosen one; the table has all."
 LONGEST = 6
 """Groups in the chart at most; the table always has all of them."""
+COLUMNS = (
+    METHOD,
+    Column("axis", "axis", words.axis_name),
+    Column("group", "subgroup", group_or(ALL)),
+    Column("metric", "metric", words.metric_name),
+    *titled(sparsity="largest share", unbroken="unbroken up to", state="ticket", mean="mean"),
+    *titled(std="standard deviation", full_mean="full model's mean", full_std="full model's standard deviation"),
+    *titled(n_seeds="seeds"),
+)
 
 
 def tickets_table(run: Run, choice: Choice) -> Panel:
@@ -58,10 +69,12 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
     more = f" {hidden} more subgroups are in the table." if hidden > 0 else ""
     more += "" if len(_arms(run, choice, mine)) == mine["method"].nunique() else OTHERS
     note = (
-        f"{own.WINNING} {EASY} {seeds_said(run)}. Stars: winning; without a star: matching only; "
+        f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only; "
         f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
     )
-    return Panel("tickets_table", question, _answer(run, choice, mine, reach, groups), figure, _readable(mine), note)
+    return Panel(
+        "tickets_table", question, _answer(run, choice, mine, reach, groups), figure, readable(mine, COLUMNS), note
+    )
 
 
 def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
@@ -116,42 +129,34 @@ def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
 
 def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:
     """Arms in the chart: those that are compared with the chosen one."""
-    known = [method for method in methods(run) if method in set(table["method"])]
+    known = [method for method in lookup.methods(run) if method in set(table["method"])]
     return track_of(run).compared(known, choice.method)
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> go.Figure:
     """Cells with the share written in them; colour: how much can go."""
-    order = _arms(run, choice, table)
-    cells = table.set_index(["method", "group"])
+    order, known = _arms(run, choice, table), table.set_index(["method", "group"])
     shape = (len(order), len(groups))
-    values, texts, hover = np.zeros(shape), np.full(shape, "", object), np.full(shape, "", object)
+    values, texts, hovers = np.zeros(shape), np.full(shape, "", object), np.full(shape, "", object)
     for place in np.ndindex(shape):
         key = order[place[0]], groups[place[1]]
-        row = cells.loc[key] if key in cells.index else None
-        texts[place], hover[place] = _cell(run, key, row, reach.get(key, Reach()))
+        row = known.loc[key] if key in known.index else None
+        texts[place], hovers[place] = _cell(run, key, row, reach.get(key, Reach()))
         values[place] = 0.0 if row is None else np.nan_to_num(row["sparsity"])
-    names = [wrapped(words.method_name(method), 18) for method in order]
-    lines = max((name.count("<br>") + 1 for name in names), default=1)
+    names = {method: wrapped(words.method_name(method), 18) for method in order}
+    lines = max((name.count("<br>") + 1 for name in names.values()), default=1)
     figure = blank(choice, 110 + max(40, 16 * lines + 8) * len(order))
-    look = choice.theme
-    figure.add_trace(go.Heatmap(
-        z=values, x=list(range(len(groups))), y=list(range(len(order))), zmin=0, zmax=1, xgap=3, ygap=3,
-        colorscale=[list(stop) for stop in look.sequential], showscale=False, customdata=hover,
-        hovertemplate="%{customdata}<extra></extra>",
-    ))  # fmt: skip
-    strong = "#0b0f14" if choice.dark else "#ffffff"
+    down, across = list(range(len(order))), list(range(len(groups)))
+    look = {"x": across, "y": down, "zmin": 0, "zmax": 1, "xgap": 3, "ygap": 3, "showscale": False}
+    look |= {"customdata": hovers, "hovertemplate": "%{customdata}<extra></extra>", "hoverongaps": None}
+    cells(figure, values, choice.theme.sequential, **look)
     for y, x in np.ndindex(shape):
-        figure.add_annotation(x=x, y=y, text=texts[y, x], showarrow=False,
-                              font={"size": 12, "color": strong if values[y, x] > 0.72 else look.ink})  # fmt: skip
-    named = [f"<b>{name}</b>" if method == choice.method else name for method, name in zip(order, names, strict=True)]
-    figure.update_yaxes(tickvals=list(range(len(order))), ticktext=named, autorange="reversed", showgrid=False,
-                        showline=False)  # fmt: skip
-    columns = [ALL if not group else wrapped(words.group_name(group), 12) for group in groups]
-    figure.update_xaxes(
-        tickvals=list(range(len(groups))), ticktext=columns, side="top", showline=False, tickfont={"size": 11},
-        autotickangles=[0, -45],
-    )  # fmt: skip
+        write(figure, choice, x, y, texts[y, x], values[y, x] > 0.72, 12)
+    named = [f"<b>{name}</b>" if method == choice.method else name for method, name in names.items()]
+    figure.update_yaxes(tickvals=down, ticktext=named, autorange="reversed", showgrid=False, showline=False)
+    columns = [wrapped(group_or(ALL)(group), 12) for group in groups]
+    figure.update_xaxes(tickvals=across, ticktext=columns, side="top", showline=False, tickfont={"size": 11})
+    figure.update_xaxes(autotickangles=[0, -45])
     figure.update_layout(margin={"t": 44})
     return figure
 
@@ -159,7 +164,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, group
 def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, str]:
     """What stands in a cell, and what is said when it is pointed at."""
     method, group = key
-    whom = f"<b>{words.method_name(method)}</b>, {plain(words.group_name(group)) if group else ALL}"
+    whom = f"<b>{words.method_name(method)}</b>, {plain(group_or(ALL)(group))}"
     if row is None:
         return "", f"{whom}<br>not measured"
     measure = measure_of(run, group)
@@ -168,31 +173,16 @@ def _cell(run: Run, key: tuple[str, str], row: Any, reach: Reach) -> tuple[str, 
         return "?", f"{whom}<br>too few different models to judge; {full}"
     if math.isnan(row["sparsity"]):
         return "none", f"{whom}<br>no ticket at any level; {full}"
-    broken = not row["unbroken"] >= row["sparsity"]
-    won = row["state"] == WON
-    kind = "winning ticket" if won else "matching only"
-    text = f"{whom}<br>{kind} up to {phrasing.percent(row['sparsity'])}<br>{measure.name} "
-    text += f"{spread(row['mean'], row['std'], measure)}, {full}"
-    if broken:
-        until = phrasing.percent(row["unbroken"]) if row["unbroken"] > 0 else "none"
-        text += f"<br>unbroken up to {until}"
-    text += "<br>only because its seeds differ widely" if reach.by_spread else ""
-    share = f"{phrasing.percent(row['sparsity'])}{DAGGER if broken else ''}"
+    broken, won = not row["unbroken"] >= row["sparsity"], row["state"] == WON
+    until, share = (phrasing.percent(row[name]) for name in ("unbroken", "sparsity"))
+    lines = [
+        whom,
+        f"{'winning ticket' if won else 'matching only'} up to {share}",
+        f"{measure.name} {spread(row['mean'], row['std'], measure)}, {full}",
+        f"unbroken up to {until if row['unbroken'] > 0 else 'none'}" if broken else "",
+        "only because its seeds differ widely" if reach.by_spread else "",
+    ]
+    share, star = f"{share}{DAGGER if broken else ''}", f"{STAR}<br>" if won else ""
     if reach.by_spread:
-        share = f"({STAR})<br>{share}" if won else f"({share})"
-    else:
-        share = f"{STAR}<br>{share}" if won else share
-    return share, text
-
-
-def _readable(table: pd.DataFrame) -> pd.DataFrame:
-    names = {"method": "method", "axis": "axis", "group": "subgroup", "metric": "metric", "sparsity": "largest share",
-             "unbroken": "unbroken up to", "state": "ticket", "mean": "mean", "std": "standard deviation",
-             "full_mean": "full model's mean", "full_std": "full model's standard deviation",
-             "n_seeds": "seeds"}  # fmt: skip
-    shown = table.assign(
-        method=table["method"].map(words.method_name), metric=table["metric"].map(words.metric_name),
-        group=table["group"].map(lambda group: words.group_name(group) if group else ALL),
-        axis=table["axis"].map(words.axis_name),
-    )  # fmt: skip
-    return shown[list(names)].rename(columns=names)
+        return f"({STAR})<br>{share}" if won else f"({share})", "<br>".join(filter(None, lines))
+    return f"{star}{share}", "<br>".join(filter(None, lines))
