@@ -42,7 +42,7 @@ OTHER_IMAGES = "Careful: not on the same test images, so levels are not on one s
 def are_kin(one: Run, other: Run) -> bool:
     """Whether two audits are of different kinds that measure the same things."""
     first, second = track_of(one), track_of(other)
-    return first.name != second.name and (second.name in first.kin or first.name in second.kin)
+    return first.name != second.name and first.measures == second.measures != ""
 
 
 def kin_of(runs: Sequence[Run]) -> list[Run]:

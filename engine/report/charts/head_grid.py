@@ -40,13 +40,8 @@ def head_grid(
         colorscale=[list(stop) for stop in colours], zmin=scale.low, zmax=scale.high, xgap=2, ygap=2, hoverinfo="skip",
         hoverongaps=False, colorbar=_bar(choice, scale),
     ))  # fmt: skip
-    figure.add_trace(points(run, choice, hover))
-    step = 1 if heads <= 16 else 4
-    figure.update_xaxes(
-        tickvals=list(range(0, heads, step)), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
-    )
-    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
-    figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
+    figure.add_trace(points(run, choice, np.arange(layers * heads), hover))
+    lay_out(figure, layers, heads)
     figure.update_layout(margin={"b": BELOW, "t": 40 if title else 28}, legend={"y": 1.0, "x": 0})
     if title:
         figure.add_annotation(x=0, xref="paper", y=1, yref="paper", yanchor="bottom", xanchor="left", showarrow=False,
@@ -55,10 +50,19 @@ def head_grid(
     return figure
 
 
-def points(run: Run, choice: Choice, hover: Sequence[str]) -> go.Scatter:
-    """Invisible points over the cells: unlike cells they can be picked."""
-    layers, heads = shape_of(run)
-    units = np.arange(layers * heads)
+def lay_out(figure: go.Figure, layers: int, heads: int) -> None:
+    """The axes of a map: layer 0 on top, numbers at every cell or every fourth, nothing to zoom."""
+    step = 1 if heads <= 16 else 4
+    figure.update_xaxes(
+        tickvals=list(range(0, heads, step)), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
+    )
+    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
+    figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
+
+
+def points(run: Run, choice: Choice, units: np.ndarray, hover: Sequence[str]) -> go.Scatter:
+    """Invisible points over the cells of `units` (n,), with their texts: unlike cells they can be picked."""
+    _, heads = shape_of(run)
     return go.Scatter(
         x=units % heads, y=units // heads, mode="markers", name="heads", showlegend=False, text=list(hover),
         customdata=units[:, None], hovertemplate="%{text}<extra></extra>",
@@ -93,8 +97,12 @@ def cell_height(layers: int) -> int:
     return 40 if layers <= 6 else 34 if layers <= 8 else 28 if layers <= 12 else 24 if layers <= 24 else 18
 
 
-def _bar(choice: Choice, scale: Scale) -> dict[str, Any]:
-    """A horizontal bar below the map."""
+def bar(choice: Choice) -> dict[str, Any]:
+    """A horizontal colour bar below the map, without ticks."""
     return {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "container", "yanchor": "bottom", "ypad": 2,
-            "outlinewidth": 0, "x": 0.5, "xpad": 0, "tickfont": {"size": 11, "color": choice.theme.soft},
-            "tickmode": "array", "tickvals": list(scale.ticks), "ticktext": list(scale.texts)}  # fmt: skip
+            "outlinewidth": 0, "x": 0.5, "xpad": 0, "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
+
+
+def _bar(choice: Choice, scale: Scale) -> dict[str, Any]:
+    ticks = {"tickmode": "array", "tickvals": list(scale.ticks), "ticktext": list(scale.texts)}
+    return {**bar(choice), **ticks}

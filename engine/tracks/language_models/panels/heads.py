@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from engine.core.errors import RequestError, unknown
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.head_grid import bar, lay_out, points, shape_of
 from engine.report.charts.headline import null_warning
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
@@ -39,9 +39,19 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     warning = null_warning(run, choice) if score == "z_bias" else ""
     figure = _grid(run, choice, table, score, bool(warning))
     _add_fallbacks(figure, run, choice, table)
-    _add_points(figure, choice, table, lambda row: _hover(row, score))
+    _add_points(figure, run, choice, table, lambda row: _hover(row, score))
     answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
     return Panel(f"head_map_{score}", question, answer, figure, _readable(table), _note(run, table, score))
+
+
+def bias_map(run: Run, choice: Choice) -> Panel:
+    """The map of effects on bias."""
+    return head_map(run, choice, "z_bias")
+
+
+def perplexity_map(run: Run, choice: Choice) -> Panel:
+    """The map of effects on perplexity."""
+    return head_map(run, choice, "z_ppl")
 
 
 def fasp_picture(run: Run, choice: Choice) -> Panel:
@@ -59,7 +69,7 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_points(figure, choice, table, lambda row: _hover(row, "z_bias") + _status(row))
+    _add_points(figure, run, choice, table, lambda row: _hover(row, "z_bias") + _status(row))
     answer = _picture_answer(run, choice, variant, table, warning)
     if table["value"].isna().all():
         answer = _not_ranked(table)
@@ -224,7 +234,7 @@ def _readable(table: pd.DataFrame) -> pd.DataFrame:
 
 def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported: bool) -> go.Figure:
     """The coloured cells. Layer 0 on top."""
-    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    layers, heads = shape_of(run)
     values = np.full((layers, heads), np.nan)
     values[table["layer"], table["head"]] = table["value"]
     figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
@@ -237,12 +247,7 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
         z=values, x=list(range(heads)), y=list(range(layers)), colorscale=[list(stop) for stop in scale], **bounds,
         xgap=2, ygap=2, hoverinfo="skip", hoverongaps=False, colorbar=_colorbar(choice, score, limit),
     ))  # fmt: skip
-    step = 1 if heads <= 16 else 4
-    figure.update_xaxes(
-        tickvals=list(range(0, heads, step)), range=[-0.5, heads - 0.5], showline=False, fixedrange=True
-    )
-    figure.update_yaxes(tickvals=list(range(0, layers, 1 if layers <= 16 else 4)), range=[layers - 0.5, -0.5])
-    figure.update_yaxes(showgrid=False, showline=False, fixedrange=True)
+    lay_out(figure, layers, heads)
     figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
     return figure
 
@@ -253,16 +258,13 @@ def _colorbar(choice: Choice, score: str, limit: float) -> dict[str, Any]:
         "z_bias": ("holds bias down", "adds bias"),
         "z_ppl": ("needed", "in the way"),
     }
-    bar: dict[str, Any] = {"orientation": "h", "thickness": 8, "len": 1, "y": 0, "yref": "container",
-                           "yanchor": "bottom", "ypad": 2, "outlinewidth": 0, "x": 0.5, "xpad": 0,
-                           "tickfont": {"size": 11, "color": choice.theme.soft}}  # fmt: skip
     if score not in ends or limit <= 0:
-        return {**bar, "nticks": 4}
+        return {**bar(choice), "nticks": 4}
     left, right = (
         f"{ends[score][0]}<br>to {phrasing.number(-limit)}",
         f"{ends[score][1]}<br>to +{phrasing.number(limit)}",
     )
-    return {**bar, "tickvals": [-0.8 * limit, 0, 0.8 * limit], "tickmode": "array",
+    return {**bar(choice), "tickvals": [-0.8 * limit, 0, 0.8 * limit], "tickmode": "array",
             "ticktext": [left, "0<br> ", right]}  # fmt: skip
 
 
@@ -279,7 +281,7 @@ def _mark(run: Run) -> int:
 
 def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
     """Critical heads as full cells in the ink of the theme; a second heat map, so that cells scale with the screen."""
-    layers, heads = int(run.meta["model"]["n_layers"]), int(run.meta["model"]["n_heads"])
+    layers, heads = shape_of(run)
     values = np.full((layers, heads), np.nan)
     values[table["layer"], table["head"]] = 1.0
     colour = choice.theme.critical
@@ -311,15 +313,8 @@ def _legend(choice: Choice, name: str, symbol: str, colour: str) -> go.Scatter:
     return go.Scatter(x=[None], y=[None], mode="markers", marker=marker, name=name, showlegend=True)
 
 
-def _add_points(figure: go.Figure, choice: Choice, table: pd.DataFrame, hover: Any) -> None:
-    """Invisible points over the cells: they carry hover text, and unlike cells they can be selected (FACTS)."""
-    texts: Iterable[str] = [hover(row) for row in table.to_dict("records")]
-    figure.add_trace(go.Scatter(
-        x=table["head"], y=table["layer"], mode="markers", name="heads", showlegend=False, text=list(texts),
-        customdata=table[["unit", "layer", "head"]].to_numpy(), hovertemplate="%{text}<extra></extra>",
-        marker={"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0},
-        selected={"marker": {"opacity": 0.25}}, unselected={"marker": {"opacity": 0}},
-    ))  # fmt: skip
+def _add_points(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame, hover: Any) -> None:
+    figure.add_trace(points(run, choice, table["unit"].to_numpy(), [hover(row) for row in table.to_dict("records")]))
 
 
 def _hover(row: dict[str, Any], score: str) -> str:
