@@ -21,7 +21,7 @@ from engine.tracks.fair_training.training.mask_optimizer import Climber
 from engine.tracks.fair_training.training.masked import best, masked_filters_of, masked_weights_of, unmasked
 from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 from engine.training.losses import Targets
-from tests.classifiers.image_worlds import TwoConvs, lively, stop_after, tiny
+from tests.classifiers.worlds import TwoConvs, lively, stop_after, tiny
 from tests.tracks.fair_training.jobs import (
     BATCH,
     ITERATIONS,

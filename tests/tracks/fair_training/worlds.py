@@ -8,7 +8,7 @@ from engine.classifiers.images.dense import starting_model
 from engine.tracks.fair_training.context import FairContext
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.request import FairRequest, validate_fair
-from tests.classifiers.image_worlds import SMALL
+from tests.classifiers.worlds import SMALL
 
 
 def fair_request(**changes: object) -> FairRequest:

@@ -14,7 +14,7 @@ from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
-from tests.classifiers.image_worlds import (
+from tests.classifiers.worlds import (
     SMALL,
     Tied,
     graph_by_hand,

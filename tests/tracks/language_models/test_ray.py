@@ -223,7 +223,7 @@ def images_world(folder):
     from engine.tracks.image_classifiers.measurements.trial import chosen_shard
     from engine.tracks.image_classifiers.request import validate_images
     from engine.tracks.image_classifiers.run import context_of
-    from tests.classifiers.image_worlds import image_request
+    from tests.classifiers.worlds import image_request
 
     request = image_request(trials=1, speedups=(2.0,))
     trials = [shard for arm in arms_of(request) for shard in arm.trials()]
