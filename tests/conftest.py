@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -24,3 +25,21 @@ def copy(run, tmp_path) -> Run:
     """The run in a folder of its own, to be damaged."""
     shutil.copytree(run.path, tmp_path / "runs" / run.id)
     return Run(tmp_path / "runs" / run.id)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray cluster of two nodes; skips where Ray is not installed."""
+    ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    memory = 80 * 2**20
+    nodes = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": memory},
+    )
+    nodes.add_node(num_cpus=1, object_store_memory=memory)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()

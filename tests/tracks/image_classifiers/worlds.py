@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from engine.classifiers.images.context import ImageContext
+from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.classifiers.images.dense import starting_model
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.request import ImageRequest, validate_images
@@ -39,3 +40,16 @@ def image_context(request: ImageRequest) -> ImageContext:
         image_measurements(),
         mirror=plan.request.mirrors,
     )
+
+
+def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
+    """A new context that keeps its measurements in memory, and some of its shards."""
+    from engine.tracks.image_classifiers.arms import arms_of
+    from engine.tracks.image_classifiers.measurements.trial import chosen_shard
+    from engine.tracks.image_classifiers.request import validate_images
+    from engine.tracks.image_classifiers.run import context_of
+
+    request = image_request(trials=1, speedups=(2.0,))
+    trials = [shard for arm in arms_of(request) for shard in arm.trials()]
+    context = context_of(validate_images(request))
+    return context, [ImageShard("dense_weights"), ImageShard("original"), *map(chosen_shard, trials), *trials]

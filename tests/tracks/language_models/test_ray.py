@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -17,33 +16,14 @@ from engine.audit.executors import Local  # noqa: E402
 from engine.audit.progress import Progress  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
 from engine.audit.ray_workers import WorkerPool  # noqa: E402
-from engine.classifiers.images.context import ImageShard  # noqa: E402
 from engine.core.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
 from engine.core.types import Hooks  # noqa: E402
-from engine.store.array_table import unpack  # noqa: E402
 from engine.store.runs import Store  # noqa: E402
 from engine.tracks.language_models.context import Shard  # noqa: E402
 from engine.tracks.language_models.opening import open_audit  # noqa: E402
 from engine.tracks.language_models.request import validate  # noqa: E402
 from tests.tiny import build  # noqa: E402
 from tests.tracks.language_models.worlds import world_request  # noqa: E402
-
-MEMORY = 80 * 2**20
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    from ray.cluster_utils import Cluster
-
-    nodes = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": MEMORY},
-    )
-    nodes.add_node(num_cpus=1, object_store_memory=MEMORY)
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
 
 
 def audit_in(folder, store, hooks=None):
@@ -108,18 +88,19 @@ def test_a_killed_worker_costs_only_its_bundle(cluster, local, tmp_path):
         pd.testing.assert_frame_equal(one, other)
 
 
-def test_it_stops_within_two_seconds(cluster, local, tmp_path):
-    asked = []
+def test_it_stops_at_the_first_look_after_it_was_asked_to(cluster, local, tmp_path):
+    looks, asked = [], threading.Event()
 
     def check():
-        if asked and time.monotonic() > asked[0]:
+        looks.append(asked.is_set())
+        if asked.is_set():
             raise Cancelled("stop")
 
     _, audit = audit_in(local[0], tmp_path, Hooks(check=check))
-    asked.append(time.monotonic() + 0.5)
+    progress = Progress(lambda event: asked.set() if event.done else None)
     with pytest.raises(Cancelled):
-        OnRay(cluster.address).run(audit.context, "score heads", some_shards(), Progress(lambda event: None))
-    assert time.monotonic() - asked[0] < 2
+        OnRay(cluster.address).run(audit.context, "score heads", some_shards(), progress)
+    assert sum(looks) == 1 and any(not audit.context.kept(shard) for shard in some_shards())
 
 
 def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
@@ -131,13 +112,11 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
 
 
 @pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
-def test_an_address_without_a_cluster_is_said_at_once(address, said):
+def test_an_address_without_a_cluster_is_said(address, said):
     if ray.is_initialized():
         ray.shutdown()
-    start = time.monotonic()
     with pytest.raises(RequestError, match=said):
         connect(address)
-    assert time.monotonic() - start < 15
 
 
 def test_a_cluster_without_workers_gives_up_and_keeps_what_was_finished(cluster, local, tmp_path, monkeypatch):
@@ -216,56 +195,3 @@ def test_a_head_that_is_gone_is_said(monkeypatch):
     monkeypatch.setattr(ray, "get_runtime_context", Context)
     with pytest.raises(PruneAuditError, match="does not answer any more"):
         WorkerPool().reachable(ray)
-
-
-def images_world(folder):
-    from engine.tracks.image_classifiers.arms import arms_of
-    from engine.tracks.image_classifiers.measurements.trial import chosen_shard
-    from engine.tracks.image_classifiers.request import validate_images
-    from engine.tracks.image_classifiers.run import context_of
-    from tests.classifiers.worlds import image_request
-
-    request = image_request(trials=1, speedups=(2.0,))
-    trials = [shard for arm in arms_of(request) for shard in arm.trials()]
-    context = context_of(validate_images(request))
-    return context, [ImageShard("dense_weights"), ImageShard("original"), *map(chosen_shard, trials), *trials]
-
-
-def fair_world(folder):
-    from engine.tracks.fair_training.arms import arms_of
-    from engine.tracks.fair_training.request import validate_fair
-    from engine.tracks.fair_training.run import context_of, phases_of
-    from tests.tracks.fair_training.worlds import fair_request
-
-    request = fair_request(seeds=1, methods=("bifp-str", "snip"))
-    phases = phases_of(request, arms_of(request))
-    context = context_of(validate_fair(request))
-    names = ("train the dense model", "ask the dense model", "train and cut")
-    return context, [shard for name in names for shard in phases[name]]
-
-
-def texts_world(folder):
-    from engine.tracks.text_classifiers.request import validate_text
-    from engine.tracks.text_classifiers.run import context_of
-    from engine.tracks.text_classifiers.shards import dense_trials
-    from tests.tracks.text_classifiers.worlds import text_request, text_world
-
-    context = context_of(validate_text(text_request(text_world(folder), trials=2)))
-    return context, dense_trials(context, 2)
-
-
-@pytest.mark.parametrize("world", [images_world, fair_world, texts_world])
-def test_every_track_gives_on_a_cluster_what_this_process_gives(world, cluster, tmp_path):
-    context, shards = world(tmp_path)
-    expected = context.fetch(shards)
-    again, shards = world(tmp_path)
-    executor = OnRay(cluster.address)
-    for shard in shards:  # each may need those before it
-        executor.run(again, "measure", [shard], Progress(lambda event: None))
-    executor.close()
-    for shard, one, other in zip(shards, again.fetch(shards), expected, strict=True):
-        (mine, plain), (theirs, plainly) = unpack(one), unpack(other)
-        assert mine.keys() == theirs.keys() and plain.keys() == plainly.keys(), shard
-        for name in mine.keys() - {"curve/seconds"}:
-            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=f"{name} of {shard}")
-        assert {**plain, "spent": 0} == {**plainly, "spent": 0}, shard

@@ -1,0 +1,34 @@
+"""A real Ray cluster of two nodes on this machine: every track gives the same tables as in this process."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+
+from engine.audit.progress import Progress
+from engine.audit.tracks import tracks
+from engine.store.array_table import unpack
+
+ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
+
+from engine.audit.ray_executor import OnRay  # noqa: E402
+
+
+@pytest.mark.parametrize("track", [name for name in tracks() if name != "language_models"])
+def test_every_track_gives_on_a_cluster_what_this_process_gives(track, cluster, tmp_path):
+    world = importlib.import_module(f"tests.tracks.{track}.worlds").cluster_world
+    context, shards = world(tmp_path)
+    expected = context.fetch(shards)
+    again, shards = world(tmp_path)
+    executor = OnRay(cluster.address)
+    for shard in shards:  # each may need those before it
+        executor.run(again, "measure", [shard], Progress(lambda event: None))
+    executor.close()
+    for shard, one, other in zip(shards, again.fetch(shards), expected, strict=True):
+        (mine, plain), (theirs, plainly) = unpack(one), unpack(other)
+        assert mine.keys() == theirs.keys() and plain.keys() == plainly.keys(), shard
+        for name in mine.keys() - {"curve/seconds"}:
+            np.testing.assert_array_equal(mine[name], theirs[name], err_msg=f"{name} of {shard}")
+        assert {**plain, "spent": 0} == {**plainly, "spent": 0}, shard
