@@ -84,7 +84,7 @@ def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
 
 
 def with_raised(part: Any, plan: Plan, monkeypatch) -> str:
-    """The plan's id while the version of a part is one higher: of its class, or its own where it is a row of a table."""
+    """The plan's id while the version of a part is one higher: of its class, or its own where it is a row."""
     with monkeypatch.context() as patch:
         if "version" in vars(part):
             patch.setitem(vars(part), "version", part.version + 1)

@@ -1,4 +1,4 @@
-"""Made-up images with groups that made-up runs of several tracks share: who is on them, and how easily a model tells."""
+"""Made-up images with groups that made-up runs of several tracks share: who is on them, how easily a model tells."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A made-up finished run of fair training for tests of screens and exports. Nothing in it was measured on a model.
 
-Test images are those of tests/classifiers/made_up_images.py. Answers are drawn from a latent world in which sparser models harm
-men most, the fairness term holds part of that back, and BiFP holds back most; groups, gaps and differences are then
-computed from the answers by the engine's own statistics. Deterministic.
+Test images are those of tests/classifiers/made_up_images.py. Answers are drawn from a latent world in which sparser
+models harm men most, the fairness term holds part of that back, and BiFP holds back most; groups, gaps and differences
+are then computed from the answers by the engine's own statistics. Deterministic.
 """
 
 from __future__ import annotations
@@ -374,7 +374,8 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "fair_training", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes), "target": "blond",
+        "track": "fair_training", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "target": "blond",
         "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(options["methods"]),
         "method_settings": {}, "sparsities": list(options["sparsities"]), "strength": 1.0, "tolerance": 0.0,
         "notion": "accuracy", "iterations": ITERATIONS, "recipe": {}, "check_every": EVERY,

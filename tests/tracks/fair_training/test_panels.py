@@ -324,8 +324,8 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
     differing, warnings = compare.comparability([run, pw])
     assert "track" in set(differing["setting"]) and warnings[0].startswith("Two kinds of audit")
     assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
-    other = made_up.make("image_classifiers", store.root, "elsewhere", images=120, stream=3, switches=False, speedups=(2.0,),
-                           loss_share=False)  # fmt: skip
+    other = made_up.make("image_classifiers", store.root, "elsewhere", images=120, stream=3, speedups=(2.0,),
+                         switches=False, loss_share=False)  # fmt: skip
     assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).answer
 
 

@@ -208,7 +208,8 @@ def _meta(
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "image_classifiers", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes), "target": "blond",
+        "track": "image_classifiers", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "target": "blond",
         "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(arms), "method_settings": {},
         "pw": {}, "speedups": list(options["speedups"]), "trials": options["trials"], "first_seed": 0, "retrain": {},
         "train": None, "mirror": True, "keep_weights": "first", "loss_share": 40 * bool(options["loss_share"]),

@@ -1,4 +1,4 @@
-"""The latent world behind tests/tracks/image_classifiers/made_up_run.py: images with groups, filters, made-up answers of trials."""
+"""The latent world behind made_up_run.py: filters, and made-up answers of trials on made-up images."""
 
 from __future__ import annotations
 

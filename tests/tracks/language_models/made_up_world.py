@@ -1,4 +1,4 @@
-"""The latent world behind tests/tracks/language_models/made_up_run.py: prompts, cuts, and made-up continuations with made-up scores."""
+"""The latent world behind made_up_run.py: prompts, cuts, and made-up continuations with made-up scores."""
 
 from __future__ import annotations
 

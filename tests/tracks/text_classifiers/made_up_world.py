@@ -1,4 +1,4 @@
-"""The latent world behind tests/tracks/text_classifiers/made_up_run.py: texts with groups, heads, made-up answers of every seed."""
+"""The latent world behind made_up_run.py: texts with groups, heads, made-up answers of every seed."""
 
 from __future__ import annotations
 
