@@ -9,5 +9,17 @@ from tests.tracks.language_models.worlds import word_judge
 
 @pytest.fixture
 def words_judged(monkeypatch) -> None:
-    monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
-    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
+    judge_words(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def words_judged_here():
+    """For what a whole file shares."""
+    with pytest.MonkeyPatch.context() as patch:
+        judge_words(patch)
+        yield
+
+
+def judge_words(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
+    patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
