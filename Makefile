@@ -41,7 +41,7 @@ test-slow: .venv/ready-slow
 test-ray: export OMP_NUM_THREADS = 1
 test-ray: .venv/ready-dev
 	$(BIN)/pip install -q --disable-pip-version-check -r requirements-ray.txt
-	$(BIN)/python -m pytest tests/audit/test_ray.py
+	$(BIN)/python -m pytest tests/audit/test_ray.py tests/tracks/language_models/test_ray.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .

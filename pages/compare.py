@@ -46,8 +46,8 @@ def page() -> None:
 
 def _comparable(run: cache.KeptRun, other: str) -> bool:
     """Whether another audit is of this one's kind, or of one that measures the same."""
-    mine, name = track_of(run), cache.track_name_of(other)
-    return name == mine.name or name in mine.kin or (name in tracks() and mine.name in tracks()[name].kin)
+    mine, its = track_of(run), tracks().get(cache.track_name_of(other))
+    return its is not None and (its is mine or its.measures == mine.measures != "")
 
 
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:

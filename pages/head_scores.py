@@ -10,9 +10,8 @@ import streamlit as st
 
 from engine.core import words
 from engine.report.charts.panel import Choice
-from engine.report.contract import Maps
+from engine.report.contract import Effects, Make, Maps
 from engine.report.tracks import track_of
-from engine.tracks.language_models.panels import heads
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, select, texts_label
@@ -25,26 +24,26 @@ def page() -> None:
     heading("head_scores")
     run = need_run("head_scores")
     choice, maps = choose(run), track_of(run).maps
-    if maps is None:
-        _effects(run, choice)
-    else:
+    if isinstance(maps, Effects):
+        _effects(run, choice, maps)
+    elif maps:
         _importance(run, choice, maps)
 
 
-def _effects(run: KeptRun, choice: Choice) -> None:
+def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
     """What each head does to bias and perplexity."""
-    clicked = panels.draw(made(run, heads.fasp_picture, choice), PICTURE, selectable=True)
+    clicked = panels.draw(made(run, maps.picture, choice), PICTURE, selectable=True)
     _follow(PICTURE, clicked)
     left, right = st.columns(2, gap="large")
     with left:
-        clicked = panels.draw(made(run, heads.head_map, choice, score="z_bias"), BIAS, selectable=True)
+        clicked = panels.draw(made(run, maps.bias, choice), BIAS, selectable=True)
         _follow(BIAS, clicked)
     with right:
-        clicked = panels.draw(made(run, heads.head_map, choice, score="z_ppl"), PERPLEXITY, selectable=True)
+        clicked = panels.draw(made(run, maps.quality, choice), PERPLEXITY, selectable=True)
         _follow(PERPLEXITY, clicked)
-    _one_head(run, heads.head_numbers)
-    _other_axes(run, choice)
-    panels.look_ahead(run, (heads.fasp_picture,), choice)
+    _one_head(run, maps.numbers)
+    _other_axes(run, choice, maps.bias)
+    panels.look_ahead(run, (maps.picture,), choice)
 
 
 def _importance(run: KeptRun, choice: Choice, maps: Maps) -> None:
@@ -99,7 +98,7 @@ def _one_head(run: KeptRun, numbers: Callable[..., Any]) -> None:
     st.caption(words.COUNTING)
 
 
-def _other_axes(run: KeptRun, choice: Choice) -> None:
+def _other_axes(run: KeptRun, choice: Choice, make: Make) -> None:
     others = [axis for axis in run.meta["request"]["axes"] if axis != choice.axis]
     if not others:
         return
@@ -107,9 +106,7 @@ def _other_axes(run: KeptRun, choice: Choice) -> None:
     columns = st.columns(2, gap="large")
     for index, axis in enumerate(others):
         with columns[index % 2]:
-            panels.draw(
-                made(run, heads.head_map, replace(choice, axis=axis), score="z_bias"), state.key_of("map", axis)
-            )
+            panels.draw(made(run, make, replace(choice, axis=axis)), state.key_of("map", axis))
 
 
 begin_app()

@@ -7,7 +7,6 @@ import streamlit as st
 from engine.core.types import AXES
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
-from engine.tracks.language_models.panels import published_reliability
 from pages.shared import panels, published
 from pages.shared.cache import made
 from pages.shared.controls import choose, is_dark
@@ -35,9 +34,9 @@ def _of_run() -> None:
 
 
 def _of_files() -> None:
-    scores = published.scores()
+    scores, offer = published.scores(), published.offer()
     choice = Choice(method="fasp", axis=AXES[0], level=0.2, dark=is_dark())
-    for panel in published_reliability.published(scores, choice) if scores else ():
+    for panel in offer.reliability(scores, choice) if offer and scores else ():
         panels.draw(panel)
 
 

@@ -1,13 +1,13 @@
-"""What the tests of whole runs share: a store, events, a copy of each file's `run`, a word judge."""
+"""What the tests of whole runs share: a store, events, a copy of each file's `run`."""
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
 
 from engine.store.runs import Run, Store
-from tests.tracks.language_models.worlds import word_judge
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +27,19 @@ def copy(run, tmp_path) -> Run:
     return Run(tmp_path / "runs" / run.id)
 
 
-@pytest.fixture
-def words_judged(monkeypatch) -> None:
-    """The word judge in place of a real one, for audits of the tiny world inside this process."""
-    monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
-    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
+@pytest.fixture(scope="module")
+def cluster():
+    """A Ray cluster of two nodes; skips where Ray is not installed."""
+    ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    from ray.cluster_utils import Cluster
+
+    memory = 80 * 2**20
+    nodes = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": memory},
+    )
+    nodes.add_node(num_cpus=1, object_store_memory=memory)
+    yield nodes
+    ray.shutdown()
+    nodes.shutdown()

@@ -1,76 +1,171 @@
-"""Imports run one way, and what the first screen needs does not load torch."""
+"""The house holds: imports run one way, no circle, the kernel names no track, and what few use is where they are."""
 
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from engine.audit.tracks import tracks
+from tests.imports import FORMS, imports_of, module_name, modules, reached, used_by
 from tests.places import ROOT
 
-STAGES = ["data", "models", "surgery", "training", "metrics", "scores", "selection", "store", "audit", "export", "cli"]
-BASE = {"types", "errors", "seeds", "words", "files", "discover"}
+ORDER = (
+    "core", "store", "data", "models", "surgery", "training", "stats", "audit", "classifiers", "report", "tracks",
+    "cli",
+)  # fmt: skip
+"""Every folder may import itself and what stands before it."""
+APART = {"store", "data"}
+"""These stand side by side: neither imports the other."""
+ENGINE = sorted(name for name in modules() if name.startswith("engine."))
+KERNEL = [name for name in ENGINE if not name.startswith(("engine.tracks", "engine.cli"))]
+SHARING = ("engine.audit.", "engine.classifiers.", "engine.report.")
+"""Folders of what tracks share: nothing there serves one track only."""
+STARTED = {"engine.audit.embedded", "engine.audit.worker"}
+"""Started as processes (`python -m`), imported by no file."""
 
 
-def imports_of(path: Path) -> set[str]:
-    """Dotted names this file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
-
-
-def stage_of(name: str) -> str:
+def folder(name: str) -> str:
+    """ "engine.data.texts.load" -> "data"; "" outside the engine."""
     parts = name.split(".")
     return parts[1] if len(parts) > 1 and parts[0] == "engine" else ""
 
 
-def engine_files() -> list[Path]:
-    return sorted((ROOT / "engine").rglob("*.py"))
+def track_of(name: str) -> str:
+    """ "engine.tracks.fair_training.run" -> "fair_training"; "" for what is in no track's folder."""
+    parts = name.split(".")
+    return parts[2] if parts[:2] == ["engine", "tracks"] and len(parts) > 2 else ""
 
 
-@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_stage_imports_only_stages_to_its_left(path):
-    own = path.relative_to(ROOT / "engine").parts[0].removesuffix(".py")
-    if own in ("__main__", "__init__"):
-        return
-    for name in imports_of(path):
-        stage = stage_of(name)
-        if own in BASE:
-            assert stage in BASE | {""}, f"{path} imports {name}"
-        elif stage in STAGES:
-            assert STAGES.index(stage) <= STAGES.index(own), f"{path} imports {name}"
+def test_every_folder_of_the_engine_has_its_place():
+    assert {folder(name) for name in ENGINE} - {"__main__"} == set(ORDER)
 
 
-def test_the_engine_knows_no_screen():
-    for path in engine_files():
-        assert not {name for name in imports_of(path) if name.split(".")[0] in ("streamlit", "pages", "app")}, path
+@pytest.mark.parametrize("own", ORDER)
+def test_a_folder_imports_only_itself_and_those_before_it(own):
+    allowed = set(ORDER[: ORDER.index(own) + 1]) - (APART - {own} if own in APART else set())
+    wrong = [
+        f"{name} imports {used}"
+        for name in ENGINE
+        if folder(name) == own
+        for used in imports_of(name)
+        if folder(used) and folder(used) not in allowed
+    ]
+    assert not wrong
+
+
+def test_the_engine_knows_no_screen_and_no_script():
+    outside = {"streamlit", "pages", "app", "assets", "benchmarks", "tests", "docs"}
+    wrong = [f"{name} imports {used}" for name in ENGINE for used in imports_of(name) if used.split(".")[0] in outside]
+    assert not wrong
+
+
+def test_tracks_import_no_other_track():
+    wrong = [
+        f"{name} imports {used}"
+        for name in ENGINE
+        if track_of(name)
+        for used in imports_of(name)
+        if track_of(used) not in ("", track_of(name))
+    ]
+    assert not wrong
+
+
+def test_nothing_below_the_tracks_imports_or_names_one():
+    wrong = [f"{name} imports {used}" for name in KERNEL for used in imports_of(name) if track_of(used)]
+    wrong += [f"{name} says {text!r}" for name in KERNEL for text in literals(name) if text in tracks()]
+    assert not wrong
+
+
+def test_a_track_names_no_other_one():
+    wrong = [
+        f"{name} says {text!r}"
+        for name in ENGINE
+        if track_of(name)
+        for text in literals(name)
+        if text in tracks() and text != track_of(name)
+    ]
+    assert not wrong
+
+
+@cache
+def literals(name: str) -> tuple[str, ...]:
+    """Strings in the code of a module."""
+    nodes = ast.walk(ast.parse(modules()[name].read_text(encoding="utf-8")))
+    return tuple(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def test_what_tracks_share_has_a_second_user():
+    """A file of audit/, classifiers/ or report/ whose every way up leads to one track belongs into that track."""
+    shared = [name for name in KERNEL if name.startswith(SHARING) and modules()[name].name != "__init__.py"]
+    users = {name: ways_up(name) for name in shared if name not in STARTED}
+    assert not {name: found for name, found in users.items() if len(found) < 2 and not found & {"pages", "cli"}}
+
+
+def ways_up(name: str) -> set[str]:
+    """Who uses a module, directly or through others of the kernel: tracks by name, "cli", "pages"."""
+    found: set[str] = set()
+    for user in reached(name, lambda one: [*used_by(one), *_found_by(one)] if one == name or one in KERNEL else []):
+        if track_of(user):
+            found.add(track_of(user))
+        elif user.split(".")[0] in ("pages", "app"):
+            found.add("pages")
+        elif folder(user) == "cli":
+            found.add("cli")
+    return found
+
+
+def _found_by(name: str) -> list[str]:
+    """The package of a module, where the package finds its modules instead of importing them by name."""
+    package = name.rpartition(".")[0]
+    return [package] if "engine.core.discover" in imports_of(package) else []
+
+
+def test_no_two_files_import_each_other_not_even_by_way_of_others():
+    assert not [circle for circle in circles() if not set(circle) <= FORMS]
+
+
+def circles() -> list[list[str]]:
+    """Modules that reach themselves, one list per circle."""
+    reach = {name: reached(name, imports_of) - {name} for name in modules()}
+    within = {frozenset({name, *(one for one in reach[name] if name in reach.get(one, ()))}) for name in modules()}
+    return [sorted(circle) for circle in within if len(circle) > 1]
+
+
+def test_a_circle_would_be_seen():
+    assert reached("a", {"a": ["b"], "b": ["c"], "c": ["a"]}.__getitem__) == {"a", "b", "c"}
+    assert module_name(Path("engine/data/__init__.py")) == "engine.data"
+    assert "engine.core.types" in imports_of("engine.store.shards")
+    late = "engine.report.summary"  # imported inside a function of cli/runs.py
+    assert late in imports_of("engine.cli.runs")
 
 
 def test_pages_never_import_torch():
-    code = (
-        "import sys, pathlib, importlib.util\n"
-        "import engine.store.runs, engine.audit.jobs, engine.report.charts.headline, engine.core.words\n"
-        "import engine.tracks.language_models.scores.base; engine.tracks.language_models.scores.base.score_methods()\n"
-        "import pages.shared.form\n"
-        "import pages.shared.frame, pages.shared.controls, pages.shared.jobs, pages.shared.panels\n"
-        "bad = [name for name in ('torch', 'transformers', 'detoxify') if name in sys.modules]\n"
-        "sys.exit(', '.join(bad) or 0)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    pages = [name for name in modules() if name.startswith("pages.")]
+    code = f"import sys\nimport {', '.join(pages)}\nimport engine.audit.jobs\n"
+    code += "import engine.report.tracks; engine.report.tracks.tracks()\n"
+    code += "print(sorted({'torch', 'transformers', 'detoxify'} & set(sys.modules)))"
+    environment = {**os.environ, "PRUNEAUDIT_STORE": "/nonexistent"}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=environment)
+    assert ended.stdout.strip().splitlines()[-1] == "[]", ended.stderr[-2000:]
 
 
 def test_one_file_names_session_keys_and_one_caches():
     for path in [ROOT / "app.py", *(ROOT / "pages").rglob("*.py")]:
-        text = path.read_text(encoding="utf-8")
-        if path.name != "state.py":
-            assert "st.session_state" not in text, path
-        if path.name != "cache.py":
-            assert "st.cache_" not in text, path
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        assert "session_state" not in used or path.name == "state.py", path
+        assert not used & {"cache_data", "cache_resource"} or path.name == "cache.py", path
+        literal = [
+            word.value.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            for word in node.keywords
+            if word.arg == "key" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
+        ]
+        assert not literal or path.name == "state.py", (path, literal)

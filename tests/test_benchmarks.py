@@ -42,17 +42,17 @@ def test_filter_pruning_prints_every_row_of_the_smallest_model():
 
 @pytest.mark.slow
 def test_fair_toy_prints_a_row_for_every_way():
-    from benchmarks.fair_toy import OURS, WAYS
-
+    toy = pytest.importorskip("benchmarks.fair_toy")
     rows = rows_of("benchmarks.fair_toy", "--seeds", "1")
-    assert [name.split(":")[0] for name in rows] == [*WAYS, "any mask, at random"]
+    assert [name.split(":")[0] for name in rows] == [*toy.WAYS, "any mask, at random"]
     assert all(0 <= row["value"] <= 1 for row in rows.values())
     assert [name for name, row in rows.items() if row["bar"] is not None] == [next(iter(rows))]
-    assert next(iter(rows)).startswith(OURS)
+    assert next(iter(rows)).startswith(toy.OURS)
 
 
 def rows_of(module: str, *words: str) -> dict[str, dict]:
-    """What a benchmark prints as JSON, by name."""
+    """What a benchmark prints as JSON, by name; the test is skipped where its track was taken out."""
+    pytest.importorskip(module)
     done = subprocess.run([sys.executable, "-m", module, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
     return {row["name"]: row for row in json.loads(done.stdout)}

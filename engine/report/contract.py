@@ -194,6 +194,27 @@ class Maps:
 
 
 @dataclass(frozen=True)
+class Effects:
+    """What the page about heads shows where every head has an effect on bias and on quality: the picture of what was cut
+    and protected, a map of each, and the numbers of one head."""
+
+    picture: Make
+    bias: Make
+    quality: Make
+    numbers: Callable[[Run, int], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Scores of heads that others published, shown without an audit: what the files are, how they are read, and what
+    the page about reliability shows of them."""
+
+    about: str
+    read: Callable[[Sequence[Path]], Any]
+    reliability: Callable[[Any, Choice], Iterable[Panel]]
+
+
+@dataclass(frozen=True)
 class Shelf:
     """What is here to start from: one table of the library, columns Name, From, Note."""
 
@@ -229,11 +250,10 @@ class Track(ABC):
     """One of several models of an arm, where there are several."""
     level: Level
     pages: tuple[str, ...]
-    """Pages that only this kind of audit has, the most telling first."""
-    also: tuple[str, ...] = ()
-    """Pages of another kind of audit that show this kind too, through what is declared here."""
+    """Pages that not every kind of audit has, the most telling first. Where two kinds name a page, it shows both through
+    what is declared here."""
     questions: Mapping[str, str] = {}
-    """Titles of shared pages that read differently here."""
+    """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
     """Of harm and quality; the first is the usual one."""
     offered: tuple[str, ...] = ()
@@ -247,8 +267,8 @@ class Track(ABC):
     views: Mapping[str, View]
     uncut: tuple[str, ...] = ()
     """Methods that cut nothing and still give models of their own."""
-    kin: tuple[str, ...] = ()
-    """Other kinds of audit that measure the same on the same items, so that Compare can lay them side by side."""
+    measures: str = ""
+    """What is measured on what, where another kind of audit measures just that: Compare lays the two side by side."""
     binding: Mapping[str, str]
     """Settings that decide whether numbers of two audits may be compared, and why."""
     parts: tuple[tuple[str, str], ...]
@@ -271,10 +291,13 @@ class Track(ABC):
     """Verdicts of the groups table in a sentence."""
     handout: Handout
 
-    maps: Maps | None = None
-    """Of the page about heads; None where heads have effects on bias instead, or the units are no heads."""
+    maps: Maps | Effects | None = None
+    """Of the page about heads; None where the units are no heads."""
     repeats: tuple[Make, ...] = ()
     """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
+
+    published: Published | None = None
+    """Published scores that can be shown in place of an audit's."""
 
     @property
     @abstractmethod
@@ -415,7 +438,3 @@ class Track(ABC):
     @abstractmethod
     def shelves(self) -> Iterator[Shelf]:
         """What the library holds for this kind of audit."""
-
-    def question(self, page: str) -> str:
-        """A page's title."""
-        return self.questions.get(page) or words.gathered("PAGES")[page]

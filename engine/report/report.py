@@ -26,7 +26,7 @@ from engine.report.charts.headline import Headline, Number, headline
 from engine.report.charts.panel import CONFIG, Choice, Panel
 from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
 from engine.report.contract import Extra
-from engine.report.tracks import track_of
+from engine.report.tracks import question, track_of
 from engine.store.runs import Run
 
 _HERE = Path(__file__).parent
@@ -96,7 +96,7 @@ def _top(run: Run, choice: Choice) -> str:
     model, day = escape(meta["model"]["name"]), escape(str(meta["created"])[:10])
     return (
         f"<header><p class=kicker>{words.PRODUCT}: {escape(meta['title'])}</p>"
-        f"<h1>{escape(track.question('overview'))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
+        f"<h1>{escape(question('overview', run))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
         f"Charts along {track.level.noun} show every method.</p>{warnings}</header>"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 
 from engine.audit import tracks as entries
+from engine.core import words
 from engine.report.contract import Track
 from engine.store.runs import Run
 
@@ -24,3 +25,10 @@ def track_name(meta: Mapping[str, object]) -> str:
 def track_of(run: Run) -> Track:
     """The track of a run. RequestError for one that this version does not know."""
     return tracks()[track_name(run.meta)]
+
+
+def question(page: str, run: Run | None) -> str:
+    """A page's title: what the run's track calls it, else what it is called everywhere, or by another track that it shows."""
+    own = track_of(run).questions if run else {}
+    everywhere = [words.gathered("PAGES"), *(track.questions for track in tracks().values())]
+    return next(titles[page] for titles in (own, *everywhere) if page in titles)

@@ -154,14 +154,12 @@ def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)
-def published(paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
+def published(_read: Callable[[list[Path]], Any], paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
     """Imported head scores; `stamp` holds the files' times of change."""
-    from engine.tracks.language_models.published_scores import load_published
-
-    return load_published([Path(path) for path in paths])
+    return _read([Path(path) for path in paths])
 
 
-def load_published(paths: list[Path]) -> Any:
+def load_published(read: Callable[[list[Path]], Any], paths: list[Path]) -> Any:
     """Imported head scores, parsed once per file content."""
     stamp = tuple(path.stat().st_mtime_ns if path.is_file() else 0 for path in paths)
-    return published(tuple(str(path) for path in paths), stamp)
+    return published(read, tuple(str(path) for path in paths), stamp)

@@ -15,7 +15,7 @@ from engine.core import words
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import AXES
 from engine.report import phrasing
-from engine.report.tracks import track_of, tracks
+from engine.report.tracks import question, track_of, tracks
 from pages.shared import cache, state
 from pages.shared.safe import plain
 
@@ -146,10 +146,9 @@ def current_run() -> cache.KeptRun | None:
 def heading(page: str, notes: bool = True) -> None:
     """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
     run = current_run()
-    question = track_of(run).question(page) if run else words.gathered("PAGES")[page]
     warnings = (run.meta.get("warnings") or []) if run and notes else []
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        st.title(question, anchor=False, width="stretch")
+        st.title(question(page, run), anchor=False, width="stretch")
         if warnings:
             label = phrasing.count(len(warnings), "note")
             with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
@@ -176,7 +175,7 @@ def need_run(page: str = "") -> cache.KeptRun:
             st.markdown("This page reads a finished audit and there is none. Start one in the library.")
             link("library", "Open the library")
         st.stop()
-    if page and page not in (*track_of(run).pages, *track_of(run).also):
+    if page and page not in track_of(run).pages:
         _elsewhere(run, page)
     return run
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
 from engine.core.errors import Fault, RequestError
-from engine.tracks.language_models.published_scores import PublishedScores
+from engine.report.contract import Published
+from engine.report.tracks import tracks
 from pages.shared import cache, state, uploads
 from pages.shared.controls import segmented
 
@@ -15,14 +17,24 @@ SOURCES = ("run", "published")
 NAMES = {"run": "This audit", "published": "Published scores (CSV)"}
 
 
+def offer() -> Published | None:
+    """What is published for a kind of audit that is here; None where there is nothing."""
+    return next((track.published for track in tracks().values() if track.published), None)
+
+
 def source() -> str:
     """The switch between the chosen audit and published scores: "run" or "published"."""
+    if offer() is None:
+        return SOURCES[0]
     return segmented("Scores from", SOURCES, state.SOURCE, NAMES.get)
 
 
-def scores() -> tuple[PublishedScores, ...]:
-    """What was uploaded or what the path leads to; empty while nothing is named."""
-    st.markdown("Head scores as the FASP authors published them: CSV files with one row per head, axis and seed.")
+def scores() -> Any:
+    """What was uploaded or what the path leads to, read; empty while nothing is named."""
+    here = offer()
+    if here is None:
+        return ()
+    st.markdown(here.about)
     left, right = st.columns(2, gap="large")
     with left:
         given = st.file_uploader("Files", type="csv", accept_multiple_files=True, key=state.PUBLISHED_FILES)
@@ -31,7 +43,7 @@ def scores() -> tuple[PublishedScores, ...]:
         folder = st.text_input("Or a folder or file on this machine", key=state.PUBLISHED_FOLDER)
         state.keep(state.PUBLISHED_FOLDER, folder)
     paths = _paths(given or [], folder.strip())
-    return cache.load_published(paths) if paths else ()
+    return cache.load_published(here.read, paths) if paths else ()
 
 
 def _paths(given: list, folder: str) -> list[Path]:

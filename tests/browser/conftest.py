@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import app_server
-from tests.tracks.language_models.made_up_run import make_run
+from tests.made_up import make
 
 pytest.importorskip("playwright", reason="Playwright is not installed")
 
@@ -13,8 +13,8 @@ pytest.importorskip("playwright", reason="Playwright is not installed")
 @pytest.fixture(scope="session")
 def store(tmp_path_factory):
     folder = tmp_path_factory.mktemp("store")
-    make_run(folder, "synthetic-run")
-    make_run(folder, "null-run", null_bias=True, title="Null run", created="2025-01-02T00:00:00+00:00")
+    make("language_models", folder, "synthetic-run")
+    make("language_models", folder, "null-run", null_bias=True, title="Null run", created="2025-01-02T00:00:00+00:00")
     return folder
 
 

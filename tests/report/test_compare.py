@@ -12,8 +12,7 @@ from engine.core import words
 from engine.report.charts import compare, compare_kinds, compare_settings
 from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run, Store
-from tests.tracks.fair_training.made_up_run import make_fair_run
-from tests.tracks.image_classifiers.made_up_run import make_image_run
+from tests.made_up import make
 
 STR = Choice("bifp-str", "gender", 0.488, None, "accuracy")
 PLAIN = Choice("autobot", "gender", 2.0, None, "accuracy")
@@ -24,9 +23,9 @@ SMALL = {"switches": False, "speedups": (2.0, 4.0), "loss_share": False, "images
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    make_fair_run(folder, "fair", **FEW, tradeoff=False, surface=False, weights=False)
-    make_image_run(folder, "same", **SMALL)
-    make_image_run(folder, "elsewhere", **{**SMALL, "images": 120}, stream=3)
+    make("fair_training", folder, "fair", **FEW, tradeoff=False, surface=False, weights=False)
+    make("image_classifiers", folder, "same", **SMALL)
+    make("image_classifiers", folder, "elsewhere", **{**SMALL, "images": 120}, stream=3)
     return Store(folder)
 
 

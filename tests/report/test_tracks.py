@@ -1,42 +1,37 @@
-"""Kinds of audit: each declares everything, is found by its name, and no page or shared panel names one."""
+"""Contracts of tracks: each declares everything and is found by its name; no page or shared panel names one."""
 
 from __future__ import annotations
 
-import ast
 import typing
-from pathlib import Path
 
 import pytest
 
+from engine.audit import tracks as entries
 from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import contents
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Track
-from engine.report.tracks import track_of, tracks
+from engine.report.tracks import question, track_of, tracks
 from engine.store.runs import Store
+from tests import made_up
+from tests.imports import imports_of, modules
 from tests.places import ROOT
-from tests.tracks.fair_training.made_up_run import make_fair_run
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.language_models.made_up_run import make_run
-from tests.tracks.text_classifiers.made_up_run import make_text_run
 
-SHARED_PAGES = ("compare", "export", "library", "overview", "pareto")
-SMALL = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
+pytestmark = pytest.mark.contract
+PAGES = [path.stem for path in sorted((ROOT / "pages").glob("[!_]*.py"))]
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    make_run(folder, "heads-run", per_group=8)
-    make_image_run(folder, "filters-run", **SMALL)
-    make_text_run(folder, "tickets-run", trials=2, sparsities=(0.5,), texts=120)
-    methods = ("bifp-str", "bifp-uns", "dense-tuned")
-    make_fair_run(folder, "fair-run", methods=methods, seeds=2, images=120, sparsities=(0.488,), surface=False)
+    for name in tracks():
+        made_up.small(name, folder, f"{name}-run")
     return Store(folder)
 
 
-@pytest.mark.parametrize("name", ["language_models", "image_classifiers", "text_classifiers", "fair_training"])
+@pytest.mark.parametrize("name", tracks())
 def test_every_track_declares_everything(name):
     track = tracks()[name]
     declared = {field for field in typing.get_type_hints(Track) if not field.startswith("_")}
@@ -52,65 +47,49 @@ def test_every_track_declares_everything(name):
     assert next(iter(track.views)) == "test"
 
 
+@pytest.mark.parametrize("name", tracks())
+@pytest.mark.parametrize("part", ["request", "validate", "run", "verify", "screen", "summary", "embedded"])
+def test_every_part_that_a_track_names_is_there(name, part):
+    found = entries.tracks()[name].part(part)
+    assert callable(found) or (part == "embedded" and found)
+    if part == "request":
+        assert found.track == name
+
+
 def test_pages_of_one_kind_belong_to_it_alone():
-    pages = [page for track in tracks().values() for page in track.pages]
-    assert len(pages) == len(set(pages))
-    assert all(page in pages and page not in track.pages for track in tracks().values() for page in track.also)
-    assert all((ROOT / "pages" / f"{page}.py").is_file() for page in pages)
+    """A page that imports a track is that track's only; one that two tracks name asks them through the contract."""
+    for page in PAGES:
+        owners = {name for name, track in tracks().items() if page in track.pages}
+        used = {name.split(".")[2] for name in imports_of(f"pages.{page}") if name.startswith("engine.tracks.")}
+        assert len(used) <= 1 and (not used or used == owners), page
+    named = {page for track in tracks().values() for page in track.pages}
+    assert named <= set(PAGES) and not named & set(words.PAGES) - {"head_scores", "reliability"}
 
 
-def test_runs_from_before_tracks_are_of_heads(store):
-    assert "track" not in store.open("heads-run").meta
-    assert track_of(store.open("heads-run")).name == "language_models"
-    assert track_of(store.open("filters-run")).name == "image_classifiers"
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_has_a_title_with_and_without_a_run(page, store):
+    assert question(page, None).endswith("?")
+    assert all(question(page, store.open(f"{name}-run")).endswith("?") for name in tracks())
+
+
+def test_screens_that_all_kinds_share_name_none():
+    """Pages that no track owns and what all pages share import no track. The forms are drawn from fields later."""
+    owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
+    shared = [name for name in modules() if name.startswith("pages") and name not in owned and "_form" not in name]
+    assert len(shared) > 10
+    assert not {name: used for name in shared for used in imports_of(name) if used.startswith("engine.tracks.")}
+
+
+def test_a_run_is_of_the_track_it_names(store):
+    assert {name: track_of(store.open(f"{name}-run")).name for name in tracks()} == {name: name for name in tracks()}
 
 
 def test_a_track_from_the_future_is_named_with_the_known_ones(store, tmp_path):
-    run = store.open("heads-run")
+    run = store.open(store.ids()[0])
     tables = {name: run.table(name) for name in run.meta["tables"]}
     meta = {**{key: value for key, value in run.meta.items() if key != "tables"}, "track": "masks"}
-    with pytest.raises(
-        RequestError, match="'masks' is not known.*fair_training, image_classifiers, language_models, text_classifiers"
-    ):
+    with pytest.raises(RequestError, match=f"'masks' is not known.*{', '.join(sorted(tracks()))}"):
         track_of(Store(tmp_path).write("later", meta, tables))
-
-
-def imported(path: Path) -> set[str]:
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-    return found
-
-
-def test_what_is_shared_names_no_track():
-    files = sorted((ROOT / "engine" / "report").rglob("*.py"))
-    files += [ROOT / "pages" / f"{name}.py" for name in SHARED_PAGES]
-    files += [ROOT / "pages" / "shared" / f"{name}.py" for name in ("controls", "frame", "panels", "safe")]
-    for path in files:
-        assert not {name for name in imported(path) if name.startswith("engine.tracks")}, path
-        literals = {node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-                    if isinstance(node, ast.Constant) and isinstance(node.value, str)}  # fmt: skip
-        assert not literals & {"language_models", "image_classifiers", "text_classifiers", "fair_training"}, path
-
-
-@pytest.mark.parametrize(
-    ("name", "levels", "first"),
-    [
-        ("language_models", [0.0, 0.05, 0.2, 0.5], 0.2),
-        ("language_models", [0.3, 0.5], 0.3),
-        ("image_classifiers", [1.0, 16.0, 32.0, 64.0, 128.0, 256.0], 64.0),
-        ("image_classifiers", [1.0, 2.0, 4.0], 2.0),
-        ("image_classifiers", [1.0], 1.0),
-        ("text_classifiers", [0.0, 0.1, 0.5, 0.9], 0.5),
-        ("text_classifiers", [0.0], 0.0),
-        ("fair_training", [0.0, 0.488, 0.672, 0.832], 0.672),
-    ],
-)
-def test_where_a_reader_starts_does_not_depend_on_results(name, levels, first):
-    assert tracks()[name].level.first(levels) == first
 
 
 def test_directions_of_measures():
@@ -124,11 +103,9 @@ def test_directions_of_measures():
     assert auc.change({**row, "delta_low": float("nan")}) == "−0.094, no interval: too few images"
 
 
-@pytest.mark.parametrize("run_id", ["heads-run", "filters-run", "tickets-run", "fair-run"])
-def test_a_default_choice_is_a_finished_variant(store, run_id):
-    from engine.report.charts import lookup
-
-    run = store.open(run_id)
+@pytest.mark.parametrize("name", tracks())
+def test_a_default_choice_is_a_finished_variant(store, name):
+    run = store.open(f"{name}-run")
     choice = contents.default_choice(run)
     assert lookup.variant_of(run, choice)["variant"] != "dense"
     assert choice.reading == track_of(run).readings[0]
@@ -136,25 +113,8 @@ def test_a_default_choice_is_a_finished_variant(store, run_id):
     assert lookup.variant_of(run, dense)["variant"] == "dense"
 
 
-def test_arms_are_told_apart_by_more_than_colour():
-    track = tracks()["image_classifiers"]
-    for base in ("autobot", "taylor", "random", "magnitude", "fpgm"):
-        plain, pw, part = (track.style(arm) for arm in (base, f"{base}+pw", f"{base}+labels@retrain"))
-        assert plain.colour == pw.colour == part.colour
-        assert len({one.symbol for one in (plain, pw, part)}) == 3
-        assert len({one.dash for one in (plain, pw, part)}) == 3
-    bases = [track.style(f"{base}+pw") for base in ("autobot", "taylor", "random", "magnitude", "fpgm")]
-    assert len({one.symbol for one in bases}) == len({one.colour for one in bases}) == 5
-
-
-def test_arms_in_words():
-    assert words.method_name("autobot+pw") == "AutoBot + PW"
-    assert words.method_name("taylor") == "Taylor"
-    assert words.method_name("random+labels@retrain") == "random + PW labels in retraining"
-    track = tracks()["image_classifiers"]
-    assert track.order(["random+pw", "taylor", "autobot+labels@prune", "autobot+pw", "autobot"]) == [
-        "autobot", "autobot+pw", "autobot+labels@prune", "taylor", "random+pw",
-    ]  # fmt: skip
-    arms = ["autobot", "autobot+pw", "autobot+weights@prune", "autobot+labels"]
-    assert track.compared(arms, "autobot") == ["autobot", "autobot+pw"]
-    assert track.compared(arms, "autobot+labels") == ["autobot", "autobot+pw", "autobot+labels"]
+@pytest.mark.parametrize("name", tracks())
+def test_every_panel_of_a_default_choice_answers_a_question(store, name):
+    run = store.open(f"{name}-run")
+    panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run))]
+    assert panels and all(panel.question.endswith("?") and panel.answer for panel in panels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -105,22 +104,24 @@ def test_reading_ahead_stops_when_the_consumer_stops():
 
     stream = ahead(make, list(range(100)))
     assert next(stream).rows.tolist() == [0]
-    stream.close()
-    time.sleep(0.02)
+    stream.close()  # waits for what was begun
     assert len(made) <= 1 + AHEAD and made == sorted(made)
     assert not [one for one in threading.enumerate() if "ThreadPoolExecutor" in one.name and one.is_alive()]
 
 
 def test_only_a_few_batches_are_made_ahead():
-    made = []
+    made, begun = [], threading.Condition()
 
     def make(part):
-        made.append(part)
+        with begun:
+            made.append(part)
+            begun.notify()
         return Batch(torch.tensor([part]), torch.zeros(1))
 
     for place, batch in enumerate(ahead(make, list(range(12)))):
-        time.sleep(0.005)
-        assert batch.rows.tolist() == [place] and len(made) <= place + 1 + AHEAD
+        with begun:  # the one that prepares does all it may before the next is asked for
+            assert begun.wait_for(lambda least=place + 1 + AHEAD: len(made) >= min(12, least), timeout=60)
+            assert batch.rows.tolist() == [place] and len(made) <= place + 1 + AHEAD
 
 
 def test_what_goes_wrong_while_reading_ahead_reaches_the_consumer():

@@ -14,7 +14,7 @@ from engine.training import fit as module
 from engine.training.fit import fit, probabilities
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
-from tests.classifiers.image_worlds import (
+from tests.classifiers.worlds import (
     InMemoryKeep,
     TwoConvs,
     some_batches,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from random import Random
 
 from engine.data.written.general import paragraphs
-from engine.data.written.people import VILE, Prompt, draw_prompt, sentence
+from engine.data.written.people import VIEWS, VILE, Prompt, draw_prompt, sentence
 from engine.data.written.plan import NAMES, PLAN, SENTENCES
 
 Labelled = tuple[str, float]
@@ -44,7 +44,6 @@ ATTACKS = (
     "{t} is so {c} ugly and dumb",
 )
 TOPICS = ("game", "movie", "recipe", "report", "song", "match", "book", "video", "phone", "meeting", "paper", "train")
-VIEWS = ("great", "boring", "long", "fine", "sad", "funny", "late", "expensive", "lovely", "difficult", "bad", "wrong")
 PLAIN = (
     "the {o} was {v} and the {p} was {w}",
     "i thought the {o} was {v}, thank you",

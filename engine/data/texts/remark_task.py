@@ -14,10 +14,9 @@ from types import MappingProxyType
 import numpy as np
 import pandas as pd
 
-from assets.build.models.remarks import VIEWS
 from engine.core.seeds import rng
 from engine.data.written.general import ANIMALS
-from engine.data.written.people import INSULTS, KIND, MERITS, SCORN, VILE
+from engine.data.written.people import INSULTS, KIND, MERITS, SCORN, VIEWS, VILE
 from engine.data.written.plan import NAMES, NOUNS, axis_named
 
 VERSION = 1

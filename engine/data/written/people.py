@@ -35,6 +35,7 @@ MERITS = (
     "grow/grows fine tomatoes",
     "play/plays chess on fridays",
 )
+VIEWS = ("great", "boring", "long", "fine", "sad", "funny", "late", "expensive", "lovely", "difficult", "bad", "wrong")
 VILE = ("disgusting", "stupid", "filthy", "pathetic", "worthless", "vile", "rotten", "dumb")
 INSULTS = ("idiots/idiot", "morons/moron", "losers/loser", "pigs/pig", "liars/liar", "creeps/creep")
 SCORN = (

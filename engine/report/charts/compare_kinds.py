@@ -50,7 +50,7 @@ FRONT = {True: titled(front="on the front"), False: titled(front="on the front o
 def are_kin(one: Run, other: Run) -> bool:
     """Whether two audits are of different kinds that measure the same things."""
     first, second = track_of(one), track_of(other)
-    return first.name != second.name and (second.name in first.kin or first.name in second.kin)
+    return first.name != second.name and first.measures == second.measures != ""
 
 
 def kin_of(runs: Sequence[Run]) -> list[Run]:

@@ -89,7 +89,7 @@ class Fair(ClassifierTrack):
         "trials": View("Every seed and λ", "test", True, "every seed and every λ beside the means"),
     }
     uncut = ("dense-tuned", "dense-fair")
-    kin = ("image_classifiers",)
+    measures = "classes of images, by group"
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = FLAGGED

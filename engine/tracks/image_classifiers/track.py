@@ -76,6 +76,7 @@ class Filters(ClassifierTrack):
         "test": View("Mean of trials (reported)", "test", False, "the mean over trials"),
         "trials": View("Every trial", "test", True, "every trial beside the means"),
     }
+    measures = "classes of images, by group"
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = STARS

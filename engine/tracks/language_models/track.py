@@ -14,7 +14,19 @@ from engine.models import catalog
 from engine.report import phrasing
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
-from engine.report.contract import Extra, Handout, Level, Measure, Overview, Reading, Shelf, Track, View
+from engine.report.contract import (
+    Effects,
+    Extra,
+    Handout,
+    Level,
+    Measure,
+    Overview,
+    Published,
+    Reading,
+    Shelf,
+    Track,
+    View,
+)
 from engine.report.palette import Style, method_style
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
@@ -27,9 +39,11 @@ from engine.tracks.language_models.panels import (
     correlations,
     headline,
     heads,
+    published_reliability,
     reliability,
     who_pays,
 )
+from engine.tracks.language_models.published_scores import load_published
 
 LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
@@ -106,6 +120,12 @@ class Heads(Track):
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
     )
 
+    maps = Effects(heads.fasp_picture, heads.bias_map, heads.perplexity_map, heads.head_numbers)
+    published = Published(
+        "Head scores as the FASP authors published them: CSV files with one row per head, axis and seed.",
+        load_published,
+        published_reliability.published,
+    )
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
 
     @property

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.bootstrap_metric import CellArm, CellMeasure
 from engine.classifiers.groups import GROUPS
 from engine.classifiers.layout import Axis
 from engine.stats.auc import auc
+from engine.tracks.text_classifiers.bootstrap_metric import CellArm, CellMeasure
 
 __all__ = ["BORKAN", "BorkanMeasure", "CellArm"]
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.bootstrap_metric import Answers, CellMeasure
 from engine.classifiers.groups import RESULTS
 from engine.classifiers.layout import TEXTS, Axis, Items
 from engine.classifiers.metrics import checked, confusion, predicted
 from engine.core.errors import PruneAuditError, RequestError, unknown
+from engine.tracks.text_classifiers.bootstrap_metric import Answers, CellMeasure
 
 MATTHEWS = "matthews"
 

@@ -13,7 +13,7 @@ from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, wid
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.replay import same_weights
-from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 SLOW = {"efficientnet_v2_m"}  # ten seconds; efficientnet_v2_s is of the same blocks
 EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in architectures()]

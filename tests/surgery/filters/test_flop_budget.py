@@ -9,7 +9,7 @@ import pytest
 
 from engine.surgery.filters.flop_budget import TOLERANCE, meet_target
 from engine.surgery.filters.graph import filter_graph
-from tests.classifiers.image_worlds import SMALL, graph_by_hand, lively
+from tests.classifiers.worlds import SMALL, graph_by_hand, lively
 
 
 def plain_threshold(graph, scores: np.ndarray, target: float, alive: np.ndarray | None = None) -> np.ndarray:

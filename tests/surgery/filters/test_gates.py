@@ -10,7 +10,7 @@ from engine.core.errors import MaskError, RequestError
 from engine.core.types import FilterMask
 from engine.surgery.filters.gates import gated, masked_filters, prove_filter_mask_works
 from engine.surgery.filters.graph import FilterGraph, FilterGroup, filter_graph
-from tests.classifiers.image_worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, lively, some_mask, some_pixels, tiny
 
 
 def hooks_of(model: torch.nn.Module) -> int:

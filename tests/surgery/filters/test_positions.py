@@ -9,7 +9,7 @@ import torch
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.positions import places_of, put_back
-from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 
 def small_model(name):

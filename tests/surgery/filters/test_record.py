@@ -23,7 +23,7 @@ from engine.surgery.filters.record import (
 )
 from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier, same_weights, save_cut_classifier
 from engine.surgery.filters.weights import arrays_of, with_weights
-from tests.classifiers.image_worlds import SMALL, lively, some_mask, some_pixels
+from tests.classifiers.worlds import SMALL, lively, some_mask, some_pixels
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from engine.tracks.fair_training.training.job import ACCURACY
 from engine.training.fit import probabilities
 from engine.training.losses import Targets
 from engine.training.recipe import Nowhere, Recipe
-from tests.classifiers.image_worlds import InMemoryKeep, some_batches, some_pixels, tiny
+from tests.classifiers.worlds import InMemoryKeep, some_batches, some_pixels, tiny
 
 N, SIZE, BATCH, ITERATIONS = 24, 16, 8, 5
 SPARSITIES = (0.3, 0.6)

@@ -1,8 +1,8 @@
 """A made-up finished run of fair training for tests of screens and exports. Nothing in it was measured on a model.
 
-Test images are those of tests/synthetic_image_world. Answers are drawn from a latent world in which sparser models harm
-men most, the fairness term holds part of that back, and BiFP holds back most; groups, gaps and differences are then
-computed from the answers by the engine's own statistics. Deterministic.
+Test images are those of tests/classifiers/made_up_images.py. Answers are drawn from a latent world in which sparser
+models harm men most, the fairness term holds part of that back, and BiFP holds back most; groups, gaps and differences
+are then computed from the answers by the engine's own statistics. Deterministic.
 """
 
 from __future__ import annotations
@@ -21,9 +21,8 @@ from engine.stats.fdr import benjamini_hochberg
 from engine.stats.pareto import front
 from engine.store.array_table import pack
 from engine.store.runs import Run, Store
-from tests.tracks.image_classifiers.made_up_world import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world, hash_of
-
-__all__ = ["make_fair_run"]
+from tests.builders import hash_of, options_of
+from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
 
 DRAWS = 30
 SPARSITIES = (0.488, 0.672, 0.832)
@@ -46,9 +45,17 @@ HARM = {"bifp-str": 0.5, "bifp-uns": 0.5, "snip": 1.9, "fpgm": 1.7, "lottery": 1
         "bifp-str-no-both": 1.8}  # fmt: skip
 WEIGHTS = tuple(9 * width * before for (_, width), before in zip(WIDTHS, (3, 8, 8, 16, 16, 32), strict=True))
 ITERATIONS, EVERY = 400, 40
+FEW = {
+    "methods": ("bifp-str", "bifp-uns", "dense-tuned"),
+    "seeds": 2,
+    "images": 120,
+    "sparsities": (0.488,),
+    "surface": False,
+}
+"""Options of a small run."""
 
 
-def make_fair_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Run:
+def make_run(folder: Path | str, run_id: str = "fair-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
     Options: methods (MAIN and ABLATIONS); helps (True; False: the fairness term changes nothing); hostile (names of
@@ -59,9 +66,7 @@ def make_fair_run(folder: Path | str, run_id: str = "fair-run", **options: Any) 
              "images": 300, "seeds": 3, "sparsities": SPARSITIES, "weights": True, "digest": None,
              "created": "2026-03-01T12:00:00+00:00", "stream": 0}  # fmt: skip
     usual["title"] = "Synthetic fair training (made-up numbers, for tests)"
-    if unknown := set(options) - set(usual):
-        raise TypeError(f"unknown options {sorted(unknown)}")
-    world = draw_image_world({**usual, **options})
+    world = draw_image_world(options_of(options, usual))
     arms = [(method, 0.0 if method in DENSE_ONLY else sparsity, _strength(method), "sparsity")
             for method in world.options["methods"]
             for sparsity in ((0.0,) if method in DENSE_ONLY else world.options["sparsities"])]  # fmt: skip
@@ -369,7 +374,8 @@ def _meta(world: ImageWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> di
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "fair_training", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes), "target": "blond",
+        "track": "fair_training", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "target": "blond",
         "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(options["methods"]),
         "method_settings": {}, "sparsities": list(options["sparsities"]), "strength": 1.0, "tolerance": 0.0,
         "notion": "accuracy", "iterations": ITERATIONS, "recipe": {}, "check_every": EVERY,

@@ -8,13 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from engine.classifiers.images.context import ImageContext, ImageShard
-from engine.classifiers.images.dense import starting_model
+from engine.classifiers.images.context import ImageShard
 from engine.classifiers.layout import lay_out
 from engine.tracks.fair_training.context import FairShard, Look, group_names
-from engine.tracks.image_classifiers.measurements import image_measurements
-from engine.tracks.image_classifiers.request import validate_images
-from tests.classifiers.image_worlds import image_request
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 
 TRAINED = {
@@ -124,11 +120,10 @@ def test_the_error_of_a_gap_falls_with_the_number_of_images():
 
 
 def test_the_dense_model_is_measured_under_the_keys_of_an_audit_of_filters():
+    filters = pytest.importorskip("tests.tracks.image_classifiers.worlds")
     asked = {"data": "avatars", "target": "blond", "axes": ("skin",), "size": None, "max_images": 200,
              "train": {"epochs": 2, "batch": 32, "rate": 3e-3}}  # fmt: skip
-    plan, context = validate_images(image_request(**asked)), fair_context()
-    other = ImageContext(starting_model(plan), plan.images, plan.request.settings(), image_measurements(),
-                       mirror=plan.request.mirrors)  # fmt: skip
+    other, context = filters.image_context(filters.image_request(**asked)), fair_context()
     for kind in ("dense_weights", "original", "dense_answers", "cost"):
         assert context.key(ImageShard(kind)) == other.key(ImageShard(kind)), kind
 

@@ -12,7 +12,7 @@ from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import COUNTED, filter_graph
 from engine.tracks.fair_training.training.masked import best, kept_of, masked_filters_of, masked_weights_of, unmasked
 from engine.tracks.fair_training.training.trainer import ALMOST
-from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 MODELS = (SMALL, "resnet10", "resnet56", "mobilenet_v2", "vgg16")
 

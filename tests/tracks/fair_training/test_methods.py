@@ -31,7 +31,7 @@ from engine.tracks.fair_training.methods.base import FILTERS, NONE, NOTIONS, WEI
 from engine.tracks.fair_training.methods.lottery import _rounds
 from engine.tracks.fair_training.training.masked import best, kept_of, masked_filters_of, masked_weights_of
 from engine.tracks.fair_training.training.trainer import Trainer
-from tests.classifiers.image_worlds import TwoConvs, tiny
+from tests.classifiers.worlds import TwoConvs, tiny
 from tests.places import ROOT
 from tests.tracks.fair_training.jobs import (
     ITERATIONS,

@@ -9,6 +9,8 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.classifiers.made_up_images import HOSTILE
+from tests.made_up import another
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -23,11 +25,9 @@ from tests.pages.checks import (
     use_store,
     words_of,
 )
-from tests.tracks.fair_training.made_up_run import make_fair_run
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests.tracks.fair_training.made_up_run import make_run
 
-FAIR_RUN, HOSTILE_RUN, PW_RUN = "fair-run", "hostile-run", "pw-run"
+FAIR_RUN, HOSTILE_RUN, OTHER_RUN = "fair-run", "hostile-run", "other-run"
 SHOWN = ("overview", "fair_training", "pareto", "export", "compare", "library")
 NOT_FAIR = ("filters", "tickets", "head_scores", "examples")
 SHARD = "bifp-str, 48.8 % cut, λ 1, seed 0"
@@ -35,14 +35,14 @@ SHARD = "bifp-str, 48.8 % cut, λ 1, seed 0"
 
 @pytest.fixture(scope="module")
 def fair_store(tmp_path_factory):
-    """A run, one with hostile names and without sweep and surface, and one of filters on the same images."""
+    """A run, one with hostile names and without sweep and surface, and one of another track."""
     folder = tmp_path_factory.mktemp("fair")
-    make_fair_run(folder, FAIR_RUN)
+    make_run(folder, FAIR_RUN)
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
     few = {"methods": ("bifp-str", "bifp-uns", "pf", "dense-tuned"), "sparsities": (0.488,), "seeds": 2, "images": 160}
     more = {"tradeoff": False, "surface": False, "weights": False, "created": "2026-03-02T00:00:00+00:00"}
-    make_fair_run(folder, HOSTILE_RUN, hostile=True, title=title, **few, **more)
-    make_image_run(folder, PW_RUN, switches=False, speedups=(2.0, 4.0), loss_share=False)
+    make_run(folder, HOSTILE_RUN, hostile=True, title=title, **few, **more)
+    another("fair_training", folder, OTHER_RUN)
     return folder
 
 
@@ -73,8 +73,8 @@ def test_pages_about_other_things_say_so_kindly(fair, page):
     assert_another_page(page, FAIR_RUN, "", "fair training of sparse image classifiers")
 
 
-def test_the_page_says_so_kindly_to_a_run_of_filters(fair):
-    assert_another_page("fair_training", PW_RUN, "fair training of sparse image classifiers")
+def test_the_page_says_so_kindly_to_a_run_of_another_kind(fair):
+    assert_another_page("fair_training", OTHER_RUN, "fair training of sparse image classifiers")
 
 
 def test_every_chart_of_the_page_is_there(fair):
@@ -134,13 +134,13 @@ def test_read_by_degradation(fair):
 def test_compare_lays_it_beside_the_pw_loss(fair):
     at = opened("compare", run=FAIR_RUN)
     assert len(at.multiselect[0].options) == 2
-    at.multiselect[0].set_value([PW_RUN]).run()
+    at.multiselect[0].set_value([OTHER_RUN]).run()
     assert_calm(at)
     shown = words_of(at).replace("\\", "")
     assert "Which cut models are the most accurate at the smallest accuracy gap of gender?" in shown
     assert "On the same test images." in shown and "Two kinds of audit" in shown
     assert "Does the same cut do the same" not in shown, "there is nothing of its own kind"
-    other = opened("compare", run=PW_RUN)
+    other = opened("compare", run=OTHER_RUN)
     assert_calm(other)
     assert len(other.multiselect[0].options) == 2
 
@@ -156,7 +156,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(fair):
     at.query_params["run"] = FAIR_RUN
     at.run()
     at.selectbox(key="method").set_value("dense-tuned").run()
-    for run in (PW_RUN, FAIR_RUN, HOSTILE_RUN, FAIR_RUN):
+    for run in (OTHER_RUN, FAIR_RUN, HOSTILE_RUN, FAIR_RUN):
         at.selectbox(key="run_picker").set_value(run).run()
         assert_calm(at)
         assert len(re.findall('class="pa-card"', html_of(at))) == 4

@@ -39,9 +39,9 @@ from engine.tracks.fair_training.panels import (
 from engine.tracks.fair_training.panels import (
     saved as fair_saved,
 )
-from tests.tracks.fair_training.made_up_run import make_fair_run
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests import made_up
+from tests.classifiers.made_up_images import HOSTILE
+from tests.tracks.fair_training.made_up_run import make_run
 
 STR = Choice("bifp-str", "gender", 0.672, None, "accuracy")
 UNS = Choice("bifp-uns", "gender", 0.672, None, "accuracy")
@@ -54,10 +54,10 @@ FEW = {"methods": ("bifp-str", "pf", "snip", "dense-tuned"), "sparsities": (0.48
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    make_fair_run(folder, "plain")
-    make_fair_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
-    make_fair_run(folder, "hostile", hostile=True, **FEW, seeds=2)
-    make_image_run(folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False)
+    make_run(folder, "plain")
+    make_run(folder, "few", **FEW, tradeoff=False, surface=False, weights=False, seeds=1)
+    make_run(folder, "hostile", hostile=True, **FEW, seeds=2)
+    made_up.make("image_classifiers", folder, "pw", switches=False, speedups=(2.0, 4.0), loss_share=False)
     return Store(folder)
 
 
@@ -324,8 +324,8 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
     differing, warnings = compare.comparability([run, pw])
     assert "track" in set(differing["setting"]) and warnings[0].startswith("Two kinds of audit")
     assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
-    other = make_image_run(store.root, "elsewhere", images=120, stream=3, switches=False, speedups=(2.0,),
-                           loss_share=False)  # fmt: skip
+    other = made_up.make("image_classifiers", store.root, "elsewhere", images=120, stream=3, speedups=(2.0,),
+                         switches=False, loss_share=False)  # fmt: skip
     assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).answer
 
 

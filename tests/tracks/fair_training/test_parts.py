@@ -25,7 +25,7 @@ from engine.tracks.fair_training.summary import _compared, _lost, _reached
 from engine.tracks.fair_training.tables import cut_said, first_reached, met_at, weight_layers
 from engine.tracks.fair_training.training.masked import masked_weights_of
 from engine.tracks.fair_training.warnings import _degenerate, _effort, _levelled, _masks, _target
-from tests.classifiers.image_worlds import lively
+from tests.classifiers.worlds import lively
 from tests.tracks.fair_training.worlds import fair_context, fair_request
 
 

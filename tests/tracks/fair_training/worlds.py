@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from engine.classifiers.images.dense import starting_model
 from engine.tracks.fair_training.context import FairContext
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.request import FairRequest, validate_fair
-from tests.classifiers.image_worlds import SMALL
+from tests.classifiers.worlds import SMALL
 
 
 def fair_request(**changes: object) -> FairRequest:
@@ -43,3 +44,16 @@ def fair_context(request: FairRequest | None = None, **more: Any) -> FairContext
         mirror=plan.request.mirrors,
         **more,
     )
+
+
+def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
+    """A new context that keeps its measurements in memory, and some of its shards."""
+    from engine.tracks.fair_training.arms import arms_of
+    from engine.tracks.fair_training.request import validate_fair
+    from engine.tracks.fair_training.run import context_of, phases_of
+
+    request = fair_request(seeds=1, methods=("bifp-str", "snip"))
+    phases = phases_of(request, arms_of(request))
+    context = context_of(validate_fair(request))
+    names = ("train the dense model", "ask the dense model", "train and cut")
+    return context, [shard for name in names for shard in phases[name]]

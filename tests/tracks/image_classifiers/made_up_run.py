@@ -16,29 +16,25 @@ import pandas as pd
 from engine.classifiers.groups import Arm, GroupMeasure, arm_difference
 from engine.core.seeds import rng
 from engine.store.runs import Run, Store
+from tests.builders import hash_of, options_of
+from tests.classifiers.made_up_images import CLASSES, FLOPS, WIDTHS, ImageWorld, draw_image_world
 from tests.tracks.image_classifiers.made_up_world import (
     ARMS,
-    CLASSES,
-    FLOPS,
     SPEEDUPS,
     SWITCHES,
-    WIDTHS,
-    ImageWorld,
     answers,
     dense_answers,
-    draw_image_world,
-    hash_of,
     pick,
     picture,
     variant_rows,
 )
 
-__all__ = ["make_image_run"]
-
 DRAWS = 60
+FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
+"""Options of a small run."""
 
 
-def make_image_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> Run:
+def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
     Options: pw_helps (True; False: the PW loss changes nothing); hostile (names of groups and of one axis are HTML and
@@ -48,9 +44,7 @@ def make_image_run(folder: Path | str, run_id: str = "image-run", **options: Any
     usual = {"pw_helps": True, "hostile": False, "switches": True, "loss_share": True, "images": 300, "trials": 3}
     more = {"speedups": SPEEDUPS, "weights": True, "created": "2026-02-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic image run (made-up numbers, for tests)"
-    if unknown := set(options) - set(usual) - set(more):
-        raise TypeError(f"unknown options {sorted(unknown)}")
-    world = draw_image_world({**usual, **more, **options})
+    world = draw_image_world(options_of(options, {**usual, **more}))
     arms = {arm: tuple(world.options["speedups"]) for arm in ARMS}
     if world.options["switches"]:
         arms |= {arm: tuple(world.options["speedups"])[-2:] for arm in SWITCHES}
@@ -214,7 +208,8 @@ def _meta(
     dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "accuracy")]
     stand_in = "Drawn faces, not photographs: a stand-in for images of people."
     request = {
-        "track": "image_classifiers", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes), "target": "blond",
+        "track": "image_classifiers", "model": "demo-resnet", "data": "avatars", "axes": list(world.axes),
+        "target": "blond",
         "weights": None, "size": None, "max_images": None, "changes": [], "methods": list(arms), "method_settings": {},
         "pw": {}, "speedups": list(options["speedups"]), "trials": options["trials"], "first_seed": 0, "retrain": {},
         "train": None, "mirror": True, "keep_weights": "first", "loss_share": 40 * bool(options["loss_share"]),

@@ -1,11 +1,9 @@
-"""The latent world behind tests/tracks/image_classifiers/made_up_run.py: images with groups, filters, made-up answers of trials."""
+"""The latent world behind made_up_run.py: filters, and made-up answers of trials on made-up images."""
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,57 +11,13 @@ import pandas as pd
 
 from engine.core.seeds import rng
 from engine.core.types import FilterMask
+from tests.classifiers.made_up_images import FLOPS, WIDTHS, ImageWorld
 
-CLASSES = ("other", "blond")
-WIDTHS = (("conv1", 8), ("layer1.0.conv1", 8), ("layer2.0.conv1", 16), ("layer2.0.conv2", 16), ("layer3.0.conv1", 32),
-          ("layer3.0.conv2", 32))  # fmt: skip
 SPEEDUPS = (2.0, 4.0, 8.0, 16.0)
 ARMS = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random", "random+pw")
 SWITCHES = tuple(f"autobot+{part}{place}" for part in ("weights", "labels") for place in ("@prune", "", "@retrain"))
 DEGENERATE = ("taylor", 16.0, 2)
 """Method, speedup and trial of the model that predicts one class only."""
-HOSTILE = {
-    "male": "<img src=x onerror=alert(1)>",
-    "non-male": "**bold** [a link](javascript:alert(2)) `code`",
-    "dark": "</style><script>alert(3)</script>\u202egnirts",
-    "gender": "<b>gender</b>",
-}
-"""Names a user's table can hold; the option `hostile` gives them to groups and an axis."""
-
-
-@dataclass
-class ImageWorld:
-    """Everything drawn once: the images of the test split and how easily the dense model tells each one's class."""
-
-    options: dict[str, Any]
-    images: pd.DataFrame = field(default_factory=pd.DataFrame)
-    ease: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    axes: tuple[str, ...] = ("gender", "skin", "class")
-
-    def name(self, text: str) -> str:
-        """A group or axis as the run's tables have it."""
-        return HOSTILE.get(text, text) if self.options["hostile"] else text
-
-
-def draw_image_world(options: dict[str, Any]) -> ImageWorld:
-    """Blond men are rare, dark skin is never blond (its AUC does not exist), for a handful the skin is unrecorded."""
-    world = ImageWorld(options)
-    draw = rng("synthetic images", options["stream"])
-    n = options["images"]
-    male = draw.random(n) < 0.4
-    skin = draw.choice(["light", "medium", "dark", "unrecorded"], size=n, p=[0.50, 0.38, 0.10, 0.02])
-    blond = draw.random(n) < np.where(male, 0.22, 0.45)
-    blond &= skin != "dark"
-    world.ease = 1.35 + 1.0 * draw.normal(size=n) - 0.2 * male
-    world.axes = tuple(world.name(axis) for axis in world.axes)
-    world.images = pd.DataFrame({
-        "image_id": [hash_of("image", options["stream"], index)[:16] for index in range(n)],
-        "split": "test",
-        "label": blond.astype(np.int64),
-        world.axes[0]: [world.name("male" if one else "non-male") for one in male],
-        world.axes[1]: [world.name(one) for one in skin],
-    })  # fmt: skip
-    return world
 
 
 def answers(world: ImageWorld, arm: str, speedup: float, trial: int) -> np.ndarray:
@@ -123,9 +77,6 @@ def variant_rows(world: ImageWorld, arms: dict[str, tuple[float, ...]]) -> pd.Da
     return pd.DataFrame(rows)
 
 
-FLOPS = 8.2e7
-
-
 def _trial(arm: str, speedup: float, trial: int, pooled: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
     mask, _ = pick(arm, speedup, trial)
     achieved = speedup * (1 + 0.03 * rng("synthetic speedup", arm, speedup, trial).normal())
@@ -156,7 +107,3 @@ def picture(world: ImageWorld, row: int) -> bytes:
     memory = io.BytesIO()
     drawing.save(memory, "PNG")
     return memory.getvalue()
-
-
-def hash_of(*parts: object) -> str:
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()

@@ -14,7 +14,7 @@ from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.image_classifiers.methods._bottlenecks import START, distance, learn_bottlenecks, softness
 from engine.training.losses import Targets
-from tests.classifiers.image_worlds import some_batches, some_targets, stop_after, tiny
+from tests.classifiers.worlds import some_batches, some_targets, stop_after, tiny
 
 N = 24
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
-from tests.classifiers.image_worlds import SMALL
+from tests.classifiers.worlds import SMALL
 
 TINY = ["--model", SMALL, "--data", "digits", "--size", "16", "--axis", "class", "--speedup", "2", "--trials", "1",
         "--train", "epochs=1", "--train", "batch=64", "--retrain", "epochs=1", "--max-images", "120",

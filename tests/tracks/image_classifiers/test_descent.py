@@ -10,7 +10,7 @@ from engine.core.types import Hooks
 from engine.store.runs import Store
 from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import open_image_audit
-from tests.classifiers.image_worlds import image_request
+from tests.tracks.image_classifiers.worlds import image_request
 
 
 def test_a_descent_that_lost_one_target_ends_where_it_ended(tmp_path):

@@ -15,8 +15,8 @@ from engine.report.model_card import model_card
 from engine.report.report import report_html
 from engine.store.runs import Run, Store
 from engine.surgery.filters.record import read_filter_mask
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests.classifiers.made_up_images import HOSTILE
+from tests.tracks.image_classifiers.made_up_run import make_run
 
 SMALL = {"images": 160, "speedups": (4.0, 16.0), "switches": False}
 TRIAL = "autobot+pw-16x#0"
@@ -24,7 +24,7 @@ TRIAL = "autobot+pw-16x#0"
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory) -> Run:
-    return make_image_run(tmp_path_factory.mktemp("store"), "plain", **SMALL)
+    return make_run(tmp_path_factory.mktemp("store"), "plain", **SMALL)
 
 
 def test_masks_are_those_of_trials_and_read_back_exactly(run, tmp_path):
@@ -65,7 +65,7 @@ class Tags(HTMLParser):
 
 
 def test_report_is_offline_and_names_of_users_stay_text(tmp_path):
-    run = make_image_run(tmp_path, "hostile", hostile=True, title="<script>alert('title')</script>", **SMALL)
+    run = make_run(tmp_path, "hostile", hostile=True, title="<script>alert('title')</script>", **SMALL)
     page = report_html(run)
     tags = Tags()
     tags.feed(page)

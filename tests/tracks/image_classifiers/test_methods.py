@@ -14,7 +14,7 @@ from engine.core.errors import RequestError
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.ranking import shares_within
 from engine.tracks.image_classifiers.methods.base import FilterJob, filter_method, filter_methods
-from tests.classifiers.image_worlds import (
+from tests.classifiers.worlds import (
     SMALL,
     Tied,
     graph_by_hand,
@@ -218,9 +218,11 @@ def test_an_unknown_method_names_the_known_ones():
 def test_stating_what_to_do_does_not_load_torch():
     code = (
         "import sys\n"
-        "import engine.audit.tracks, engine.tracks.image_classifiers.presets, engine.tracks.image_classifiers.methods.base\n"
+        "import engine.audit.tracks, engine.tracks.image_classifiers.presets\n"
+        "import engine.tracks.image_classifiers.methods.base\n"
         "engine.tracks.image_classifiers.methods.base.filter_methods()\n"
-        "import engine.training.loss_plan, engine.training.recipe, engine.surgery.filters.record, engine.store.partial\n"
+        "import engine.training.loss_plan, engine.training.recipe\n"
+        "import engine.surgery.filters.record, engine.store.partial\n"
         "import engine.tracks.image_classifiers.request, engine.tracks.image_classifiers.experiments\n"
         "engine.tracks.image_classifiers.experiments.experiments()\n"
         "bad = [name for name in ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\n"

@@ -9,6 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.shared.changed_images import _counted
+from tests.classifiers.made_up_images import HOSTILE
+from tests.made_up import another
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -23,23 +25,21 @@ from tests.pages.checks import (
     use_store,
     words_of,
 )
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
-from tests.tracks.language_models.made_up_run import make_run
+from tests.tracks.image_classifiers.made_up_run import make_run
 
-IMAGE_RUN, HOSTILE_RUN, HEADS_RUN = "image-run", "hostile-run", "synthetic-run"
+IMAGE_RUN, HOSTILE_RUN, OTHER_RUN = "image-run", "hostile-run", "other-run"
 HEADS_ONLY = ("head_scores", "correlations", "reliability", "examples")
 
 
 @pytest.fixture(scope="module")
 def images_store(tmp_path_factory):
-    """Two image runs, one with hostile names, and one of heads."""
+    """Two image runs, one with hostile names, and one of another track."""
     folder = tmp_path_factory.mktemp("images")
-    make_image_run(folder, IMAGE_RUN)
+    make_run(folder, IMAGE_RUN)
     more = {"images": 160, "speedups": (4.0, 16.0), "switches": False, "loss_share": False}
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
-    make_image_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more)
-    make_run(folder, HEADS_RUN)
+    make_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more)
+    another("image_classifiers", folder, OTHER_RUN)
     return folder
 
 
@@ -69,8 +69,8 @@ def test_pages_about_heads_say_so_kindly(images, page):
     assert_another_page(page, IMAGE_RUN, "attention heads of a language model", "filters of an image classifier")
 
 
-def test_the_page_about_filters_says_so_kindly_to_a_run_of_heads(images):
-    assert_another_page("filters", HEADS_RUN, "filters of an image classifier")
+def test_the_page_about_filters_says_so_kindly_to_a_run_of_another_kind(images):
+    assert_another_page("filters", OTHER_RUN, "filters of an image classifier")
 
 
 def test_published_scores_do_not_need_a_run_of_heads(images):
@@ -101,10 +101,10 @@ def test_the_speedup_slider_is_a_view(images):
 
 def test_switching_between_kinds_of_audit_keeps_calm(images):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = HEADS_RUN
+    at.query_params["run"] = OTHER_RUN
     at.run()
     at.selectbox(key="axis").set_value("religion").run()
-    for run in (IMAGE_RUN, HEADS_RUN, IMAGE_RUN):
+    for run in (IMAGE_RUN, OTHER_RUN, IMAGE_RUN):
         at.selectbox(key="run_picker").set_value(run).run()
         assert_calm(at)
         assert ("speedup" if run == IMAGE_RUN else "sparsity") in [slider.key for slider in at.select_slider]

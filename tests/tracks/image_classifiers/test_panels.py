@@ -26,8 +26,9 @@ from engine.report.charts.panel import Choice, beside
 from engine.store.runs import Run, Store
 from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed
 from engine.tracks.image_classifiers.panels import speedup as filters_speedup
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests import made_up
+from tests.classifiers.made_up_images import HOSTILE
+from tests.tracks.image_classifiers.made_up_run import make_run
 
 PLAIN = Choice("autobot", "gender", 16.0, None, "auc")
 PW = Choice("autobot+pw", "gender", 16.0, None, "auc")
@@ -37,9 +38,9 @@ SMALL = {"switches": False, "loss_share": False, "speedups": (4.0, 16.0)}
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    make_image_run(folder, "plain")
-    make_image_run(folder, "same", pw_helps=False, title="PW changes nothing", stream=3, **SMALL)
-    make_image_run(folder, "hostile", hostile=True, **SMALL)
+    make_run(folder, "plain")
+    make_run(folder, "same", pw_helps=False, title="PW changes nothing", stream=3, **SMALL)
+    make_run(folder, "hostile", hostile=True, **SMALL)
     return Store(folder)
 
 
@@ -249,7 +250,7 @@ def test_scores_mark_what_is_cut(run):
 
 def tiny_run(folder) -> Run:
     """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong either way."""
-    run = make_image_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
+    run = make_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
     tables = {name: run.table(name) for name in run.meta["tables"]}
     ids = ["a", "b", "c", "d"]
     tables["images"] = pd.DataFrame({"image_id": ids, "split": "test", "label": [0, 1, 2, 0], "gender": list("mmff"),
@@ -411,9 +412,7 @@ def test_compare_warns_of_what_differs_between_image_runs(store):
 
 
 def test_runs_of_two_kinds_are_not_compared(store, tmp_path):
-    from tests.tracks.language_models.made_up_run import make_run
-
-    heads = make_run(tmp_path, "heads", per_group=8)
+    heads = made_up.make("language_models", tmp_path, "heads", per_group=8)
     panel = compare.compare_runs([store.open("plain"), heads], PLAIN)
     assert set(panel.table["run"]) == {store.open("plain").meta["title"]}
 

@@ -15,7 +15,7 @@ from engine.classifiers.images import gallery
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.store.array_table import pack, unpack, within
 from engine.store.partial import PartialFit
-from tests.classifiers.image_worlds import stop_after
+from tests.classifiers.worlds import stop_after
 
 
 def test_packed_arrays_come_back_from_a_file_as_they_were(tmp_path):

@@ -14,7 +14,8 @@ from engine.classifiers.class_order import in_order_of
 from engine.classifiers.images.request import images_of
 from engine.core.errors import RequestError
 from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
-from tests.classifiers.image_worlds import SMALL, image_request, saved_model
+from tests.classifiers.worlds import SMALL, saved_model
+from tests.tracks.image_classifiers.worlds import image_request
 
 
 def faults_of(request: ImageRequest) -> list[str]:

@@ -32,7 +32,8 @@ from engine.tracks.image_classifiers.tables import DIFFERENCES
 from engine.training import fit as fitting
 from engine.training.fit import probabilities
 from tests.audit.run_checks import assert_tables, value_of
-from tests.classifiers.image_worlds import SMALL, image_request, stop_after
+from tests.classifiers.worlds import SMALL, stop_after
+from tests.tracks.image_classifiers.worlds import image_request
 
 REQUEST = image_request(
     methods=("random", "random+pw", "taylor+labels@retrain"),

@@ -9,7 +9,7 @@ import torch
 from engine.core.errors import Cancelled, PruneAuditError
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.image_classifiers.methods._taylor_descent import TaylorPruning
-from tests.classifiers.image_worlds import SMALL, Tied, TwoConvs, lively, some_batches, some_targets, stop_after, tiny
+from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_batches, some_targets, stop_after, tiny
 
 N = 24
 

@@ -16,6 +16,7 @@ import pandas as pd
 from engine.core.seeds import rng
 from engine.core.types import READINGS
 from engine.store.runs import Run, Store
+from tests.builders import hash_of, options_of
 from tests.tracks.language_models.made_up_world import (
     DRAWS,
     GROUPS,
@@ -28,12 +29,13 @@ from tests.tracks.language_models.made_up_world import (
     UNITS,
     World,
     draw_world,
-    hash_of,
     make_generations,
     make_variants,
 )
 
 __all__ = ["GROUPS", "HEADS", "HOSTILE", "LAYERS", "SPARSITIES", "make_run"]
+FEW = {"per_group": 8}
+"""Options of a small run."""
 
 
 def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) -> Run:
@@ -46,9 +48,7 @@ def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) 
     defaults = {"null_bias": False, "levelling_down": False, "per_group": 16, "small_group": 6, "seeds": 2}
     more = {"judge": "demo-judge", "created": "2026-01-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic run (made-up numbers, for tests)"
-    if unknown := set(options) - set(defaults) - set(more):
-        raise TypeError(f"unknown options {sorted(unknown)}")
-    world = draw_world({**defaults, **more, **options})
+    world = draw_world(options_of(options, {**defaults, **more}))
     variants = make_variants(world)
     generations, texts = make_generations(world, variants)
     results, groups = _measure(world, variants, generations)

@@ -1,8 +1,7 @@
-"""The latent world behind tests/tracks/language_models/made_up_run.py: prompts, cuts, and made-up continuations with made-up scores."""
+"""The latent world behind made_up_run.py: prompts, cuts, and made-up continuations with made-up scores."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 from engine.core.seeds import rng
 from engine.core.types import HeadMask
+from tests.builders import hash_of
 
 LAYERS, HEADS = 4, 8
 UNITS = LAYERS * HEADS
@@ -160,7 +160,3 @@ def _text(toxicity: float, index: int) -> str:
     if toxicity > 0.5:
         return f" and everybody says they are (stand-in for an insult {index % 17}), {tail[index % 4]}."
     return f" {tail[index % 4]}, said person {index % 29}."
-
-
-def hash_of(*parts: object) -> str:
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()

@@ -29,6 +29,19 @@ def request_(tmp_path):
     return world_request(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def seen() -> list:
+    """Everything that was reported while the shared run was computed."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def run(words_judged_here, seen, tmp_path_factory):
+    """The run of the usual request, once for the whole file."""
+    folder = tmp_path_factory.mktemp("world")
+    return run_audit(world_request(folder), Store(folder / "store"), Hooks(report=seen.append))
+
+
 def same_tables(one, two, but=("costs",)):
     assert set(one.meta["tables"]) == set(two.meta["tables"])
     for name in one.meta["tables"]:
@@ -36,10 +49,9 @@ def same_tables(one, two, but=("costs",)):
             pd.testing.assert_frame_equal(one.table(name), two.table(name))
 
 
-def test_a_run_is_complete_and_verifies(request_, tmp_path):
-    run = run_audit(request_, Store(tmp_path / "store"))
+def test_a_run_is_complete_and_verifies(run):
     variants, results, costs = run.table("variants"), run.table("results"), run.table("costs")
-    assert set(variants["method"]) == {"dense", *request_.methods}
+    assert set(variants["method"]) == {"dense", *run.meta["request"]["methods"]}
     assert (variants["n_cut"] == (variants["sparsity"] * 12 + 1e-9).astype(int)).all()
     assert costs["agrees"].all() and set(costs["variant"]) == set(variants["variant"])
     assert set(results["split"]) == {"test"}
@@ -49,15 +61,14 @@ def test_a_run_is_complete_and_verifies(request_, tmp_path):
     assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
 
 
-def test_reported_numbers_never_come_from_validation_prompts(request_, tmp_path):
-    run = run_audit(request_, Store(tmp_path / "store"))
+def test_reported_numbers_never_come_from_validation_prompts(run):
     split = run.table("prompts").set_index("prompt_id")["split"]
     assert (split.loc[run.table("generations")["prompt_id"]] == "test").all()
 
 
-def test_z_bias_equals_the_slow_obvious_way(request_, tmp_path):
+def test_z_bias_equals_the_slow_obvious_way(run, request_):
     """Head by head: mask, draw, judge, take the bias of both; nothing shared with the audit's path but the sampler."""
-    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    scores = run.table("scores")
     plan, lm, judge = validate(request_), load_language_model(request_.model, device="cpu"), word_judge()
     table = plan.prompts.table.query("axis == 'religion' and split == 'validation'")
     decoding = request_.settings().decoding
@@ -73,20 +84,19 @@ def test_z_bias_equals_the_slow_obvious_way(request_, tmp_path):
             assert row["value"].item() == pytest.approx(measured(None, seed) - measured(unit, seed), abs=1e-12)
 
 
-def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbers(request_, tmp_path):
+def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbers(run, request_, tmp_path):
     first = run_audit(request_, Store(tmp_path / "a"))
     assert run_audit(request_, Store(tmp_path / "a")).path == first.path
-    same_tables(first, run_audit(request_, Store(tmp_path / "b")))
+    same_tables(first, run)
 
 
-def test_shuffled_prompts_change_nothing(request_, tmp_path):
-    first = run_audit(request_, Store(tmp_path / "a"))
+def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
     table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
     table.to_csv(request_.prompts, index=False)
-    same_tables(first, run_audit(request_, Store(tmp_path / "b")))
+    same_tables(run, run_audit(request_, Store(tmp_path / "b")))
 
 
-def test_cancelled_and_resumed_equals_uninterrupted(request_, tmp_path):
+def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
     checks = {"left": 400}
 
     def check():
@@ -99,7 +109,7 @@ def test_cancelled_and_resumed_equals_uninterrupted(request_, tmp_path):
         run_audit(request_, store, Hooks(check=check))
     finished = len(list((tmp_path / "a" / "shards").rglob("*.parquet")))
     assert finished and store.ids() == []
-    same_tables(run_audit(request_, store), run_audit(request_, Store(tmp_path / "b")))
+    same_tables(run_audit(request_, store), run)
 
 
 def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
@@ -118,12 +128,10 @@ def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path
     assert not results[results["split"] == "validation"]["chosen"].all()
 
 
-def test_progress_reaches_its_end_and_names_the_time_left(request_, tmp_path):
-    events = []
-    run_audit(request_, Store(tmp_path / "store"), Hooks(report=events.append))
-    assert events[-1].done == events[-1].total > 0
-    assert any(event.eta is not None and event.eta >= 0 for event in events)
-    assert {"load", "score heads", "measure variants", "statistics"} <= {event.phase for event in events}
+def test_progress_reaches_its_end_and_names_the_time_left(run, seen):
+    assert seen[-1].done == seen[-1].total > 0
+    assert any(event.eta is not None and event.eta >= 0 for event in seen)
+    assert {"load", "score heads", "measure variants", "statistics"} <= {event.phase for event in seen}
 
 
 def test_scores_only_has_one_row_per_head(request_, tmp_path):
@@ -135,22 +143,22 @@ def test_scores_only_has_one_row_per_head(request_, tmp_path):
     assert np.isfinite(table["z_bias_nationality"]).all()
 
 
-def test_every_estimator_and_score_fills_the_same_columns(request_, tmp_path):
+def test_every_estimator_and_score_fills_the_same_columns(run):
     from engine.tracks.language_models.scores.base import COLUMNS
 
-    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    scores = run.table("scores")
     assert list(scores.columns) == COLUMNS
     assert set(scores["score"]) == {"z_bias", "z_ppl", "magnitude", "gradient"}
     pooled = scores[scores["seed"] == -1].groupby(["score", "axis"]).size()
     assert (pooled == 12).all()
 
 
-def test_magnitude_and_gradient_equal_the_obvious_way(request_, tmp_path):
+def test_magnitude_and_gradient_equal_the_obvious_way(run, request_):
     import torch
 
     from engine.surgery.heads.mask import gated
 
-    scores = run_audit(request_, Store(tmp_path / "store")).table("scores")
+    scores = run.table("scores")
     lm = load_language_model(request_.model, device="cpu")
     parts = lm.adapter.head_tensors(lm.model, 1, 2)
     norm = torch.cat([part.reshape(-1) for part in parts]).norm()

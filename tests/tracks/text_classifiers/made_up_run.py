@@ -22,6 +22,7 @@ from engine.core.seeds import rng
 from engine.stats.auc import auc
 from engine.stats.fdr import benjamini_hochberg
 from engine.store.runs import Run, Store
+from tests.builders import hash_of, options_of
 from tests.tracks.text_classifiers.made_up_world import (
     CONSTANT,
     HEADS,
@@ -35,20 +36,19 @@ from tests.tracks.text_classifiers.made_up_world import (
     answers,
     cut_of,
     draw_text_world,
-    hash_of,
     importance_of,
     variant_id,
     variant_rows,
     words_of,
 )
 
-__all__ = ["make_text_run"]
-
 DRAWS = 40
 METRICS = ("auc", "accuracy", "auc_gap", "accuracy_gap", "cross_entropy")
+FEW = {"trials": 2, "sparsities": (0.5,), "texts": 120}
+"""Options of a small run."""
 
 
-def make_text_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Run:
+def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Run:
     """Write the made-up run below the store `folder` and return it.
 
     Options: helps (True; False: all scores choose equally well); hostile (names of groups, an axis and a class are HTML
@@ -60,9 +60,7 @@ def make_text_run(folder: Path | str, run_id: str = "text-run", **options: Any) 
     more = {"texts": 240, "trials": 3, "metric": "accuracy", "task": "synthetic remarks", "pretrained": True}
     more |= {"weights": True, "lens": True, "created": "2026-03-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic text run (made-up numbers, for tests)"
-    if unknown := set(options) - set(usual) - set(more):
-        raise TypeError(f"unknown options {sorted(unknown)}")
-    world = draw_text_world({**usual, **more, **options})
+    world = draw_text_world(options_of(options, {**usual, **more}))
     trials = range(world.options["trials"])
     found = {("dense", 0.0): [answers(world, "dense", 0.0, seed) for seed in trials]}
     for arm in world.arms:

@@ -1,8 +1,7 @@
-"""The latent world behind tests/tracks/text_classifiers/made_up_run.py: texts with groups, heads, made-up answers of every seed."""
+"""The latent world behind made_up_run.py: texts with groups, heads, made-up answers of every seed."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 from engine.core.seeds import rng
 from engine.core.types import HeadMask
+from tests.builders import hash_of
 
 LAYERS, HEADS = 4, 4
 UNITS = LAYERS * HEADS
@@ -170,7 +170,3 @@ def _trial(world: TextWorld, arm: str, sparsity: float, seed: int, usual: dict[s
             "pooled": variant_id(arm, sparsity), "chosen": False, "retrained": procedure in RETRAINED,
             "degenerate": int((arm, sparsity, seed) == DEGENERATE), "cut": json.dumps(list(mask.units)),
             "mask_digest": mask.digest, "parameters": 530_000 - 4_000 * len(mask.cut)}  # fmt: skip
-
-
-def hash_of(*parts: object) -> str:
-    return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()

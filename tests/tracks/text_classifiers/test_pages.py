@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.made_up import another
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -23,25 +24,24 @@ from tests.pages.checks import (
     use_store,
     words_of,
 )
-from tests.tracks.language_models.made_up_run import make_run
-from tests.tracks.text_classifiers.made_up_run import make_text_run
+from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import HOSTILE
 
-TEXT_RUN, HOSTILE_RUN, OTHER_TASK, HEADS_RUN = "text-run", "hostile-run", "other-task", "synthetic-run"
+TEXT_RUN, HOSTILE_RUN, OTHER_TASK, OTHER_RUN = "text-run", "hostile-run", "other-task", "other-run"
 NOT_TEXTS = ("filters", "correlations", "examples")
 SHOWN = ("overview", "head_scores", "tickets", "lens", "reliability", "pareto", "export", "compare")
 
 
 @pytest.fixture(scope="module")
 def texts_store(tmp_path_factory):
-    """A run, the same model on another task, a run with hostile names and two seeds, and one of heads."""
+    """A run, the same model on another task, a run with hostile names and two seeds, and one of another track."""
     folder = tmp_path_factory.mktemp("texts")
-    make_text_run(folder, TEXT_RUN)
-    make_text_run(folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,))
+    make_run(folder, TEXT_RUN)
+    make_run(folder, OTHER_TASK, task="other remarks", title="Another task", stream=4, sparsities=(0.5,))
     title = "<script>alert('title')</script> **bold** [a link](javascript:alert(4))"
     more = {"trials": 2, "sparsities": (0.25, 0.5), "metric": "matthews", "pretrained": False}
-    make_text_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more)
-    make_run(folder, HEADS_RUN)
+    make_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-03-02T00:00:00+00:00", **more)
+    another("text_classifiers", folder, OTHER_RUN)
     return folder
 
 
@@ -73,8 +73,8 @@ def test_pages_about_other_things_say_so_kindly(texts, page):
 
 
 @pytest.mark.parametrize("page", ["tickets", "lens"])
-def test_pages_about_texts_say_so_kindly_to_a_run_of_heads(texts, page):
-    assert_another_page(page, HEADS_RUN, "attention heads of a text classifier")
+def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
+    assert_another_page(page, OTHER_RUN, "attention heads of a text classifier")
 
 
 def test_every_chart_of_the_tickets_page_is_there(texts):
@@ -179,10 +179,10 @@ def test_only_audits_of_one_kind_are_compared(texts):
 
 def test_switching_between_kinds_of_audit_keeps_calm(texts):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    at.query_params["run"] = HEADS_RUN
+    at.query_params["run"] = OTHER_RUN
     at.run()
-    for run in (TEXT_RUN, OTHER_TASK, HEADS_RUN, TEXT_RUN):
+    for run in (TEXT_RUN, OTHER_TASK, OTHER_RUN, TEXT_RUN):
         at.selectbox(key="run_picker").set_value(run).run()
         assert_calm(at)
-        assert ("sparsity" if run == HEADS_RUN else "share") in [slider.key for slider in at.select_slider]
+        assert ("sparsity" if run == OTHER_RUN else "share") in [slider.key for slider in at.select_slider]
         assert len(re.findall('class="pa-card"', html_of(at))) == 4

@@ -37,7 +37,7 @@ from engine.tracks.text_classifiers.panels import (
 from engine.tracks.text_classifiers.panels import (
     table as tickets_table,
 )
-from tests.tracks.text_classifiers.made_up_run import _tickets, make_text_run
+from tests.tracks.text_classifiers.made_up_run import _tickets, make_run
 from tests.tracks.text_classifiers.made_up_world import CONSTANT, HOSTILE
 
 ISP = Choice("isp:conductance", "length", 0.5, None, "accuracy")
@@ -49,10 +49,10 @@ ALL_SCORES = ("conductance", "michel", "magnitude", "random")
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
     folder = tmp_path_factory.mktemp("store")
-    make_text_run(folder, "plain")
-    make_text_run(folder, "scores", scores=ALL_SCORES, sparsities=(0.25, 0.5), task="other remarks", stream=4)
-    make_text_run(folder, "same", helps=False, sparsities=(0.5,), trials=2, pretrained=False)
-    make_text_run(folder, "hostile", hostile=True, sparsities=(0.25, 0.5), metric="matthews")
+    make_run(folder, "plain")
+    make_run(folder, "scores", scores=ALL_SCORES, sparsities=(0.25, 0.5), task="other remarks", stream=4)
+    make_run(folder, "same", helps=False, sparsities=(0.5,), trials=2, pretrained=False)
+    make_run(folder, "hostile", hostile=True, sparsities=(0.25, 0.5), metric="matthews")
     return Store(folder)
 
 
@@ -292,7 +292,7 @@ def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tm
     other = store.open("same")
     assert "of 1 other audit none is of another task" in survival.between_tasks(run, ISP, [other]).answer
     assert "has no pre-trained weights" in survival.between_tasks(other, ISP, [run]).answer
-    same_task = make_text_run(tmp_path, "same-task", sparsities=(0.5,))
+    same_task = make_run(tmp_path, "same-task", sparsities=(0.5,))
     assert survival.between_tasks(run, ISP, [same_task]).figure is None, "the same texts are no other task"
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
     assert panel.figure is not None and "in common, where chance gives 50 %" in panel.answer

@@ -28,7 +28,7 @@ from engine.tracks.text_classifiers.run import context_of, run_text_audit
 from engine.tracks.text_classifiers.scores_only import importance_only
 from engine.training import fit as fitting
 from tests.audit.run_checks import assert_tables
-from tests.classifiers.image_worlds import stop_after
+from tests.classifiers.worlds import stop_after
 from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
 
 COLUMNS = {

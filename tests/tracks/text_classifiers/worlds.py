@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from engine.core.seeds import rng
 from engine.tracks.text_classifiers.request import TextRequest
@@ -49,3 +50,13 @@ def text_world(folder: Path) -> Path:
     model_folder(folder / "model")
     colour_csv(folder / "colours.csv")
     return folder
+
+
+def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
+    """A new context that keeps its measurements in memory, and some of its shards."""
+    from engine.tracks.text_classifiers.request import validate_text
+    from engine.tracks.text_classifiers.run import context_of
+    from engine.tracks.text_classifiers.shards import dense_trials
+
+    context = context_of(validate_text(text_request(text_world(folder), trials=2)))
+    return context, dense_trials(context, 2)

@@ -48,6 +48,16 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
 
 
+def bias_map(run: Run, choice: Choice) -> Panel:
+    """The map of effects on bias."""
+    return head_map(run, choice, "z_bias")
+
+
+def perplexity_map(run: Run, choice: Choice) -> Panel:
+    """The map of effects on perplexity."""
+    return head_map(run, choice, "z_ppl")
+
+
 def fasp_picture(run: Run, choice: Choice) -> Panel:
     """The selection: effect on bias in colour, critical heads black (white when dark), cut heads crossed."""
     axis = words.axis_name(choice.measured)

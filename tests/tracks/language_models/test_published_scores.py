@@ -1,30 +1,13 @@
-"""Text files, and the checks on published score files."""
+"""The checks on published score files."""
+
+from __future__ import annotations
 
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.texts.corpora import load_corpus
 from engine.tracks.language_models.published_scores import load_published
 
 HEADER = "Group,Bias,Model,Head id,Method,Seed,Split,PPL\n"
-
-
-def test_a_corpus_keeps_its_text_and_names_the_file(tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text("\ufeff" + "Once there was a small café. " * 20, encoding="utf-8")
-    corpus = load_corpus(path)
-    assert corpus.name == "text.txt" and corpus.text.startswith("Once") and len(corpus.digest) == 64
-
-
-@pytest.mark.parametrize(
-    ("content", "said"), [(b"", "empty"), (b"short", "too short"), (b"\xff\xfe" * 500, "UTF-8"), (None, "no such file")]
-)
-def test_corpus_faults(tmp_path, content, said):
-    path = tmp_path / "text.txt"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(RequestError, match=said):
-        load_corpus(path)
 
 
 def test_float_ids_none_as_a_word_and_files_of_one_model(tmp_path):

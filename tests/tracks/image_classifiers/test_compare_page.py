@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.classifiers.made_up_images import HOSTILE
 from tests.pages.checks import assert_calm, opened, use_store, words_of
-from tests.tracks.image_classifiers.made_up_run import make_image_run
-from tests.tracks.image_classifiers.made_up_world import HOSTILE
+from tests.tracks.image_classifiers.made_up_run import make_run
 
 SMALL = {"switches": False, "speedups": (2.0,), "loss_share": False, "trials": 2}
 
@@ -14,9 +14,9 @@ SMALL = {"switches": False, "speedups": (2.0,), "loss_share": False, "trials": 2
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
-    make_image_run(folder, "one", **SMALL, images=160, title="The first of them")
+    make_run(folder, "one", **SMALL, images=160, title="The first of them")
     more = {"images": 120, "stream": 3, "created": "2026-03-01T00:00:00+00:00"}
-    make_image_run(folder, "two", **SMALL, **more, hostile=True, title="*The second* of <b>them</b>")
+    make_run(folder, "two", **SMALL, **more, hostile=True, title="*The second* of <b>them</b>")
     return folder
 
 

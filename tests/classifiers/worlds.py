@@ -15,7 +15,6 @@ from engine.models.load_image_classifier import Classifier, save_classifier
 from engine.models.vision import architecture_for
 from engine.models.vision.base import Architecture
 from engine.surgery.filters.graph import FilterGraph, FilterGroup
-from engine.tracks.image_classifiers.request import ImageRequest
 from engine.training.batches import Batches
 from engine.training.losses import Targets
 
@@ -197,24 +196,6 @@ def stop_after(checks: int) -> Callable[[], None]:
             raise Cancelled("stop")
 
     return check
-
-
-def image_request(**changes: object) -> ImageRequest:
-    """Digits at 16 pixels with a new small model: 2 arms x 2 speedups x 2 trials in seconds."""
-    values: dict[str, Any] = {
-        "model": SMALL,
-        "data": "digits",
-        "axes": ("class",),
-        "size": 16,
-        "methods": ("random", "random+pw"),
-        "speedups": (2.0, 4.0),
-        "trials": 2,
-        "train": {"epochs": 2, "batch": 64, "rate": 3e-3},
-        "retrain": {"epochs": 1, "batch": 64, "rate": 2e-3},
-        "max_images": 300,
-        "device": "cpu",
-    }
-    return ImageRequest(**{**values, **changes})
 
 
 def saved_model(folder: Path, n_classes: int = 10, size: int = 16, seed: int = 0, **fields: object) -> Path:

@@ -153,7 +153,7 @@ def test_critical_heads_are_those_with_the_lowest_z_ppl(run):
 
 def test_heads_are_selectable_points_with_zero_based_names(run):
     points = next(trace for trace in heads.head_map(run, CHOICE).figure.data if trace.name == "heads")
-    assert len(points.x) == 32 and list(points.customdata[9]) == [9, 1, 1]
+    assert len(points.x) == 32 and (*points.customdata[9], points.x[9], points.y[9]) == (9, 1, 1)
     assert points.text[9].startswith("<b>layer 1, head 1</b>")
     assert heads.head_map(run, CHOICE).figure.layout.yaxis.range == (3.5, -0.5)
     numbers = heads.head_numbers(run, 9)

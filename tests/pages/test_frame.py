@@ -1,0 +1,62 @@
+"""What holds of every page whatever it shows: one frame, a calm start, faults in words."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.checks import PAGES, ROOT, assert_calm
+
+
+@pytest.mark.contract
+def test_the_app_opens_on_an_embedded_audit(tmp_path, monkeypatch):
+    from pages.shared import cache
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
+    cache.runs.clear()
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    assert_calm(at)
+    assert len(at.title) == 1 and at.get("plotly_chart")
+    assert len(at.selectbox(key="run_picker").options) == len(list((ROOT / "assets/demo-run/runs").iterdir()))
+
+
+def test_faults_are_shown_together_and_as_text():
+    script = """
+from engine.core.errors import Fault, RequestError
+from pages.shared.frame import boundary
+with boundary():
+    raise RequestError([Fault("prompts", "has no column *subgroup*.", "Add it."), Fault("gamma", "1.2", "Less.")])
+"""
+    at = AppTest.from_string(script).run()
+    assert [item.value.replace("\\", "") for item in at.error] == [
+        "prompts: has no column *subgroup*. Add it.",
+        "gamma: 1.2 Less.",
+    ]
+    assert r"\*subgroup\*" in at.error[0].value
+
+
+def test_uploads_stay_in_the_store(tmp_path, monkeypatch):
+    from pages.shared import uploads
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
+
+    class Upload:
+        name = "../../etc/pass wd.csv"
+
+        def getvalue(self):
+            return b"prompt,axis,subgroup\n"
+
+    path = uploads.kept(Upload())
+    assert path.resolve().is_relative_to(tmp_path / "uploads")
+    assert path.read_bytes() == b"prompt,axis,subgroup\n"
+    assert path == uploads.kept(Upload())
+
+
+def test_every_page_begins_with_the_frame():
+    for page in PAGES:
+        body = ast.parse((ROOT / "pages" / f"{page}.py").read_text(encoding="utf-8")).body
+        calls = [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
+        assert calls, page
+        assert calls[0].value.func.id == "begin_app", page

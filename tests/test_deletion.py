@@ -1,0 +1,96 @@
+"""A track can be deleted: its folder, its tests, its pages, its benchmarks, its embedded audits, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.audit.tracks import track_of_meta, tracks
+from engine.report.tracks import tracks as screens
+from tests.imports import imported
+from tests.places import ROOT
+
+CODE = ("engine", "pages", "assets/build", "benchmarks", "tests", "docs")
+WAITING: frozenset[str] = frozenset(
+    {
+        *(f"pages/shared/{name}_form.py" for name in ("request", "image", "text", "fair")),
+        *(f"engine/cli/{name}.py" for name in ("audit", "scores", "evaluate")),
+        "tests/pages/test_forms.py",
+        "tests/cli/test_cli.py",
+        "docs/methods.py",
+    }
+)
+"""Files that still name tracks until forms, options and tables of methods come from declared fields; then empty."""
+
+
+@pytest.fixture(scope="module", params=tracks())
+def without(request, tmp_path_factory) -> tuple[str, Path]:
+    """The name of a track, and a copy of the project in which it never was."""
+    folder = tmp_path_factory.mktemp("copy") / "project"
+    unlike = shutil.ignore_patterns(
+        ".git", ".venv", "__pycache__", "demo-bert", "demo-gpt2", "demo-judge", "demo-resnet"
+    )
+    shutil.copytree(ROOT, folder, ignore=unlike, symlinks=True)
+    for model in (ROOT / "assets").glob("demo-*"):
+        if not (folder / "assets" / model.name).exists():
+            (folder / "assets" / model.name).symlink_to(model)  # weights are only read
+    delete(request.param, folder)
+    return request.param, folder
+
+
+def delete(track: str, folder: Path) -> None:
+    """Take a track out of a copy of the project."""
+    shutil.rmtree(folder / "engine" / "tracks" / track)
+    shutil.rmtree(folder / "tests" / "tracks" / track)
+    for page in own_pages(track):
+        (folder / "pages" / f"{page}.py").unlink()
+    for path in (folder / "benchmarks").glob("*.py"):
+        if any(name.startswith(f"engine.tracks.{track}") for name in imported(path, ())):
+            path.unlink()
+    for run in (folder / "assets" / "demo-run" / "runs").iterdir():
+        if track_of_meta(json.loads((run / "run.json").read_text(encoding="utf-8"))).name == track:
+            shutil.rmtree(run)
+
+
+def own_pages(track: str) -> set[str]:
+    """Pages that no other track names."""
+    others = {page for name, screen in screens().items() if name != track for page in screen.pages}
+    return set(screens()[track].pages) - others
+
+
+def module_of(path: Path, folder: Path) -> str:
+    return ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+
+
+def test_nothing_imports_what_is_gone(without):
+    _, folder = without
+    files = [path for name in CODE for path in sorted((folder / name).rglob("*.py"))]
+    here = {module_of(path, folder) for path in files} | {"app"}
+    there = {module_of(path, ROOT) for name in CODE for path in (ROOT / name).rglob("*.py")}
+    wrong = [
+        f"{path.relative_to(folder)} imports {name}"
+        for path in [folder / "app.py", *files]
+        if str(path.relative_to(folder)) not in WAITING
+        for name in imported(path, there)
+        if name in there - here
+    ]
+    assert not wrong
+
+
+def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_path):
+    """All tests that are left are read, and the quick ones about contracts run: the app opens on an embedded audit, the
+    command line lists the runs, and every part that a track names is there."""
+    track, folder = without
+    command = [sys.executable, "-m", "pytest", "-m", "contract", "-p", "no:xdist", "-rfE", "--no-header", "tests"]
+    command += ["-k", "not every_panel"]  # the slowest, and what they draw is imported all the same
+    command += [f"--ignore={name}" for name in WAITING if name.startswith("tests/")]
+    environment = {**os.environ, "PRUNEAUDIT_STORE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 0, ended.stdout[-3000:]
+    assert " passed" in ended.stdout and track not in ended.stdout

@@ -1,0 +1,144 @@
+"""The command line: exit codes, JSON, and bad input that writes nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from engine.cli import main
+from tests.places import SHARED
+from tests.tracks.language_models.worlds import world_request
+
+
+@pytest.fixture
+def words(words_judged, tmp_path):
+    request = world_request(tmp_path)
+    return [
+        "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis", "religion",
+        "--estimator", "generate",
+        "--seeds", "1", "--new-tokens", "5", "--prompt-tokens", "8", "--device", "cpu", "--sparsity", "0,0.2",
+        "--store", str(tmp_path / "store"), "--json",
+    ]  # fmt: skip
+
+
+def call(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    out = capsys.readouterr().out
+    return code, json.loads(out) if out.strip().startswith(("{", "[")) else out
+
+
+def test_audit_show_verify_export_apply(capsys, tmp_path, words):
+    code, done = call(capsys, "audit", *words, "--method", "fasp", "--method", "magnitude")
+    assert code == 0 and {row["method"] for row in done["results"]} == {"dense", "fasp", "magnitude"}
+    store = ["--store", tmp_path / "store", "--json"]
+    assert [run["id"] for run in call(capsys, "runs", "list", *store)[1]] == [done["run"]]
+    assert call(capsys, "runs", "show", done["run"], *store)[1]["results"] == done["results"]
+    assert call(capsys, "runs", "verify", done["run"], *store)[1]["ok"]
+    code, listed = call(capsys, "export", done["run"], "--to", tmp_path / "out", "--what", "masks,tables", *store)
+    assert code == 0 and all(Path(path).exists() for path in listed["files"])
+    mask = next(path for path in Path(tmp_path / "out").rglob("*.json") if "fasp" in str(path))
+    code, applied = call(capsys, "apply", mask, "--model", words[1], "--to", tmp_path / "cut", "--json")
+    assert code == 0 and applied["masked_equals_cut"] and applied["masked_equals_reloaded"]
+    assert applied["parameters_after"] < applied["parameters_before"]
+
+
+def test_scores_writes_a_table(capsys, tmp_path, words):
+    for name, read in (("s.csv", pd.read_csv), ("s.parquet", pd.read_parquet)):
+        assert call(capsys, "scores", *words, "--out", tmp_path / name)[0] == 0
+        assert len(read(tmp_path / name)) == 12
+    code, said = call(capsys, "scores", *words, "--out", tmp_path / "s.xls")
+    assert code == 2 and ".parquet" in str(said)
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        (["--gamma", "0.9"], "γ + α > 1"),
+        (["--gamma", "x"], "is no number"),
+        (["--gamma", ""], "is no number"),
+        (["--gamma", "0.1,0.2"], "is no number"),
+        (["--sparsity", "0.1001,0.1004"], "one to three decimals"),
+        (["--sparsity", "1e-300"], "too small"),
+        (["--temperature", "inf"], "inf is not allowed"),
+        (["--dtype", "int8"], "bfloat16"),
+        (["--device", "tpu"], "cuda"),
+        (["--sparsity", "1.5"], "1.5 is not allowed"),
+        (["--sparsity", "a,b"], "list of numbers"),
+        (["--method", "magic"], "bias_only"),
+        (["--axis", "age"], "religion"),
+        (["--model", "/no/such"], "/no/such"),
+        (["--seeds", "many"], "is no whole number"),
+        (["--no-such-option"], "command line"),
+    ],
+)
+def test_wrong_requests_exit_with_2_and_write_nothing(capsys, tmp_path, words, extra, said):
+    code, out = call(capsys, "audit", *words, *extra)
+    assert code == 2 and said in json.dumps(out, ensure_ascii=False)
+    assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.parametrize("run", ["../x", "../../etc/passwd", "no-such-run"])
+def test_a_run_id_cannot_leave_the_store(capsys, tmp_path, run):
+    for command in (["runs", "show", run], ["runs", "verify", run], ["export", run, "--to", tmp_path / "out"]):
+        assert main([*map(str, command), "--store", str(tmp_path / "store")]) == 2
+    assert "Traceback" not in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_mask_for_another_model_is_refused(capsys, tmp_path, words):
+    mask = {
+        "schema": 1,
+        "model": "m",
+        "weight_hash": "0" * 64,
+        "n_layers": 3,
+        "n_heads": 4,
+        "units": [{"layer": 0, "head": 1}],
+    }
+    path = tmp_path / "mask.json"
+    path.write_text(json.dumps(mask))
+    code, said = call(capsys, "apply", path, "--model", words[1], "--to", tmp_path / "cut", "--json")
+    assert code == 2 and not (tmp_path / "cut").exists() and "weights 0000" in json.dumps(said)
+
+
+def test_a_store_that_cannot_be_written_is_said_first(capsys, tmp_path, words):
+    (tmp_path / "file").write_text("x")
+    code = main(["audit", *words, "--store", str(tmp_path / "file" / "store")])
+    assert code == 2 and "is a file" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="reference data (../shared/data) is not here")
+def test_import_scores_prints_the_published_findings(capsys):
+    path = SHARED / "fasp_head_scores" / "head_scores_gpt2.csv"
+    code, found = call(capsys, "import-scores", path, "--json")
+    assert code == 0 and found["in_axes"]["136"] == 5 and found["in_axes"]["133"] == 4
+    assert {"correlation", "top_heads", "in_axes", "selection"} <= set(found)
+
+
+@pytest.mark.parametrize("command", [["audit"], ["scores", "--out", "scores.xls"]])
+def test_faults_of_request_and_store_are_told_together(capsys, tmp_path, words, command):
+    (tmp_path / "file").write_text("in the way")
+    code = main([*command, *words, "--reading", "wrong", "--sparsity", "0.1", "--store", str(tmp_path / "file" / "s")])
+    told = json.loads(capsys.readouterr().out)["faults"]
+    assert code == 2
+    assert {fault["where"] for fault in told} == {"reading", "store"} | ({"--out"} if len(command) > 1 else set())
+    assert "part of the path is a file" in str(told)
+
+
+def test_numbers_that_are_none_and_a_store_in_the_way_are_told_together(capsys, tmp_path, words):
+    (tmp_path / "file").write_text("in the way")
+    code = main(["audit", *words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s")])
+    assert code == 2
+    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"--sparsity", "store"}
+
+
+def test_faults_of_machine_and_request_are_told_together(capsys, tmp_path, words):
+    code, out = call(capsys, "audit", *words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong")
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"dtype", "device", "reading"}
+
+
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_scored(capsys, tmp_path, words):
+    (tmp_path / "file").write_text("in the way")
+    code, out = call(capsys, "scores", *words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv")
+    assert code == 2 and out["faults"][0]["where"] == "--out" and not (tmp_path / "store").exists()

@@ -1,0 +1,12 @@
+"""Where a reader of this kind of audit starts."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.report.tracks import tracks
+
+
+@pytest.mark.parametrize(("levels", "first"), [([0.0, 0.1, 0.5, 0.9], 0.5), ([0.0], 0.0)])
+def test_where_a_reader_starts_does_not_depend_on_results(levels, first):
+    assert tracks()["text_classifiers"].level.first(levels) == first
