@@ -119,7 +119,8 @@ class ImagesRequest(Request):
         "CSV with path, label and group columns.",
     )  # fmt: skip
     axes: tuple[str, ...] = asked(
-        kind="names", option="--axis", metavar="AXIS", where="axis", usual=usual_axes, section=WHAT, last=True, label="Groups",
+        kind="names", option="--axis", metavar="AXIS", where="axis", usual=usual_axes, section=WHAT, last=True,
+        label="Groups",
         help="group column, or class; may be given several times", offered=offered_axes, named=axis_name,
     )  # fmt: skip
     weights: str | None = asked(

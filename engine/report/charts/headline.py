@@ -122,7 +122,8 @@ def inside_null_now(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str
         return ""
     harm = lookup.reading(run, choice).harm
     return (
-        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {phrasing.null_side(row) or 'inside'} its null "
+        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {phrasing.null_side(row) or 'inside'} "
+        f"its null "
         f"band (up to {harm.number(row['null_high'])}): {track_of(run).null_now}.{not_zero(row)}"
     )
 

@@ -1,4 +1,4 @@
-"""The context of fair training: images with groups, how a model is trained and cut, and what is seen while it trains."""
+"""What fair trainings are measured in: images with groups, how a model is trained, and what is seen meanwhile."""
 
 from __future__ import annotations
 

@@ -224,7 +224,8 @@ class Fair(ClassifierTrack):
             "Filters cut: this folder loads with `engine.surgery.filters.replay.load_cut_classifier(folder)`, which "
             f"builds {model['architecture']}, cuts it as `mask.json` says, and fills in `cut.safetensors`.",
             "",
-            "Weights cut: it loads with `engine.models.load_image_classifier.load_classifier(folder)`; the zeros are in the "
+            "Weights cut: it loads with `engine.models.load_image_classifier.load_classifier(folder)`; the zeros "
+            "are in the "
             "weights, and the model is as large and as fast as before.",
             "",
             self.origin(run),

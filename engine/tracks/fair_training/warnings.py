@@ -108,7 +108,8 @@ def _target(context: FairContext, targets: Mapping[str, float], stated: float | 
     if math.isnan(targets["gap"]):
         return [
             f"Fewer than two groups have {MIN_IMAGES} images and {MIN_PER_CLASS} of each class among the "
-            f"{len(context.looked)} validation images looked at: no gap may be compared there, so nothing is known about "
+            f"{len(context.looked)} validation images looked at: no gap may be compared there, so nothing is known "
+            f"about "
             "when a stated gap was reached."
         ]
     if context.settings.notion == DEGRADATION:  # its noise is not that of the dense model's gap

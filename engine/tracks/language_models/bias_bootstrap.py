@@ -1,4 +1,4 @@
-"""Intervals of a bias and paired tests of its change: pigeonhole bootstrap over descriptors and templates (Owen 2007)."""
+"""Intervals of a bias and paired tests of its change: pigeonhole bootstrap of descriptors and templates (Owen 2007)."""
 
 from __future__ import annotations
 

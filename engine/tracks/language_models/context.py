@@ -1,6 +1,7 @@
 """The context: one model, its prompts, text and judge, and every measurement of a mask on them.
 
-A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Measurement.together` names) are computed in
+A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Measurement.together` names) are
+computed in
 one go, which is what makes batches full. What is common to all contexts is in workbench.py.
 """
 
@@ -52,7 +53,7 @@ __all__ = ["PromptContext", "InMemory", "Keeper", "Measurement", "Settings", "Sh
 
 @cache
 def measurements() -> Mapping[str, Measurement]:
-    """Every kind there is, by name: those of engine.tracks.language_models.measurements and those that score methods bring."""
+    """Every measurement there is, by name."""
     import engine.tracks.language_models.measurements as package
 
     return {one.name: one for one in members(package, Measurement)}

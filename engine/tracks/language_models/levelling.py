@@ -1,4 +1,4 @@
-"""The gap between subgroups of one axis, split at its two ends: paired changes of the worst-off and best-off subgroup."""
+"""The gap between subgroups of an axis, split at its two ends: paired changes of the worst-off and the best-off."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def test_every_fault_is_told_at_once():
         recipe={"epochs": 3}, train={"rate": -1}, keep_weights="some", device="tpu", tune_on="test", within=-0.1,
         fair_gap=3, tradeoff_strengths=(float("nan"),), tradeoff_methods=("dense-fair", "sweep"), surface="yes",
     )))  # fmt: skip
-    for said in ("method: 'magic' is not known. Known: bifp-str,", "named twice", "sparsity: 1.0 is not allowed. Give numbers above 0 and below 1, such as 0.488.",
+    for said in ("method: 'magic' is not known. Known: bifp-str,", "named twice",
+    "sparsity: 1.0 is not allowed. Give numbers above 0 and below 1, such as 0.488.",
                  "λ (strength): -1.0", "τ (tolerance): 2.0", "'equality' is not known. Known: accuracy, degradation",
                  "seeds: 0", "iterations: 1.5", "check_every: 0", "'age' is not known", "setting of pf: 'x'",
                  "setting: 'zap'", "recipe: 'epochs' is not known. Known: batch, mirror, rate",

@@ -37,10 +37,12 @@ def test_every_fault_is_told_at_once():
         pw={"autobot": {"theta": 1.5, "gamma": -1, "beta": 2}}, method_settings={"taylor": {"evry": 3, "rate": "x"}},
         retrain={"epoch": 3}, train={"rate": -1}, keep_weights="some", device="tpu", max_images=3,
     )))  # fmt: skip
-    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known", "speedup: 0.5 is not allowed. Give numbers above 1, such as", "trials: 0",
+    for said in ("'magic' is not known. Known: autobot, fpgm", "'wp' is not known",
+    "speedup: 0.5 is not allowed. Give numbers above 1, such as", "trials: 0",
                  "'age' is not known", "PW loss of autobot, theta: 1.5", "PW loss of autobot, gamma: -1",
                  "'beta' is not known. Known: gamma, theta", "'evry' is not known. Known: batch, count, every",
-                 "setting of taylor, rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1", "'some' is not known",
+                 "setting of taylor, rate: 'x' is not allowed", "retrain: 'epoch' is not known", "train rate: -1",
+                 "'some' is not known",
                  "tpu", "max_images: 3"):  # fmt: skip
         assert said in text, said
     assert len(text.splitlines()) == len(set(text.splitlines()))

@@ -21,7 +21,8 @@ from engine.training.losses import Targets
 class LossShare(Measurement):
     """Rows: step, axis, group, label, loss (summed over the batch's images of that group and class), n (such images).
 
-    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The loss of each image is
+    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The loss of each
+    image is
     noted by the very object the search is trained on.
     """
 

@@ -69,7 +69,8 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
     if not np.isfinite(off).all():
         bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
         raise PruneAuditError(
-            f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} heads off "
+            f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} "
+            f"heads off "
             f"(first: unit {bad[0]}). Try --dtype float32."
         )
     same = {"window": [span.start for span in spans], "tokens": [span.end - span.first for span in spans]}

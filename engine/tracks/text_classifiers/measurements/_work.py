@@ -32,7 +32,8 @@ def scored_texts(context: TextContext, trial: int) -> pd.DataFrame:
     counts = usual["label"].value_counts()
     if len(counts) < table["label"].nunique():
         raise PruneAuditError(
-            f"{context.texts.name}: a class has no training text of usual length (the middle {MIDDLE[1] - MIDDLE[0]:.0%} "
+            f"{context.texts.name}: a class has no training text of usual length (the middle "
+            f"{MIDDLE[1] - MIDDLE[0]:.0%} "
             "of lengths in words), so no balanced sample can be scored."
         )
     per_class = max(1, min(context.settings.score_texts // len(counts), int(counts.min())))

@@ -74,7 +74,8 @@ def _fitted(context: TextContext, shard: TextShard, classifier: TextClassifier) 
     head = f"inner.{classifier.adapter.classifier_names(classifier.model)[-1]}"
     return fit(
         Logits(classifier.model), batches, Targets(hot, torch.ones(len(hot), device=hot.device)), recipe, head,
-        context.hooks.check, lambda done, total: context.inside(done / max(1, total)), context.partial(context.key(shard)),
+        context.hooks.check, lambda done, total: context.inside(done / max(1, total)),
+        context.partial(context.key(shard)),
     )  # fmt: skip
 
 
@@ -87,7 +88,8 @@ def _apart(context: TextContext, shard: TextShard, small: TextClassifier) -> flo
     found = agree_on_texts(context.pretrained(shard.trial), context.mask(shard.trained), texts, second, small)
     if not found.holds:
         raise MaskError(
-            f"{context.describe(shard)}: the masked model and the cut one differ by {found.max_logit_difference:.3g} in "
+            f"{context.describe(shard)}: the masked model and the cut one differ by "
+            f"{found.max_logit_difference:.3g} in "
             f"a logit (allowed {found.tolerance:.3g}). Nothing was kept of it."
         )
     return found.max_logit_difference

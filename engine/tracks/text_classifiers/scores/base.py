@@ -88,7 +88,8 @@ class HeadImportance(ABC):
         """Score every head on every text. labels: int64 [n], places in clf.classes.
 
         check is called once per batch, inside hears the share that is done. Works on cut models, and within
-        `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing. RequestError carries every
+        `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing. RequestError
+        carries every
         fault of the texts and labels, or of the settings.
         """
 
