@@ -60,10 +60,11 @@ class _Form:
     def draw(self, section: str, per_line: int) -> None:
         """Every field of a section that is asked now, small ones side by side."""
         line: list[Any] = []
-        for field in self.fields:
-            if field.section != section or (field.shown and not field.shown(self._values)):
+        mine = [field for field in self.fields if field.section == section]
+        for field, after in zip(mine, [*mine[1:], None], strict=True):
+            if field.shown and not field.shown(self._values):
                 continue
-            if _is_small(field):
+            if _is_small(field) and (line or (after and _is_small(after))):  # a small one alone takes the whole line
                 line = line or list(st.columns(per_line, gap="medium"))
                 with line.pop(0):
                     self._ask(field)

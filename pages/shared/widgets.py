@@ -63,8 +63,13 @@ def _common(field: Field, key: str) -> dict[str, Any]:
 
 
 def _named(field: Field, value: str) -> str:
-    """A value as a person reads it."""
-    return plain(capital(str(field.named(value) if field.named else words.choice_name(field.name, value))))
+    """A value as a person reads it, in a list that shows text as it is."""
+    return capital(str(field.named(value) if field.named else words.choice_name(field.name, value)))
+
+
+def _escaped(field: Field, value: str) -> str:
+    """The same where Markdown is read: in buttons and headings."""
+    return plain(_named(field, value))
 
 
 def _keyed(key: str, options: Sequence[str]) -> str:
@@ -180,7 +185,7 @@ def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
     for label, options in (offer.groups or {field.label: offer.options}).items():
         usual = [name for name in offer.usual or () if name in options]
         chosen += st.pills(label, list(options), default=usual, selection_mode="multi", wrap=True,
-                           format_func=partial(_named, field), key=_keyed(key, options),
+                           format_func=partial(_escaped, field), key=_keyed(key, options),
                            help=field.hint or None) or []  # fmt: skip
     if offer.note:
         st.caption(plain(offer.note))
@@ -232,7 +237,7 @@ def _settings_per_method(field: Field, key: str, values: Values, _: list[Fault])
         said = field.about(name) if field.about else ""
         if not (said or any(not one.technical for one in known[name])):
             continue
-        st.markdown(f"**{_named(field, name)}**")
+        st.markdown(f"**{_escaped(field, name)}**")
         if said:
             st.caption(said)
         found[name] = changed(known[name], f"{key}_{name}")
