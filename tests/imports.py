@@ -10,8 +10,6 @@ from pathlib import Path
 from tests.places import ROOT
 
 FOLDERS = ("engine", "pages")
-FORMS = {f"pages.shared.{name}" for name in ("request_form", "image_form", "text_form", "fair_form")}
-"""Four forms that name the tracks and each other, until one form is drawn from declared fields: then empty."""
 
 
 @cache
