@@ -17,16 +17,6 @@ from tests.imports import imported
 from tests.places import ROOT
 
 CODE = ("engine", "pages", "assets/build", "benchmarks", "tests", "docs")
-WAITING: frozenset[str] = frozenset(
-    {
-        *(f"pages/shared/{name}_form.py" for name in ("request", "image", "text", "fair")),
-        *(f"engine/cli/{name}.py" for name in ("audit", "scores", "evaluate")),
-        "tests/pages/test_forms.py",
-        "tests/cli/test_cli.py",
-        "docs/methods.py",
-    }
-)
-"""Files that still name tracks until forms, options and tables of methods come from declared fields; then empty."""
 
 
 @pytest.fixture(scope="module", params=tracks())
@@ -76,7 +66,6 @@ def test_nothing_imports_what_is_gone(without):
     wrong = [
         f"{path.relative_to(folder)} imports {name}"
         for path in [folder / "app.py", *files]
-        if str(path.relative_to(folder)) not in WAITING
         for name in imported(path, there)
         if name in there - here
     ]
@@ -89,7 +78,6 @@ def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_p
     track, folder = without
     command = [sys.executable, "-m", "pytest", "-m", "contract", "-p", "no:xdist", "-rfE", "--no-header", "tests"]
     command += ["-k", "not every_panel"]  # the slowest, and what they draw is imported all the same
-    command += [f"--ignore={name}" for name in WAITING if name.startswith("tests/")]
     environment = {**os.environ, "PRUNEAUDIT_STORE": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
     assert ended.returncode == 0, ended.stdout[-3000:]

@@ -72,4 +72,4 @@ def test_tests_of_a_track_are_read_without_those_of_another():
             name.split(".")[2] for name in imported(path, ()) if name.startswith(("tests.tracks.", "engine.tracks."))
         }
         wrong += [f"{path.relative_to(ROOT)} imports {name}" for name in sorted(used - {own})]
-    assert not [name for name in wrong if "test_forms" not in name], "forms name tracks until they come from fields"
+    assert not wrong

@@ -73,9 +73,9 @@ def test_every_page_has_a_title_with_and_without_a_run(page, store):
 
 
 def test_screens_that_all_kinds_share_name_none():
-    """Pages that no track owns and what all pages share import no track. The forms are drawn from fields later."""
+    """Pages that no track owns and what all pages share import no track."""
     owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
-    shared = [name for name in modules() if name.startswith("pages") and name not in owned and "_form" not in name]
+    shared = [name for name in modules() if name.startswith("pages") and name not in owned]
     assert len(shared) > 10
     assert not {name: used for name in shared for used in imports_of(name) if used.startswith("engine.tracks.")}
 

@@ -18,6 +18,7 @@ class Dense(FairMethod):
     fair: bool
     settings: tuple[Setting, ...] = ()
     units: str = NONE
+    version: int = 1
 
     def train(self, job: FairJob) -> Iterator[Trained]:
         trainer = trainer_of(self, job)

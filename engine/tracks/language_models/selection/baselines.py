@@ -17,6 +17,7 @@ class ByScore(SelectionMethod):
     score: str
     highest: bool
     per_axis: bool = False
+    version: int = 1
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -34,6 +35,7 @@ class AtRandom(SelectionMethod):
     needs: tuple[str, ...] = ()
     uses_gamma: bool = False
     uses_seed: bool = True
+    version: int = 1
 
     def select(self, ballot: Ballot) -> tuple[int, ...]:
         critical = set(ballot.critical) if self.uses_gamma else set()
