@@ -11,7 +11,7 @@ from engine.stats.pareto_k import HEAVY
 
 
 def estimators_said(table: pd.DataFrame, asked: str) -> str:
-    """Which estimator scored how many heads, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
+    """How heads were scored, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
     if "ess" not in table or table["value"].isna().all():
         return f"Estimator {asked}."
     said = []
