@@ -63,7 +63,8 @@ class FairJob:
 class Trained:
     """The model that a training ended in at one sparsity.
 
-    keep, scores: [filters of the graph] or [prunable weights], empty for none; higher scores stay. weights: the state dict in its full shapes, cut weights are 0 and cut filters still in place.
+    keep, scores: [filters of the graph] or [prunable weights], empty for none; higher scores stay. weights:
+    the state dict in its full shapes, cut weights are 0 and cut filters still in place.
 
     curve: rows with the columns PHASE_POINT and LOOKS. spent: iterations (weight updates), mask_updates, examples,
     seconds, over all phases that led here.

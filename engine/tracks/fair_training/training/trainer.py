@@ -221,7 +221,7 @@ class _Phase:
     ) -> tuple[Tensor, Tensor, float, dict[str, Tensor]]:
         """Cross-entropy in nats, penalty, running surrogate gap, and z of the masked parameters by name.
 
-        mask [units], None for no mask; strength: λ, for the check that the loss is finite; leaves: see `Masked.forward`.
+        mask [units], None for no mask; strength: λ, to check that the loss is finite; leaves: see `Masked.forward`.
         """
         trainer = self.trainer
         torch.manual_seed(key_of("dropout", self.job.seed, int(seed)) % 2**63)

@@ -229,7 +229,7 @@ def _kind_said(state: str, n: int) -> str:
 
 
 def _easy_said(table: pd.DataFrame) -> list[str]:
-    """What the definition lets through: tickets by the spread of their seeds, or with a seed that tells nothing apart."""
+    """What the definition lets through: tickets by the spread of their seeds, or with a degenerate seed."""
     stars = table[table["state"].isin(TICKET)]
     wide, flat = int(stars["by_spread"].sum()), int((stars["degenerate"] > 0).sum())
     of, said = phrasing.count(len(stars), "ticket"), []
