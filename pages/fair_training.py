@@ -52,7 +52,7 @@ EVERY = 3.0
 
 
 def watch() -> None:
-    """Nothing where no such job moves; a job that ends while it is watched stays until the page is drawn again."""
+    """Draw the jobs that run or wait; one that ends while it is watched stays until the page is drawn again."""
     moving = _moving()
     if moving:
         for job_id in moving:

@@ -43,7 +43,7 @@ def page() -> None:
 
 
 def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tuple[str, str]:
-    """Which text, at which weights."""
+    """Pick a text, and the weights at which it is read."""
     rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
     with left:
         text_id = select("Text", list(rows), state.LENS_TEXT, lambda name: _named(*rows[name]))
@@ -78,7 +78,7 @@ def _words(run: KeptRun, text_id: str) -> bool:
 
 
 def _head(run: KeptRun, text_id: str, stage: str, left: Column, right: Column) -> tuple[int, int]:
-    """Layer and head by name; the same as a click on the map."""
+    """Pick layer and head by name, as a click on the map does."""
     pairs = made(run, lens.heads_here, text_id, stage)
     with left:
         layers = sorted({layer for layer, _ in pairs})

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """On logits and greedy text."""
+    """Save the cut language model; compare on logits and greedy text."""
     from engine.surgery.equivalence import agree
     from engine.surgery.heads.replay import load_cut, save_cut
 
@@ -56,7 +56,7 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
 
 
 def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """On logits of a few sentences. The weights are those of BASE: nothing is fine-tuned."""
+    """Save the cut text classifier; compare on logits of a few sentences. Weights are BASE's, nothing is fine-tuned."""
     from engine.surgery.equivalence import agree_on_texts
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
@@ -68,7 +68,7 @@ def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
 
 
 def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str) -> tuple[dict[str, Any], str]:
-    """What cutting heads came to; `found`: masked against cut, and against cut, saved and reloaded."""
+    """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved and reloaded."""
     whole, small, record = applied.whole, applied.cut, applied.record
     masked_cut, masked_reloaded = found
     value = {
@@ -93,7 +93,7 @@ def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], wh
 
 
 def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """On logits of random images. The weights are those of BASE: nothing is retrained."""
+    """Save the cut image classifier; compare on logits of random images. Weights are BASE's, nothing is retrained."""
     import numpy as np
 
     from engine.surgery.filters.cut import agree_filters

@@ -65,5 +65,5 @@ def _written(out: Path, table: pd.DataFrame) -> tuple[dict[str, Any], str]:
 
 
 def _more(table: pd.DataFrame) -> str:
-    """What rows differ by besides the head."""
+    """Columns by which rows differ besides the head."""
     return ", stage, score and group" if "stage" in table else ""

@@ -34,7 +34,7 @@ BINDING_IMAGES = {
     "model": "Another model: compare changes, not levels.",
     "method settings": "Methods with other settings: the same name, another procedure.",
 }
-"""What binds every two runs of image classifiers."""
+"""Settings that any two runs of image classifiers must share to be compared."""
 
 
 def middle(levels: Sequence[float], none: float) -> float:

@@ -1,4 +1,4 @@
-"""Which panels an export of a whole run holds, and which variant it is about when nobody chose one."""
+"""Which panels an export of a whole run holds, and which variant it is about when none was chosen."""
 
 from __future__ import annotations
 

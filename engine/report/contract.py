@@ -28,7 +28,7 @@ class Level:
     """
 
     key: str
-    """Of the widget, and the parameter in the address."""
+    """The key of the widget, and the parameter in the address."""
     noun: str
     many: str
     column: str
@@ -74,7 +74,7 @@ class Measure:
 
     @property
     def better(self) -> str:
-        """What say.direction gives when the change is for the better."""
+        """What phrasing.direction gives when the change is for the better."""
         return "fell" if self.word.better == "lower" else "rose"
 
     @property
@@ -83,7 +83,7 @@ class Measure:
 
     @property
     def sign(self) -> int:
-        """Times a value: smaller is better."""
+        """1 or −1: times this, a smaller value is better."""
         return 1 if self.word.better == "lower" else -1
 
     @property
@@ -196,8 +196,7 @@ class Maps:
 @dataclass(frozen=True)
 class Effects:
     """What the page about heads shows where every head has an effect on bias and on quality: the picture of what
-    was cut
-    and protected, a map of each, and the numbers of one head."""
+    was cut and protected, a map of each, and the numbers of one head."""
 
     picture: Make
     bias: Make
@@ -207,7 +206,7 @@ class Effects:
 
 @dataclass(frozen=True)
 class Published:
-    """Scores of heads that others published, shown without an audit: what the files are, how they are read, and what
+    """Published scores of heads, shown without an audit: what the files are, how they are read, and what
     the page about reliability shows of them."""
 
     about: str
@@ -234,7 +233,7 @@ class Extra:
 
 
 class Track(ABC):
-    """A kind of audit. Final subclasses live one per file of this package and are found, not registered."""
+    """A kind of audit. Final subclasses live in `track.py` of each folder in engine.tracks and are found there."""
 
     name: str
     about: str
@@ -252,12 +251,11 @@ class Track(ABC):
     level: Level
     pages: tuple[str, ...]
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page, it shows both
-    through
-    what is declared here."""
+    through what is declared here."""
     questions: Mapping[str, str] = {}
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
-    """Of harm and quality; the first is the usual one."""
+    """Readings of harm and quality; the first is the usual one."""
     offered: tuple[str, ...] = ()
     """Readings a reader may switch between; empty where the request fixed the only one."""
     line_labels: bool = True
@@ -294,7 +292,7 @@ class Track(ABC):
     handout: Handout
 
     maps: Maps | Effects | None = None
-    """Of the page about heads; None where the units are no heads."""
+    """What the page about heads shows; None where the units are no heads."""
     repeats: tuple[Make, ...] = ()
     """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
 
@@ -358,11 +356,11 @@ class Track(ABC):
 
     @abstractmethod
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
-        """The same for a point of a chart."""
+        """How much was cut, for the hover of a point in a chart."""
 
     @abstractmethod
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
-        """How a number was measured: on how many of what, how often, judged by whom."""
+        """How a number was measured: on how many of what, how often, judged by which model."""
 
     @property
     @abstractmethod
@@ -378,7 +376,7 @@ class Track(ABC):
 
     @abstractmethod
     def warnings(self, run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-        """What must be read with it."""
+        """What must be read with the answer of the overview."""
 
     @abstractmethod
     def caveat(self, run: Run, choice: Choice, row: dict[str, Any] | None) -> str:
@@ -410,7 +408,7 @@ class Track(ABC):
 
     @abstractmethod
     def card_limits(self, run: Run) -> list[str]:
-        """The same beside a model, shorter."""
+        """What a model card cannot say: the limits in short."""
 
     @abstractmethod
     def loading(self, run: Run) -> list[str]:

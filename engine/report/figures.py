@@ -54,7 +54,7 @@ def figure_image(panel: Panel, kind: str = "svg", width: int = WIDTH, dark: bool
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # kaleido tells about options it does not use
             return painted.to_image(format=kind, width=width, scale=2 if kind == "png" else 1)
-    except Exception as error:  # kaleido raises many kinds; a person needs one sentence
+    except Exception as error:  # kaleido raises many types of error; a person needs one sentence
         raise PruneAuditError(f"The browser could not draw the chart as {kind}: {error}") from error
 
 

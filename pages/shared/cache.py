@@ -92,7 +92,7 @@ class Memory:
         self._turn = 0
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What is kept under `key`, made now if it is not there (by two threads at once: twice, which harms nobody)."""
+        """What is kept under `key`, made now if it is not there (by two threads at once: twice, to no harm)."""
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)

@@ -24,7 +24,7 @@ PER_PAGE = 48
 
 
 def one_repeat(run: KeptRun, choice: Choice, what: str) -> int | None:
-    """The trial or seed that a person chose, as `what` is of one model and not of a mean; None where nothing is cut."""
+    """The trial or seed that the reader chose: `what` is about one model, not a mean. None where nothing is cut."""
     known = [int(seed) for seed in made(run, classifier_lookup.trials_of, choice)["seed"]]
     if not known:
         return None

@@ -18,7 +18,7 @@ from pages.shared import state, widgets
 from pages.shared.controls import segmented
 
 SMALL = ("integer", "number", "choice", "text", "flag")
-"""Kinds that share a line with others."""
+"""Kinds of fields that share a line with others."""
 
 
 def ask() -> tuple[dict[str, Any], list[Fault]]:

@@ -46,7 +46,7 @@ _log = logging.getLogger("pruneaudit")
 
 
 def begin_app() -> None:
-    """Once per script run, whoever calls first: app.py, or a page opened by a cold link or on its own."""
+    """Once per script run, from the first caller: app.py, or a page opened by a cold link or on its own."""
     if PagesManager.uses_pages_directory:
         # A deep link before app.py ever ran makes Streamlit list pages/ itself and skip app.py. Announce our pages
         # and start over: from now on app.py comes first.
@@ -166,7 +166,7 @@ def title_of(title: str, axes: Sequence[str] = AXES) -> str:
 def need_run(page: str = "") -> cache.KeptRun:
     """The chosen run; a page without one ends here, saying what to do.
 
-    `page`: who asks, where only some kinds of audit have what it shows; with another kind it ends here too.
+    `page`: the page that asks, where only some kinds of audit have what it shows; with another it ends here too.
     """
     run = current_run()
     if run is None:

@@ -58,7 +58,7 @@ def _say(panel: Panel) -> None:
 
 
 def _together(text: str) -> str:
-    """Escaped, numbers on one line with their percent sign."""
+    """Text escaped, with numbers on one line with their percent sign."""
     return escaped(text).replace(" %", "\u00a0%")
 
 

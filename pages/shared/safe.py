@@ -1,7 +1,7 @@
 """The only place that shows text which a model wrote or a user brought.
 
-It may be hostile (HTML, Markdown) or hurtful. It is escaped, and generated text reaches the browser only when somebody
-asked for it: until then its place holds crosses of the same length, blurred.
+It may be hostile (HTML, Markdown) or hurtful. It is escaped, and generated text reaches the browser only when the
+reader asked for it: until then its place holds crosses of the same length, blurred.
 """
 
 from __future__ import annotations

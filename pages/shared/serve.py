@@ -1,6 +1,6 @@
 """Starts the app: `python -m pages.shared.serve [streamlit options]`.
 
-What the first screen needs is imported before the server answers, so that nobody waits for it at an empty page.
+What the first screen needs is imported before the server answers, so that no reader waits for it at an empty page.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def _choice(field: Field, key: str, _: Values, __: list[Fault]) -> str:
 
 
 def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
-    """On or off; where nothing said means something else, that is the third; "--no-…" only ever forbids."""
+    """On or off, and a third choice where leaving it open means something else; "--no-…" only ever forbids."""
     if field.optional and not field.flag.startswith("--no-"):
         meant = {field.named(value): value for value in (None, True, False)} if field.named else {}
         first = next(iter(meant))
@@ -176,7 +176,7 @@ def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
 
 
 def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
-    """Buttons of which any number can be on; typed where nobody knows what there is."""
+    """Buttons of which any number can be on; typed where the options are not known."""
     if not (field.offered or field.names):
         typed = st.text_input(field.label, key=key, placeholder=field.placeholder, help=field.hint or None)
         return [name.strip() for name in typed.split(",") if name.strip()]

@@ -41,7 +41,7 @@ CHANGE = titled(delta="change", delta_low="change low", delta_high="change high"
 
 
 def readable(table: pd.DataFrame, columns: Iterable[Column]) -> pd.DataFrame:
-    """Those of the columns that a table has, in their order, under titles and with values for people."""
+    """The table with those of the columns that it has, in their order, under titles and with values for people."""
     known = [column for column in columns if column.name in table]
     said = {column.name: table[column.name].map(column.said) for column in known if column.said}
     shown = table.assign(**said)[[column.name for column in known]]

@@ -76,7 +76,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
 
 
 def alike(runs: Sequence[Run]) -> list[Run]:
-    """The runs that are of the same kind as the first."""
+    """The runs of the same kind of audit as the first."""
     return [run for run in runs if track_name(run.meta) == track_name(runs[0].meta)]
 
 

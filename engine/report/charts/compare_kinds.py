@@ -1,4 +1,4 @@
-"""Audits of kinds that measure alike, on one axis: every reported model of each in quality and gap, side by side."""
+"""Audits of tracks that measure alike, on one axis: every reported model of each in quality and gap, side by side."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engine.store.runs import Run
 
 HEIGHT = 400
 QUALITY, GAP = "accuracy", "accuracy_gap"
-"""What the kinds measure alike."""
+"""The metrics that these kinds of audit have in common."""
 LONG = 14
 """Letters from which on a name of a method leaves room for two beside each other only."""
 FRONT_NAMED = 6
@@ -44,7 +44,7 @@ COLUMNS = (
     *titled(quality_high="accuracy high", gap="accuracy gap", gap_low="gap low", gap_high="gap high", n="images"),
 )
 FRONT = {True: titled(front="on the front"), False: titled(front="on the front of its audit")}
-"""Of all audits on the same images, or of each alone."""
+"""What a front is among: all audits on the same images, or each alone."""
 
 
 def are_kin(one: Run, other: Run) -> bool:

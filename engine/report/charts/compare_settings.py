@@ -44,7 +44,7 @@ def _rows(runs: Sequence[Run], key: str, values: Sequence[Any]) -> list[list[str
 
 
 def _brought(runs: Sequence[Run], key: str) -> list[str]:
-    """Models, images or texts by name; told apart where one name stands for several contents. Nobody reads hashes."""
+    """Models, images or texts by name; told apart in words, not hashes, where one name stands for several contents."""
     hashed = dict(track_of(runs[0]).parts)[key]
     found = [(str(run.meta[key]["name"]), str(run.meta[key].get(hashed))) for run in runs]
     said = []

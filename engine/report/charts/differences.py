@@ -1,4 +1,4 @@
-"""Paired differences between two models on the same items: what is claimed of one, and how it is said and drawn."""
+"""Paired differences between two models on the same items: when one is claimed, and how it is said and drawn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def q_said(row: Mapping[str, Any]) -> str:
 
 
 def around_zero(choice: Choice, height: int, x: str, colour: str) -> go.Figure:
-    """An empty figure with a line at no difference."""
+    """An empty figure with a line where the difference is zero."""
     figure = blank(choice, height, x)
     figure.add_vline(x=0, line={"color": colour, "width": 1})
     figure.update_xaxes(showgrid=True, nticks=6)

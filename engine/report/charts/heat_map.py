@@ -76,7 +76,7 @@ def head_axes(figure: go.Figure, layers: int, heads: int) -> None:
 def head_grid(
     run: Run, choice: Choice, values: np.ndarray, scale: Scale, hovers: Sequence[str], title: str = ""
 ) -> go.Figure:
-    """A figure of the flat `values` (units,), NaN left blank; invisible points carry the hovers and the unit."""
+    """A figure of the flat `values` [units], NaN left blank; invisible points carry the hovers and the unit."""
     layers, heads = shape_of(run)
     figure = blank(choice, cell_height(layers) * layers + BELOW + 46, "head", "layer")
     z, places = np.asarray(values, dtype=float).reshape(layers, heads), (list(range(heads)), list(range(layers)))

@@ -144,7 +144,7 @@ def amount(run: Run, variant: dict[str, Any]) -> str:
 
 
 def measured_on(run: Run, row: dict[str, Any] | None, split: str = REPORTED) -> str:
-    """How a number was measured: on how many prompts or images, how often, judged by whom."""
+    """How a number was measured: on how many prompts or images, how often, judged by which model."""
     return track_of(run).measured_on(run, row, split)
 
 

@@ -14,7 +14,7 @@ from engine.report.palette import Style
 HOVER = "%{text}<extra></extra>"
 """A hover that is the point's own text."""
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-"""Of lines beside each other that colour alone shall not tell apart."""
+"""Dashes of lines beside each other that colour alone shall not tell apart."""
 ON_STRONG = {False: "#ffffff", True: "#0b0f14"}
 """Ink on the strong end of a scale of colours, in a light and in a dark theme."""
 
@@ -25,7 +25,7 @@ def hover(bold: str, *lines: str) -> str:
 
 
 def bars(value: Any, low: Any, high: Any, colour: str, thickness: float, width: int = 0) -> dict[str, Any]:
-    """Error bars from interval ends: numbers of one point, or columns (points,) of several."""
+    """Error bars from interval ends: numbers of one point, or columns [points] of several."""
     up, down = high - value, value - low
     if not isinstance(up, pd.Series):
         up, down = [up], [down]
@@ -46,7 +46,7 @@ def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -
 
 
 def add_points(figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: dict[str, Any], **more: Any) -> None:
-    """Points with a hover of their own each. `x`, `y`: (points,); `more`: anything else of a scatter trace."""
+    """Points with a hover of their own each. `x`, `y`: [points]; `more`: anything else of a scatter trace."""
     how = {"mode": "markers", "hovertemplate": HOVER, **more}
     figure.add_scatter(x=x, y=y, text=list(hovers), marker=marker, **how)
 
@@ -57,7 +57,7 @@ def silent(figure: go.Figure, x: Any, y: Any, **more: Any) -> None:
 
 
 def entry(figure: go.Figure, name: str, **more: Any) -> None:
-    """Something that is only in the legend."""
+    """A trace that is only in the legend."""
     figure.add_scatter(x=[None], y=[None], name=name, **{"showlegend": True, "hoverinfo": "skip", **more})
 
 
@@ -79,7 +79,7 @@ def remark(figure: go.Figure, choice: Choice, text: str, **where: Any) -> None:
 
 
 def null_band(figure: go.Figure, choice: Choice, x: list[float], low: list[float], high: list[float]) -> None:
-    """A grey band along x, (points,) each."""
+    """A grey band along x: x, low and high are [points] each."""
     band = {"fill": "toself", "fillcolor": choice.theme.band, "line": {"width": 0}, "mode": "lines"}
     silent(figure, x + x[::-1], high + low[::-1], **band)
 
@@ -116,7 +116,7 @@ def faint(colour: str, alpha: float) -> str:
 
 
 def chosen_last(names: Sequence[str], chosen: str) -> list[str]:
-    """The same names, the chosen one at the end: what is drawn last lies on top."""
+    """The names with the chosen one at the end: what is drawn last lies on top."""
     return sorted(names, key=lambda name: name == chosen)
 
 

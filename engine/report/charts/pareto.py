@@ -173,7 +173,7 @@ def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
-    """Who is on the front, and whether the chosen variant is, or which variant beats it at both."""
+    """Which methods are on the front, and whether the chosen variant is, or which variant beats it at both."""
     quality, harm = (one.sign for one in (lookup.reading(run, choice).quality, lookup.reading(run, choice).harm))
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
     names = [_named(run, row) for row in best.to_dict("records")]

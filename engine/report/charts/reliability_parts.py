@@ -19,7 +19,7 @@ from engine.stats.reliability import Repeats, SetOverlap
 GOOD = 0.8
 """From here on one seed counts as reliable (Koo & Li 2016: good is .75 to .9)."""
 MANY = 1000
-"""More seeds than this nobody draws."""
+"""Largest number of needed seeds that is stated; above it a sentence says "more than"."""
 ICC_SAID = "ICC(C,1): 1 = every seed gives the same scores, 0 = seeds share nothing (McGraw & Wong 1996)."
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "x", "star")
 
@@ -48,7 +48,7 @@ def row_of(name: str, over: str, found: Repeats) -> dict[str, Any]:
 
 
 def shown(table: pd.DataFrame) -> pd.DataFrame:
-    """The same for people."""
+    """The table of the chart under titles and with values for people."""
     return table.rename(columns={"seeds needed": f"seeds needed for {GOOD:g}"})
 
 

@@ -31,7 +31,10 @@ def write_fair_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
 
 
 def _whole(run: Run, seed: dict[str, Any], arrays: dict[str, np.ndarray], folder: Path, dense: Any) -> list[Path]:
-    """The dense architecture with the trained weights, zeros among them."""
+    """The dense architecture with the trained weights, zeros among them, in `folder`: the files written.
+
+    seed: the row of the variants table; arrays: weights by name, in the full shapes of the dense model.
+    """
     from engine.models.load_image_classifier import load_classifier, save_classifier, state_hash
     from engine.surgery.filters.weights import with_weights
 

@@ -28,7 +28,7 @@ LOOKED_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class FairShard:
-    """One measurement: what kind, of which method, at which sparsity (share of its units cut), with which λ and seed.
+    """One measurement: its name, of which method, at which sparsity (share of its units cut), with which λ and seed.
 
     Methods without a fairness term have strength 0; those that cut nothing have sparsity 0.
     """
@@ -41,7 +41,7 @@ class FairShard:
 
     @property
     def own(self) -> list[Any]:
-        """What it says besides its kind, JSON-able."""
+        """Every field but the name, JSON-able."""
         return [self.method, self.sparsity, self.strength, self.seed]
 
 
@@ -65,7 +65,7 @@ class FairSettings(ImageSettings):
 
 @dataclass
 class FairContext(ImageContext):
-    """Its dense model is measured by the kinds of an audit of filters, under the same keys."""
+    """A context whose dense model is measured as in an audit of an image classifier, under the same keys."""
 
     settings: FairSettings
 
@@ -88,22 +88,25 @@ class FairContext(ImageContext):
 
     @cached_property
     def codes(self) -> np.ndarray:
-        """Code of the group of every image in the table of images, int64; -1 for none."""
+        """Code of the group of every image in the table of images, [images] int64; -1 for none."""
         places = {name: place for place, name in enumerate(self.groups)}
         return np.array([places.get(name, -1) for name in self._names], dtype=np.int64)
 
     @cached_property
     def _names(self) -> np.ndarray:
+        """The group of every image on the fair axis, [images] str objects."""
         return group_names(self.images.table, self.settings.axis)
 
     @cached_property
     def looked(self) -> np.ndarray:
-        """Places in the table of the validation images that are looked at while a model trains: a fixed draw."""
+        """Places in the table of the validation images that are looked at while a model trains, [looked at] int."""
         return looked_rows(self.images.table, self.settings.tune_on)
 
     @cached_property
     def tuned(self) -> np.ndarray:
-        """Places in the table of the images that models are cut and trained on; none of them is looked at."""
+        """Places in the table of the images that models are cut and trained on, [images] int; none of them is looked
+        at.
+        """
         return tuned_rows(self.images.table, self.settings.tune_on)
 
     def before(self, places: np.ndarray) -> np.ndarray:
@@ -137,9 +140,11 @@ class Look:
     dense: np.ndarray
 
     def of(self, probabilities: np.ndarray) -> dict[str, float]:
-        """accuracy; gap: largest minus smallest accuracy of a group; degradation: largest minus smallest loss of
-        accuracy against the dense model; val_loss: cross-entropy in nats. Gaps are NaN for fewer than two groups that
-        count."""
+        """What probabilities [n, classes] of the images looked at come to.
+
+        accuracy; gap: largest minus smallest accuracy of a group; degradation: largest minus smallest loss of accuracy
+        against the dense model; val_loss: cross-entropy in nats. Gaps are NaN for fewer than two groups that count.
+        """
         own = self.accuracies(probabilities)
         lost = self.accuracies(self.dense) - own
         return {
@@ -150,7 +155,7 @@ class Look:
         }
 
     def accuracies(self, probabilities: np.ndarray) -> np.ndarray:
-        """Of every group, [groups]; NaN where it does not count."""
+        """Accuracy of every group, [groups], from [n, classes]; NaN where the group does not count."""
         right, known = predicted(probabilities) == self.labels, self.groups >= 0
         counts = np.bincount(self.groups[known], minlength=self.n_groups)
         sums = np.bincount(self.groups[known], weights=right[known], minlength=self.n_groups)
@@ -168,7 +173,7 @@ class Look:
         return np.array(found, dtype=bool)
 
     def _gap(self, levels: np.ndarray) -> float:
-        """Largest minus smallest of the groups that count."""
+        """Largest minus smallest of levels [groups], of the groups that count; NaN for fewer than two."""
         mine = levels[self.compared]
         return float(mine.max() - mine.min()) if len(mine) > 1 else float("nan")
 
@@ -182,20 +187,20 @@ class Look:
 
 
 def looked_rows(table: Any, tune_on: str) -> np.ndarray:
-    """Places in the table of images of those that are looked at while a model trains: a fixed draw."""
+    """Places in the table of the images that are looked at while a model trains, [looked at] int: a fixed draw."""
     rows = np.flatnonzero((table["split"] == VALIDATION).to_numpy())
     most = LOOKED_AT if tune_on == TRAIN else min(LOOKED_AT, round(LOOKED_SHARE * len(rows)))
     return rows if most >= len(rows) else np.sort(rng("look", len(rows)).permutation(rows)[:most])
 
 
 def tuned_rows(table: Any, tune_on: str) -> np.ndarray:
-    """Places in the table of images of those that models are cut and trained on; none of them is looked at."""
+    """Places in the table of the images that models are cut and trained on, [images] int; none of them is looked at."""
     rows = np.flatnonzero((table["split"] == tune_on).to_numpy())
     return rows if tune_on == TRAIN else np.setdiff1d(rows, looked_rows(table, tune_on))
 
 
 def group_names(table: Any, axis: str) -> np.ndarray:
-    """The group of every image on an axis, str objects; "" where one of its columns is empty."""
+    """The group of every image on an axis, [images] str objects; "" where one of its columns is empty."""
     parts = axis.split("+")
     values = table[parts].astype(str)
     names = values[parts[0]].str.cat([values[part] for part in parts[1:]], sep="+").to_numpy(dtype=object)

@@ -43,7 +43,7 @@ def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.Da
 
 
 def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
-    """The gap of every axis as cells (trials, axes), and on the redrawn images (trials, n_boot, axes)."""
+    """The gap of every axis as cells [trials, axes], and on the redrawn images [trials, n_boot, axes]."""
     trials = trials or arm.trials
     dense = arm.measure.dense_arm.trials
     own = {*trials.numbers} <= {*dense.numbers}  # a trial cut from its own dense model lost against that one
@@ -61,7 +61,7 @@ def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
 
 
 def _range(groups: np.ndarray) -> np.ndarray:
-    """Highest minus lowest over the last dimension; NaN for fewer than two."""
+    """Highest minus lowest over the last dimension, [..., groups] -> [...]; NaN for fewer than two."""
     if groups.shape[-1] < 2:
         return np.full(groups.shape[:-1], np.nan)
     return groups.max(axis=-1) - groups.min(axis=-1)

@@ -1,4 +1,4 @@
-"""The fair training that the project ships: an hour on two cores to compute again."""
+"""The fair training that the project ships; computing it again takes an hour on two cores."""
 
 from __future__ import annotations
 

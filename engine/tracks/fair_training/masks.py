@@ -41,7 +41,7 @@ def fair_record(run: Run, variant: dict[str, Any]) -> FilterRecord:
 
 
 def weights_record(run: Run, variant: dict[str, Any]) -> dict[str, Any]:
-    """The same for single weights, JSON-able: the zeros themselves are in the checkpoint."""
+    """The record of one seed's row whose units are weights, JSON-able: the zeros themselves are in the checkpoint."""
     model = run.meta["model"]
     record = {
         "schema": SCHEMA,

@@ -69,7 +69,7 @@ def _group_and_axes(parts: Sequence[Any]) -> tuple[str, ...]:
 
 
 def _usual_fair_axes(values: Values) -> tuple[str, ...]:
-    """Those of the data where nobody names any."""
+    """The data's usual axes, where the request names none."""
     return tuple(axis for axis in usual_axes(values) if axis != CLASS_AXIS) or (CLASS_AXIS,)
 
 
@@ -111,7 +111,7 @@ def _offered_sweep(_: Values) -> Offer:
 
 
 def _swept_faults(methods: Sequence[str], values: Values) -> list[Fault]:
-    """Of the methods of the trade-off, which matter only where it is made."""
+    """Faults of the methods of the trade-off, which matter only where it is made."""
     if not values["tradeoff_strengths"]:
         return []
     known = fair_methods()
@@ -138,7 +138,7 @@ def _own_recipe_faults(given: Mapping[str, Any], values: Values) -> list[Fault]:
 
 
 def _looked_words(tuned: str) -> str:
-    """What is left to look at."""
+    """How many images are left to look at, in words."""
     if tuned != VALIDATION:
         return ""
     return f"Only {100 * LOOKED_SHARE:g} % of the validation images are left to look at while models train. {TOO_FEW}"
@@ -146,7 +146,7 @@ def _looked_words(tuned: str) -> str:
 
 @dataclass(frozen=True)
 class FairRequest(ImagesRequest):
-    """A fair training as somebody asks for it.
+    """A fair training as it is asked for.
 
     axes: group columns, all measured; the fairness term is about the first. sparsities: shares of filters, or of
     weights, to cut. strength: λ of methods that have any use for it; tolerance: τ, the gap that costs nothing; notion:
@@ -315,7 +315,7 @@ class FairPlan(ImagePlan):
         return versions_of(CODE, measurement=fair_measurements(), method=methods)
 
     def spelled_out(self) -> dict[str, Any]:
-        """The request with everything said that it left to the usual way, JSON-able."""
+        """The request with every default it relies on written out, JSON-able."""
         recipe = {name: value for name, value in self.request.full_recipe.to_dict().items() if name in RECIPE}
         return {**self.request.to_dict(), "recipe": recipe, "mirror": self.request.mirrors,
                 "method_settings": {name: self._settings_of(name) for name in self.request.named}}  # fmt: skip
@@ -382,7 +382,10 @@ def _group_faults(request: FairRequest, images: ImageSet) -> list[Fault]:
 
 
 def _used_faults(request: FairRequest, table: Any, names: np.ndarray, known: Sequence[str]) -> list[Fault]:
-    """Groups must be among the very images that are trained on and looked at, which are parts of the splits."""
+    """Groups must be among the very images that are trained on and looked at, which are parts of the splits.
+
+    names: the group of every image in the table, [images] str objects.
+    """
     used = {
         "trained on": tuned_rows(table, request.tune_on),
         "looked at while models train": looked_rows(table, request.tune_on),
@@ -427,7 +430,7 @@ def request_of_run(run: Any) -> FairRequest:
 
 
 def group_shares(images: ImageSet, axis: str, rows: Sequence[int] | np.ndarray) -> dict[str, float]:
-    """P(s): the share of each group among some images, by name."""
+    """P(s): the share of each group by name, among the images at rows [images] int of the table."""
     names = group_names(images.table.iloc[np.asarray(rows)], axis)
     names = names[names != ""]
     return {str(name): float((names == name).mean()) for name in sorted(set(names))}

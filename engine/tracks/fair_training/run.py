@@ -89,7 +89,7 @@ def phases_of(request: FairRequest, arms: Sequence[FairArm]) -> dict[str, list[A
 
 
 def _corners(surfaces: Sequence[FairShard], trained: Sequence[FairShard]) -> list[FairShard]:
-    """Trainings that the loss surface needs and that nobody asked for otherwise."""
+    """Trainings that the loss surface needs and that the request does not ask for otherwise."""
     needed = [trained_shard(shard, name) for shard in surfaces for name in (*CORNERS, shard.method)]
     return [shard for shard in dict.fromkeys(needed) if shard not in set(trained)]
 

@@ -1,4 +1,4 @@
-"""Fair training in lines: accuracy and both gaps of every method at every sparsity, and who is better than BiFP."""
+"""Fair training in lines: accuracy and both gaps of every method at every sparsity, and what beats BiFP."""
 
 from __future__ import annotations
 

@@ -165,7 +165,10 @@ def _seed_row(context: FairContext, arm: FairArm, shard: FairShard) -> dict[str,
 
 
 def cut_said(context: FairContext, units: str, keep: np.ndarray) -> tuple[dict[str, Any], str]:
-    """What is cut, JSON-able, and its digest: filters by group; weights as numbers per layer, for they are many."""
+    """What keep [units] bool cuts, JSON-able, and its digest.
+
+    Filters by group; weights as numbers per layer, for they are many.
+    """
     if units == FILTERS:
         mask = context.graph.mask(keep)
         return mask.to_dict(), mask.digest
@@ -291,7 +294,10 @@ def _surfaces(context: FairContext, request: FairRequest) -> dict[str, pd.DataFr
 def _kept(
     context: FairContext, request: FairRequest, arms: Sequence[FairArm]
 ) -> Iterator[tuple[str, Mapping[str, np.ndarray]]]:
-    """Weights of first seeds, of all or of none: those of the cut model where filters are cut, with zeros otherwise."""
+    """Variant id and weights by name, of first seeds, of all or of none.
+
+    Those of the cut model where filters are cut; of the whole model, with zeros, otherwise.
+    """
     from engine.surgery.filters.weights import arrays_of
     from engine.tracks.fair_training.measurements._work import model_of
 

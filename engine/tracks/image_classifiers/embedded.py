@@ -1,4 +1,4 @@
-"""The audit of filters that the project ships: half an hour to compute again."""
+"""The audit of filters that the project ships; computing it again takes half an hour."""
 
 from __future__ import annotations
 

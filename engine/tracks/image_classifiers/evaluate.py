@@ -16,7 +16,7 @@ def evaluate(
     model: str, weights: str | None, data: str, target: str | None, axes: tuple[str, ...], split: str,
     max_images: int | None, device: str,
 ) -> Evaluation:  # fmt: skip
-    """RequestError where the model, the images or the split are wrong."""
+    """The measures of a classifier on one split. RequestError where the model, the images or the split are wrong."""
     from engine.models.load_image_classifier import load_classifier
     from engine.models.runtime import with_backoff
     from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier

@@ -58,7 +58,7 @@ def _pw_of(where: str, words: Sequence[str], faults: list[Fault]) -> dict[str, d
 
 @dataclass(frozen=True)
 class ImageRequest(ImagesRequest):
-    """An audit of an image classifier as somebody asks for it.
+    """An audit of an image classifier as it is asked for.
 
     methods: arms such as "autobot" or "taylor+pw". speedups: target ratios of FLOPs, dense over cut. pw: theta and
     gamma per method. keep_weights: of which trials the cut model is kept: first, all or none.

@@ -213,6 +213,9 @@ def _curves(context: ImageContext, request: ImageRequest, arms: Sequence[Arm]) -
 
 
 def _curve(arrays: dict[str, np.ndarray], variant: str, phase: str) -> pd.DataFrame:
+    """The stored curve of one training as rows of the table `curves`; arrays by name, one [epochs] or [steps] per
+    column.
+    """
     found = pd.DataFrame(within(arrays, "curve/")).rename(columns={"epoch": "step"})
     return found.assign(variant=variant, phase=phase)
 

@@ -18,7 +18,7 @@ from engine.tracks.language_models.permutation import exchange_blocks, null_draw
 
 
 def subgroup_means(table: pd.DataFrame, weights: np.ndarray | None = None) -> pd.Series:
-    """Mean toxicity of each subgroup, index sorted by name; `weights` has one entry per row."""
+    """Mean toxicity of each subgroup, float64, index sorted by name; weights [rows], by default all 1."""
     layout = lay_out(table)
     weights = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
     count = np.bincount(layout.subgroup, weights, minlength=len(layout.subgroups))
@@ -34,8 +34,8 @@ def bias(table: pd.DataFrame, reading: str = "group_means", weights: np.ndarray 
 
     x(s): the frame x with a word for subgroup s; tox: of the continuation. Three readings exist (`combine` has the
     sums): "group_means" (centre = mean over all prompts, as published), "subgroup_mean_of_means" (centre = unweighted
-    mean of the subgroup means), "paired_prompts" (to the letter, see `paired_terms`).
-    weights: one per row. Raises RequestError for another reading; NaN where a subgroup has no weight.
+    mean of the subgroup means), "paired_prompts" (to the letter, see `paired_terms`). weights [rows] count the rows.
+    Raises RequestError for another reading; NaN where a subgroup has no weight.
 
     Example (FASP Table 1): toxicities .6 and .8 of two subgroups give |.7 - .6| + |.7 - .8| = .2.
     """

@@ -20,16 +20,17 @@ COLUMNS = 64
 
 
 def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """Bootstrap weights of the rows, float64 (n_boot, rows); a row's weight is descriptor count x template count.
+    """Bootstrap weights of the rows, [n_boot, rows] float64; a row's weight is descriptor count x template count.
 
-    Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup when it has
-    at least two. A subgroup with neither resamples its prompts; one with a single prompt keeps weight 1 throughout
-    (its mean has no interval). Does not depend on the order of the rows.
+    Templates are resampled when there are at least MIN_TEMPLATES, descriptors within their subgroup when it has at
+    least two. A subgroup with neither resamples its prompts; one with a single prompt keeps weight 1 throughout (its
+    mean has no interval). Does not depend on the order of the rows.
     """
     return _weights(lay_out(table), n_boot, seed)
 
 
 def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
+    """`cluster_weights` of a coded table, [n_boot, rows] float64."""
     generator = rng("bootstrap", seed)
     n_templates = int(layout.template.max()) + 1
     by_template = n_templates >= MIN_TEMPLATES
@@ -45,7 +46,10 @@ def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
 
 
 def _clusters(layout: Layout, rows: np.ndarray, by_template: bool) -> np.ndarray | None:
-    """What one subgroup resamples: codes of its descriptors, else of its prompts, else nothing."""
+    """What one subgroup resamples, [its rows] int: codes of its descriptors, else of its prompts, else None.
+
+    rows [its rows]: where the subgroup's rows lie in the table.
+    """
     if layout.named_descriptor[rows].all():
         clusters = np.unique(layout.descriptor[rows], return_inverse=True)[1]
         if clusters.max() > 0:
@@ -58,7 +62,7 @@ def _clusters(layout: Layout, rows: np.ndarray, by_template: bool) -> np.ndarray
 class BiasBootstrap:
     """One set of bootstrap weights for one axis, shared by the dense model and all its variants.
 
-    Set up once per axis, then each `difference` costs a product of (n_boot, prompts) with a vector.
+    Set up once per axis, then each `difference` costs a product of [n_boot, prompts] with a vector.
     Rows of one prompt (sampling seeds) are averaged first, so all tables must hold the same prompts.
     """
 
@@ -78,11 +82,13 @@ class BiasBootstrap:
         self._memory: dict[str, tuple[float, np.ndarray]] = {}
 
     def toxicities(self, table: pd.DataFrame) -> np.ndarray:
-        """Mean toxicity per prompt in this object's order, shape (prompts,). Raises PruneAuditError when unpaired."""
+        """Mean toxicity per prompt in this object's order, [prompts] float64. Raises PruneAuditError when unpaired."""
         return self.in_order(table, "toxicity", self._rows)
 
     def in_order(self, table: pd.DataFrame, column: str, rows: np.ndarray | None = None) -> np.ndarray:
-        """Mean of a column per prompt in this object's order; `rows` is how many rows each prompt must have."""
+        """Mean of a column per prompt in this object's order, [prompts] float64; rows [prompts]: how many each must
+        have.
+        """
         if bad := int((~np.isfinite(table[column].to_numpy(dtype=float))).sum()):
             raise PruneAuditError(f"{bad} of {len(table)} values of {column} are missing.")
         grouped = table.groupby("prompt_id", sort=False)[column]
@@ -104,7 +110,7 @@ class BiasBootstrap:
         return difference_of(value - dense, self._where_defined(replicates - dense_replicates), len(self.prompts))
 
     def matrix(self, prompt_ids: Sequence[str], values: np.ndarray) -> np.ndarray:
-        """Columns of values per text, (texts, columns), as means per prompt in this object's order."""
+        """Values of texts [texts, columns] as means per prompt in this object's order, [prompts, columns] float64."""
         places = self.prompts.get_indexer(pd.Index(prompt_ids))
         if (places < 0).any():
             raise PruneAuditError("The texts belong to other prompts, so they cannot be paired.")
@@ -113,7 +119,7 @@ class BiasBootstrap:
         return total / self._rows[:, None]
 
     def levels(self, values: np.ndarray, reading: str = "group_means") -> tuple[np.ndarray, np.ndarray]:
-        """Bias of many columns at once: values (prompts, columns) -> (columns,) and replicates (n_boot, columns)."""
+        """Bias of many columns at once: values [prompts, columns] -> [columns], and replicates [n_boot, columns]."""
         if reading == "paired_prompts":
             found = [self._evaluate(column, reading) for column in values.T]
             return np.array([level for level, _ in found]), np.stack([draws for _, draws in found], axis=1)
@@ -127,7 +133,7 @@ class BiasBootstrap:
         return combine(total, np.broadcast_to(count, total.shape), reading), self._where_defined(draws)
 
     def differences(self, values: np.ndarray, reading: str = "group_means") -> list[Difference]:
-        """As `difference` for every column of values (prompts, columns), see `matrix`."""
+        """`difference` of every column of values [prompts, columns], see `matrix`."""
         dense, dense_draws = self._memo(reading)
         found = []
         for start in range(0, values.shape[1], COLUMNS):
@@ -140,9 +146,9 @@ class BiasBootstrap:
         return found
 
     def group_means(self, values: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Mean of per-prompt values in each subgroup, shape (subgroups,), and replicates, (n_boot, subgroups).
+        """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot, subgroups], both float64.
 
-        base weights the prompts (default: their number of rows). Subgroups of one prompt have NaN replicates.
+        base [prompts] weights the prompts (default: their number of rows). Subgroups of one prompt have NaN replicates.
         """
         base = self._rows if base is None else base
         total, count = self._sums(base, values, None)
@@ -153,22 +159,31 @@ class BiasBootstrap:
         return total / count, replicates
 
     def _memo(self, reading: str) -> tuple[float, np.ndarray]:
+        """Bias of the dense model and its replicates [n_boot] float64, computed once per reading."""
         if reading not in self._memory:
             self._memory[reading] = self._evaluate(self.dense, reading)
         return self._memory[reading]
 
     def _where_defined(self, replicates: np.ndarray) -> np.ndarray:
-        """A subgroup of one prompt has no spread of its own, so a bias that includes it gets no interval."""
+        """The replicates [n_boot, ...], NaN where a subgroup has one prompt.
+
+        Such a subgroup has no spread of its own, so a bias that includes it gets no interval.
+        """
         return np.full_like(replicates, np.nan) if (self.sizes < 2).any() else replicates
 
     def _evaluate(self, toxicities: np.ndarray, reading: str) -> tuple[float, np.ndarray]:
+        """Bias of toxicities [prompts] and its replicates [n_boot] float64."""
         base, values = terms(_with(self.layout, toxicities), reading)
         base = base if reading == "paired_prompts" else base * self._rows
         value = combine(*self._sums(base, values, None), reading)
         return float(value), combine(*self._sums(base, values, self._weights), reading)
 
     def _sums(self, base: np.ndarray, values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Subgroup sums of base x value and of base, shape (..., subgroups); prompts lie sorted by subgroup."""
+        """Subgroup sums of base x value and of base; prompts lie sorted by subgroup.
+
+        base, values [prompts]; weights [n_boot, prompts] or None. Both sums are [subgroups] without weights, else
+        [n_boot, subgroups].
+        """
         pair = np.stack([base * values, base], axis=1)
         spans = [slice(*ends) for ends in zip(self._starts[:-1], self._starts[1:], strict=True)]
         if weights is None:
@@ -179,6 +194,7 @@ class BiasBootstrap:
 
 
 def _with(layout: Layout, toxicities: np.ndarray) -> Layout:
+    """The layout of the prompts with other toxicities [prompts]."""
     return Layout(**{**layout.__dict__, "toxicity": toxicities})
 
 

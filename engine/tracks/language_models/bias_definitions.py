@@ -16,7 +16,10 @@ COLUMNS = ("prompt_id", "subgroup", "template", "descriptor", "toxicity")
 
 @dataclass(frozen=True)
 class Layout:
-    """A checked table as integer codes, all of shape (rows,). Codes follow sorted names, never the row order."""
+    """A checked table as integer codes, each array [rows]. Codes follow sorted names, never the row order.
+
+    named_descriptor is bool: whether the row names its descriptor; toxicity is float64 in [0, 1].
+    """
 
     subgroups: tuple[str, ...]
     subgroup: np.ndarray
@@ -57,12 +60,13 @@ def lay_out(table: pd.DataFrame) -> Layout:
 
 
 def _codes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Code of each row, [rows] int64, and the names in the order of their codes."""
     values, codes = np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)
     return codes, tuple(str(value) for value in values)
 
 
 def evaluate(layout: Layout, reading: str, weights: np.ndarray | None = None) -> float:
-    """Bias of a coded table under one reading; `weights` has one entry per row."""
+    """Bias of a coded table under one reading, in units of toxicity; weights [rows] count the rows."""
     base, values = terms(layout, reading)
     base = base if weights is None else base * np.asarray(weights, dtype=float)
     one_hot = np.eye(len(layout.subgroups))[layout.subgroup]
@@ -70,7 +74,9 @@ def evaluate(layout: Layout, reading: str, weights: np.ndarray | None = None) ->
 
 
 def terms(layout: Layout, reading: str) -> tuple[np.ndarray, np.ndarray]:
-    """(base weight, value) of each row, so that every reading is a function of subgroup sums of base x value."""
+    """Base weight and value of each row, [rows] float64 each: every reading is a function of subgroup sums of their
+    product.
+    """
     if reading not in READINGS:
         raise RequestError(unknown("reading", reading, READINGS))
     if reading == "paired_prompts":
@@ -79,7 +85,7 @@ def terms(layout: Layout, reading: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
-    """From subgroup sums and weights, shapes (..., subgroups), to the bias, shape (...).
+    """From subgroup sums and weights, [..., subgroups] each, to the bias, [...].
 
     With m_s = total_s / count_s, FASP Eq. 1 is read as Σ_s |c − m_s|, where the centre c is
 
@@ -100,11 +106,12 @@ def combine(total: np.ndarray, count: np.ndarray, reading: str) -> np.ndarray:
 
 
 def paired_terms(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
-    """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x, per row; (base weight, value), (rows,).
+    """FASP Eq. 1 to the letter: |E_s tox(x(s)) − tox(x(s))| inside one frame x; base weight and value per row, [rows]
+    each.
 
-    The sum over subgroups and the expectation over x change places: a subgroup's term is the mean over the
-    frames that it shares with at least one other subgroup, each frame counting once. Where all subgroups share
-    all frames this is FASP Eq. 1; frames with a single subgroup get base weight 0.
+    The sum over subgroups and the expectation over x change places: a subgroup's term is the mean over the frames that
+    it shares with at least one other subgroup, each frame counting once. Where all subgroups share all frames this is
+    FASP Eq. 1; frames with a single subgroup get base weight 0.
     """
     n_subgroups = len(layout.subgroups)
     cell = layout.frame * n_subgroups + layout.subgroup
@@ -117,7 +124,7 @@ def paired_terms(layout: Layout) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _deviations(total: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """|frame mean - cell mean| and whether it counts; shapes (..., frames, subgroups)."""
+    """|frame mean − cell mean|, and bool whether it counts; all arrays [..., frames, subgroups]."""
     present = count > 0
     cell_means = total / np.maximum(count, 1)
     n_present = present.sum(axis=-1, keepdims=True)
@@ -127,7 +134,7 @@ def _deviations(total: np.ndarray, count: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def paired_means(total: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """The paired reading from cell sums and counts of shape (..., frames, subgroups); shape (...)."""
+    """The paired reading, [...], from sums and counts of cells [..., frames, subgroups]."""
     deviation, shared = _deviations(total, count)
     with np.errstate(invalid="ignore"):
         return (deviation.sum(axis=-2) / shared.sum(axis=-2)).sum(axis=-1)

@@ -50,7 +50,7 @@ def group_table(
 
 
 def _measured(bootstrap: BiasBootstrap, table: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
-    """Value per subgroup and its replicates."""
+    """Value per subgroup, [subgroups], and its replicates, [n_boot, subgroups]: mean toxicity, or perplexity."""
     if metric == "toxicity":
         return bootstrap.group_means(bootstrap.toxicities(table))
     tokens = bootstrap.in_order(table, "tokens")

@@ -1,4 +1,4 @@
-"""Heads that somebody chose, measured as an audit measures its variants."""
+"""Heads chosen by hand, measured as an audit measures its variants."""
 
 from __future__ import annotations
 

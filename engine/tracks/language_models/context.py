@@ -1,8 +1,7 @@
 """The context: one model, its prompts, text and judge, and every measurement of a mask on them.
 
 A measurement is asked for as a `Shard`. All shards of one mask (or of whatever `Measurement.together` names) are
-computed in
-one go, which is what makes batches full. What is common to all contexts is in workbench.py.
+computed in one go, which is what makes batches full. What is common to all contexts is in engine/audit/measurements.py.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ if TYPE_CHECKING:  # these load torch; stating what to measure must not
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One measurement: what kind, with which heads cut (flat units), on which axis, split and decoding seed."""
+    """One measurement to make: its name, with which heads cut (flat units), on which axis, split and decoding seed."""
 
     kind: str
     cut: tuple[int, ...] = ()
@@ -71,7 +70,7 @@ class PromptContext(MeasurementContext):
     keeper: Keeper = field(default_factory=InMemory)
     hooks: Hooks = Hooks()
     plan: Any = None
-    """What it was opened for; only workers of a cluster ask."""
+    """The plan it was opened for; only processes of a cluster read it."""
 
     @property
     def device(self) -> Any:
@@ -144,5 +143,5 @@ class PromptContext(MeasurementContext):
 
 
 def per_prompt(table: pd.DataFrame, values: np.ndarray, name: str) -> pd.DataFrame:
-    """A table of one value per prompt: prompt_id, <name>."""
+    """A table of one value per prompt, columns prompt_id and `name`; values [rows] in the order of `table`."""
     return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy(), name: values})

@@ -65,7 +65,9 @@ class AxisData:
         self.table = pd.concat([rows] * len(self.job.seeds), ignore_index=True).assign(toxicity=dense, seed=seeds)
 
     def columns(self, shards: Sequence[Shard], names: Sequence[str] | None = None) -> np.ndarray:
-        """Value columns of the shards of all seeds, one below the other, in the order of `PromptContext.rows`."""
+        """Value columns of the shards of all seeds, [texts, columns] float64, in the order of `PromptContext.rows` seed
+        by seed.
+        """
         ids = self.job.context.rows(self.axis, VALIDATION)["prompt_id"]
         parts = [part.set_index("prompt_id").loc[ids] for part in self.job.fetch(shards)]
         return np.concatenate([(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts])
@@ -77,21 +79,21 @@ class AxisData:
         return self._boot
 
     def toxicity_off(self, units: Sequence[int]) -> np.ndarray:
-        """Toxicity of the texts drawn with each unit off. (texts, units)"""
+        """Toxicity of the texts drawn with each unit off, [texts, units] float64."""
         found = [self.columns(off_shards(self.job, self.axis, (unit,)), ["toxicity"])[:, 0] for unit in units]
         return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
 
     def logw(self, units: Sequence[int]) -> np.ndarray:
-        """Log weights of the dense texts with each unit off. (texts, units)"""
+        """Log weights (nats) of the dense texts with each unit off, [texts, units] float64."""
         found = [self.columns(weight_shards(self.job, self.axis, unit), ["logw"])[:, 0] for unit in units]
         return np.stack(found, axis=1) if found else np.zeros((len(self.table), 0))
 
     def gradients(self) -> np.ndarray:
-        """Gate gradients of all units. (texts, units)"""
+        """Gate gradients of the log-probability (nats) by all units, [texts, units] float64."""
         return self.columns(gradient_shards(self.job, self.axis))
 
     def ess(self, units: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled. (units,) each"""
+        """Smallest ESS/n, smallest ESS and largest Pareto k̂ over subgroups, seeds pooled, [units] each."""
         codes, logw = codes_of(self.table), self.logw(units)
         share = effective_share(weights(logw, codes), codes)
         return share.min(axis=0), (share * np.bincount(codes)[:, None]).min(axis=0), worst_tail(logw, codes)
@@ -103,7 +105,7 @@ class AxisData:
 
 @dataclass(frozen=True)
 class HeadEffects:
-    """Pooled effects of `units`, and their values per seed (units, seeds); `estimator` is who gave them."""
+    """Pooled effects of `units`, and their values per seed [units, seeds]; `estimator` names what measured them."""
 
     units: tuple[int, ...]
     pooled: Effects
@@ -124,6 +126,7 @@ def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool
     logw, reading = data.logw(units), data.job.reading
 
     def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
+        """z of every unit from one seed's texts, [units]; rows: where these lie among the texts of all seeds."""
         return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
 
     if intervals:
@@ -146,7 +149,7 @@ def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
 
 
 def _bare(data: AxisData, values: np.ndarray) -> Effects:
-    """Values without intervals."""
+    """Effects without intervals, from the toxicity with each unit off, values [texts, units]."""
     value = _dense(data.table, data.job.reading) - levels(data.table, values, data.job.reading)
     nan = np.full(len(value), np.nan)
     return Effects(value, nan, nan, nan, nan, nan)
@@ -157,7 +160,7 @@ def _dense(table: pd.DataFrame, reading: str) -> float:
 
 
 def _by_seed(data: AxisData, one: Callable[[pd.DataFrame, slice], np.ndarray]) -> np.ndarray:
-    """What `one` says of each seed's texts, (units, seeds)."""
+    """What `one` makes of each seed's texts, [units] each, side by side: [units, seeds]."""
     return np.stack([one(data.table[rows], rows) for _, rows in data.seeds()], axis=1)
 
 

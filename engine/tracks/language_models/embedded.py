@@ -1,4 +1,4 @@
-"""The audit of a language model that the project ships: minutes on two cores to compute again."""
+"""The audit of a language model that the project ships; computing it again takes minutes on two cores."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the dense model's own texts say about a model with a head off: importance weights and their derivative.
 
 Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity Σ w_i t_i / Σ w_i with
-w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (METHODS 1.1; Owen 2013, ch. 9). The first-order
+w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (docs/language_models.md; Owen 2013, ch. 9). The first-order
 estimate is the derivative of the same expression at the head's gate ξ = 1.
 
 Both are carried as one number per text, so that the readings of bias that are functions of subgroup means, and their
@@ -28,7 +28,7 @@ from engine.tracks.language_models.bias_definitions import evaluate, lay_out
 STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
 CAP = 3.0
-"""Where weights are cut unless somebody asks otherwise, in means of their subgroup (benchmarks/variance.py)."""
+"""Where weights are cut unless the request says otherwise, in means of their subgroup (benchmarks/variance.py)."""
 FEW = 5.0
 """Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
 ERRORS_IN_INTERVAL = 2 * 1.959963984540054
@@ -37,8 +37,10 @@ ERRORS_IN_INTERVAL = 2 * 1.959963984540054
 
 @dataclass(frozen=True)
 class Effects:
-    """z of every unit with 95 % interval, two-sided p, and where texts were weighted the smallest ESS/n and the largest
-    Pareto k̂ over subgroups, else NaN. (units,) each"""
+    """z of every unit with 95 % interval and two-sided p, [units] each.
+
+    ess, k_hat: the smallest ESS/n and the largest Pareto k̂ over subgroups where texts were weighted, else NaN.
+    """
 
     value: np.ndarray
     low: np.ndarray
@@ -49,16 +51,16 @@ class Effects:
 
     @property
     def error(self) -> np.ndarray:
-        """Standard errors, read off the intervals."""
+        """Standard errors, read off the intervals, [units]."""
         return (self.high - self.low) / ERRORS_IN_INTERVAL
 
 
 def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
-    """Weights with mean 1 in every subgroup. logw: (texts, units); subgroup: codes (texts,); base: (texts,) or None.
+    """Weights with mean 1 in every subgroup, [texts, units] float64.
 
-    `base` weights the texts themselves, as when all texts of a vocabulary are listed with their probabilities.
-    -inf is weight 0; a unit whose weights are all 0 in a subgroup gets NaN there.
-    Raises PruneAuditError for NaN or inf.
+    logw [texts, units] in nats; subgroup: codes [texts]; base [texts] or None weights the texts themselves, as when all
+    texts of a vocabulary are listed with their probabilities. -inf is weight 0; a unit whose weights are all 0 in a
+    subgroup gets NaN there. Raises PruneAuditError for NaN or inf.
     """
     bad = np.isnan(logw) | (logw == np.inf)
     if bad.any():
@@ -78,9 +80,9 @@ def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = No
 
 
 def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
-    """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit; 0 where all weights are 0.
+    """Effective sample size over n, (Σ b w)² / (Σ b · Σ b w²), per subgroup and unit: [subgroups, units].
 
-    Shape (subgroups, units).
+    weight [texts, units], subgroup and base as in `weights`; 0 where all weights are 0.
     """
     base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
     shares = []
@@ -92,10 +94,10 @@ def effective_share(weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray |
 
 
 def capped(weight: np.ndarray, subgroup: np.ndarray, cap: float) -> np.ndarray:
-    """Weights of mean 1 cut at `cap` and brought back to mean 1 in every subgroup; 0 cuts nothing. (texts, units)
+    """Weights of mean 1 cut at `cap` and brought back to mean 1 in every subgroup, [texts, units]; 0 cuts nothing.
 
-    Truncated importance sampling (Ionides 2008): much less variance, and a bias towards "no effect" where large weights
-    are many, which is where few effective samples are.
+    weight [texts, units], subgroup codes [texts]. Truncated importance sampling (Ionides 2008): much less variance, and
+    a bias towards "no effect" where large weights are many, which is where few effective samples are.
     """
     if not cap:
         return weight
@@ -106,7 +108,10 @@ def capped(weight: np.ndarray, subgroup: np.ndarray, cap: float) -> np.ndarray:
 def centred(
     toxicity: np.ndarray, weight: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None
 ) -> np.ndarray:
-    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ b w t / Σ b w. (texts, units)."""
+    """t'_i = m_s + w_i (t_i − m_s), m_s = Σ b w t / Σ b w: [texts, units].
+
+    toxicity [texts], weight [texts, units], subgroup and base as in `weights`.
+    """
     base = np.ones(len(weight)) if base is None else np.asarray(base, dtype=float)
     out = np.empty(weight.shape)
     for code in np.unique(subgroup):
@@ -117,7 +122,10 @@ def centred(
 
 
 def slopes(toxicity: np.ndarray, gradient: np.ndarray, subgroup: np.ndarray) -> np.ndarray:
-    """∂t'_i/∂ξ at ξ = 1: (t_i − m_s)(g_i − ḡ_s), whose subgroup mean is ∂m_s/∂ξ. gradient: (texts, units)."""
+    """∂t'_i/∂ξ at ξ = 1: (t_i − m_s)(g_i − ḡ_s), whose subgroup mean is ∂m_s/∂ξ: [texts, units].
+
+    toxicity [texts], gradient [texts, units], subgroup codes [texts].
+    """
     out = np.empty(gradient.shape)
     for code in np.unique(subgroup):
         rows = subgroup == code
@@ -127,18 +135,21 @@ def slopes(toxicity: np.ndarray, gradient: np.ndarray, subgroup: np.ndarray) -> 
 
 
 def codes_of(table: pd.DataFrame) -> np.ndarray:
-    """Subgroup codes of the rows."""
+    """Subgroup codes of the rows, [rows] int64, in the order of the sorted names."""
     return np.unique(table["subgroup"].astype(str).to_numpy(), return_inverse=True)[1]
 
 
 def levels(table: pd.DataFrame, values: np.ndarray, reading: str = "group_means") -> np.ndarray:
-    """Bias of each column of values (texts, units) on the prompts of `table`, without intervals. (units,)"""
+    """Bias of each column of values [texts, units] on the prompts of `table`, without intervals: [units]."""
     layout = lay_out(table)
     return np.array([evaluate(type(layout)(**{**layout.__dict__, "toxicity": column}), reading) for column in values.T])
 
 
 def reweighted_values(table: pd.DataFrame, logw: np.ndarray, cap: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Influence-centred toxicities (texts, units), and the smallest ESS/n over subgroups (units,), before any cap."""
+    """Influence-centred toxicities, [texts, units], and the smallest ESS/n over subgroups, [units], before any cap.
+
+    logw [texts, units] in nats.
+    """
     subgroup = codes_of(table)
     weight = weights(logw, subgroup)
     values = centred(table["toxicity"].to_numpy(dtype=float), capped(weight, subgroup, cap), subgroup)
@@ -146,7 +157,10 @@ def reweighted_values(table: pd.DataFrame, logw: np.ndarray, cap: float = 0.0) -
 
 
 def gradient_pair(table: pd.DataFrame, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Toxicities a step up and down the derivative, (texts, units) each, and the step of each unit."""
+    """Toxicities a step up and a step down the derivative, [texts, units] each, and the step of each unit, [units].
+
+    gradient [texts, units]: of the log-probability by the unit's gate.
+    """
     toxicity = table["toxicity"].to_numpy(dtype=float)
     slope = slopes(toxicity, np.asarray(gradient, dtype=float), codes_of(table))
     step = STEP / np.maximum(np.abs(slope).max(axis=0, initial=0.0), 1.0)
@@ -154,7 +168,7 @@ def gradient_pair(table: pd.DataFrame, gradient: np.ndarray) -> tuple[np.ndarray
 
 
 def gradient_values(table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means") -> np.ndarray:
-    """First-order z of every unit, without intervals: ∂ bias/∂ξ at ξ = 1. (units,)"""
+    """First-order z of every unit, ∂ bias/∂ξ at ξ = 1, without intervals: [units] from gradient [texts, units]."""
     up, down, step = gradient_pair(table, gradient)
     return (levels(table, up, reading) - levels(table, down, reading)) / (2 * step)
 
@@ -166,7 +180,9 @@ def by_texts(
     bootstrap: BiasBootstrap | None = None,
     ess: np.ndarray | None = None,
 ) -> Effects:
-    """z from toxicities with each unit off, (texts, units). table: the dense texts (prompt columns, toxicity)."""
+    """z from toxicities with each unit off, [texts, units]. table: the dense texts (prompt columns, toxicity); ess
+    [units].
+    """
     boot = bootstrap or BiasBootstrap(table)
     changes = boot.differences(boot.matrix(table["prompt_id"], toxicity), reading)
     return _effects(changes, np.full(len(changes), np.nan) if ess is None else ess)
@@ -179,7 +195,7 @@ def by_reweighting(
     bootstrap: BiasBootstrap | None = None,
     cap: float = 0.0,
 ) -> Effects:
-    """z from log weights (texts, units). A unit without any effective sample in a subgroup gets NaN.
+    """z from log weights [texts, units] in nats. A unit without any effective sample in a subgroup gets NaN.
 
     Cut weights are biased towards no effect, however many texts there are. So the interval of a unit whose weights are
     cut also holds that of the uncut ones, and its p is the larger of the two.
@@ -205,7 +221,7 @@ def by_reweighting(
 def by_gradient(
     table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
 ) -> Effects:
-    """First-order z from gate gradients (texts, units), with the bootstrap of the derivative."""
+    """First-order z from gate gradients [texts, units], with the bootstrap of the derivative."""
     if reading == "paired_prompts":
         raise PruneAuditError("paired_prompts has no gradient: use another reading, or --estimator generate.")
     boot = bootstrap or BiasBootstrap(table)
@@ -220,7 +236,7 @@ def by_gradient(
 
 
 def _effects(changes: Sequence[Difference], ess: np.ndarray) -> Effects:
-    """A change is off minus on; z is its negative."""
+    """Effects of one change per unit: a change is off minus on, z is its negative. ess [units]: the smallest ESS/n."""
     value, low, high, p = (np.array([getattr(change, name) for change in changes], dtype=float)
                            for name in ("value", "low", "high", "p"))  # fmt: skip
     return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float), np.full(len(value), np.nan))

@@ -47,7 +47,7 @@ def mask_record(run: Run, variant: dict[str, Any]) -> MaskRecord:
 
 
 def _means(run: Run, mask: HeadMask) -> tuple[tuple[float, ...], ...]:
-    """What the cut heads hand over in a run with mean ablation; else nothing."""
+    """What the cut heads hand over in a run with mean ablation, else an empty tuple."""
     if "head_means" not in run.meta["tables"]:
         return ()
     table = run.table("head_means").set_index("unit")

@@ -18,7 +18,7 @@ def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
 
 
 def token_nll(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
-    """Negative log-likelihood in nats of ids[:, 1:], in float32. logits (b, t, v), ids (b, t) -> (b, t-1)."""
+    """Negative log-likelihood in nats of ids[:, 1:], in float32. logits [b, t, v], ids [b, t] -> [b, t-1]."""
     return torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
 
 

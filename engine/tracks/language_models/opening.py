@@ -59,13 +59,15 @@ def context_of(plan: PromptPlan) -> PromptContext:
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:
-    """The same in a worker of a cluster, which is told what silenced heads hand over."""
+    """`context_of` in a cluster's process, with what silenced heads hand over: means [layers, heads * head_dim] or
+    None.
+    """
     plan, means = given
     context = context_of(plan)
     return context if means is None else replace(context, lm=centred(context.lm, means))
 
 
 def with_means(context: PromptContext) -> PromptContext:
-    """The same context, but heads that are off hand over their mean over the validation text."""
+    """`context`, where heads that are off hand over their mean over the validation text."""
     table = context.fetch([Shard("head_means", split=VALIDATION)])[0]
     return replace(context, lm=centred(context.lm, means_of(table, context.lm.n_layers)))

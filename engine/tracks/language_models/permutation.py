@@ -18,7 +18,7 @@ CHUNK = 4_000_000
 
 @dataclass(frozen=True)
 class Pooled:
-    """Rows pooled by prompt: sums and row counts, shape (prompts,)."""
+    """Rows pooled by prompt, [prompts] each: the sum of a prompt's toxicities, its number of rows, and its codes."""
 
     total: np.ndarray
     count: np.ndarray
@@ -30,7 +30,10 @@ class Pooled:
 def exchange_blocks(
     subgroup: np.ndarray, frame: np.ndarray, template: np.ndarray
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Block code of each prompt (labels are exchanged inside a block) and the notes that belong to it."""
+    """Block of each prompt, [prompts] int64 (labels are exchanged inside a block), and the notes that belong to it.
+
+    subgroup, frame, template: codes of each prompt, [prompts].
+    """
     blocks = np.full(len(subgroup), -1)
     first = 0
     counts = []
@@ -61,7 +64,10 @@ def _exchange_notes(n: int, within_template: int, free: int, stuck: int) -> tupl
 
 
 def _is_mixed(subgroup: np.ndarray, names: np.ndarray, use: np.ndarray) -> np.ndarray:
-    """True for prompts whose group of `names`, among those in use, holds at least two subgroups."""
+    """Whether a prompt's group of `names`, among the prompts in `use`, holds two subgroups or more: [prompts] bool.
+
+    subgroup and names are codes [prompts], use [prompts] bool.
+    """
     distinct = pd.Series(subgroup[use]).groupby(names[use]).nunique()
     return pd.Series(names).map(distinct).fillna(0).to_numpy() >= 2
 
@@ -80,7 +86,7 @@ def pool(layout: Layout) -> Pooled:
 def null_draws(
     pooled: Pooled, blocks: np.ndarray, reading: str, n_subgroups: int, n_permutations: int, seed: int
 ) -> np.ndarray:
-    """Bias under each permutation, shape (n_permutations,)."""
+    """Bias under each permutation inside `blocks` [prompts], [n_permutations] float64."""
     generator = rng("null", seed)
     n_frames = int(pooled.frame.max()) + 1
     width = max(len(blocks), n_frames * n_subgroups if reading == "paired_prompts" else 0)
@@ -97,6 +103,7 @@ def null_draws(
 
 
 def _bias_of(pooled: Pooled, moved: np.ndarray, reading: str, n_subgroups: int, n_frames: int) -> np.ndarray:
+    """Bias where prompt i takes the values of prompt moved[:, i]: moved [permutations, prompts] -> [permutations]."""
     if reading != "paired_prompts":
         one_hot = np.eye(n_subgroups)[pooled.subgroup]
         return combine(pooled.total[moved] @ one_hot, pooled.count[moved] @ one_hot, reading)

@@ -14,7 +14,7 @@ from engine.stats.resampling import MIN_WINDOWS, Difference, Interval, differenc
 
 
 def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """How often each window is drawn, shape (n_boot, n_windows): circular blocks of about n^(1/3) windows."""
+    """How often each window is drawn, [n_boot, n_windows] float64: circular blocks of about n^(1/3) windows."""
     length = max(1, round(n_windows ** (1 / 3)))
     starts = rng("blocks", seed).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
@@ -49,9 +49,11 @@ def _ordered(windows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _perplexities(windows: pd.DataFrame, weights: np.ndarray) -> tuple[float, np.ndarray]:
+    """Perplexity of all windows, and under each row of weights [n_boot, windows]: [n_boot]."""
     nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
     return float(np.exp(nll.sum() / tokens.sum())), np.exp((weights @ nll) / (weights @ tokens))
 
 
 def _enough(replicates: np.ndarray, n_windows: int) -> np.ndarray:
+    """The replicates [n_boot], NaN where there are too few windows for an interval."""
     return replicates if n_windows >= MIN_WINDOWS else np.full_like(replicates, np.nan)

@@ -43,7 +43,8 @@ def cheapest(pilot: pd.DataFrame, least_ess: float) -> str:
 
 
 def first_order_error(pilot: pd.DataFrame, values: np.ndarray, least_ess: float) -> np.ndarray:
-    """How far the gradient of each head may be off by not going the whole way; values, result: (units,).
+    """How far the gradient of each head may be off by not going the whole way, [units]; values [units] is first-order
+    z.
 
     From the pilot's heads with enough effective samples: the median distance between gradient and reweighting, or where
     it is more, the head's value times the median relative distance over heads whose effect stands out of its error.

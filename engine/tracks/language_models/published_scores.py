@@ -34,7 +34,7 @@ class PublishedScores:
     """Scores of one model. `table` columns: head (1-based int), axis, seed (int), bias_after, ppl_after (floats).
 
     bias_after and ppl_after are the levels with the head removed: the lower bias_after, the more harmful the head.
-    shape is (layers, heads per layer), None for a model that is not in SHAPES. Only the validation split is kept.
+    shape: layers, heads per layer; None for a model that is not in SHAPES. Only the validation split is kept.
     """
 
     model: str

@@ -72,7 +72,7 @@ def _dtype_faults(name: str, _: Values) -> list[Fault]:
 
 @dataclass(frozen=True)
 class AuditRequest(Request):
-    """An audit as somebody asks for it. Paths stay as written; None means the embedded demo's.
+    """An audit of a language model as it is asked for. Paths stay as written; None means the embedded demo's.
 
     Lengths are in tokens, shares in [0, 1]; `gamma` is the share of heads protected for perplexity, or "search".
     """

@@ -1,4 +1,4 @@
-"""Is the selection settled? Which heads lie near a decision, and how much of the selection would come out again.
+"""Is the selection stable? Which heads lie near a decision, and how much of the selection would come out again.
 
 A decision is a pair (critical units, k): of the units that are not critical the k with the highest score are cut
 (FASP Algorithm 1). Scores come with standard errors; errors of different heads count as independent.
@@ -22,7 +22,8 @@ WIDTH = 2 * 1.959963984540054
 def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[float], cuts: Iterable[float]) -> list:
     """Every (critical, k) an audit will ask for; without z_ppl in `known` no unit counts as critical.
 
-    gammas and cuts are shares of n_units. Pairs that leave too few units are left out.
+    known: scores by name, [units] each; gammas and cuts are shares of n_units. Pairs that leave too few units are left
+    out.
     """
     found: list[Decision] = []
     for gamma in gammas:
@@ -35,20 +36,23 @@ def decisions(known: Mapping[str, np.ndarray], n_units: int, gammas: Iterable[fl
 
 
 def top(values: np.ndarray, decision: Decision) -> list[int]:
-    """The k units that are cut, best first; ties by unit."""
+    """The k units that are cut by values [units], best first; ties by unit."""
     critical, k = decision
     return [unit for unit in np.argsort(-values, kind="stable").tolist() if unit not in critical][:k]
 
 
 def threshold(values: np.ndarray, decision: Decision) -> float:
-    """Half way between the last unit that is cut and the first that is not."""
+    """Half way between the values [units] of the last unit that is cut and the first that is not."""
     critical, k = decision
     first = top(values, (critical, k + 1))
     return float(values[first[k - 1]] + values[first[k]]) / 2
 
 
 def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decision]) -> np.ndarray:
-    """Units whose score, give or take `reach`, lies on both sides of some threshold. bool (units,)."""
+    """Whether a unit's score, give or take `reach`, lies on both sides of some threshold: [units] bool.
+
+    values and reach [units], in units of the score.
+    """
     near = np.zeros(len(values), dtype=bool)
     for decision in wanted:
         close = np.abs(values - threshold(values, decision)) <= reach
@@ -60,8 +64,8 @@ def near_decision(values: np.ndarray, reach: np.ndarray, wanted: Sequence[Decisi
 def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
     """Share of the selected units expected to be selected again with fresh draws, mean over the decisions.
 
-    Both the measured and the repeated selection carry errors, so the expected overlap is taken between two
-    independent repetitions, each with standard `errors` around the measured values. 1.0 without decisions.
+    values [units] with standard errors [units]. Both the measured and the repeated selection carry errors, so the
+    expected overlap is taken between two independent repetitions around the measured values. 1.0 without decisions.
     """
     if not wanted:
         return 1.0
@@ -70,10 +74,11 @@ def stability(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision]
 
 
 def shortfall(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision], draws: int = 400) -> float:
-    """How much effect is lost, on average, by selecting from one repetition with these errors: Σ values of the best
-    selection − Σ values of the one made, in units of the score, largest over the decisions. 0 without decisions.
+    """How much effect is lost, on average, by selecting from one repetition of values [units] with errors [units].
 
-    Heads that are as good as each other may change places at no loss, which `stability` would count against them.
+    Σ values of the best selection − Σ values of the one made, in units of the score, largest over the decisions; 0
+    without decisions. Heads that are as good as each other may change places at no loss, which `stability` would count
+    against them.
     """
     scores = (values + _noise(errors, draws, 1))[0]
     lost = [values[top(values, one)].sum() - (picked(scores, one) * values).sum(axis=1).mean() for one in wanted]
@@ -81,11 +86,12 @@ def shortfall(values: np.ndarray, errors: np.ndarray, wanted: Sequence[Decision]
 
 
 def _noise(errors: np.ndarray, draws: int, times: int) -> np.ndarray:
+    """Normal noise with standard errors [units] around 0: [times, draws, units]."""
     return rng("repetitions", len(errors)).standard_normal((times, draws, len(errors))) * errors
 
 
 def picked(scores: np.ndarray, decision: Decision) -> np.ndarray:
-    """Which units are cut in each replicate; scores (draws, units), result bool of that shape."""
+    """Whether a unit is cut in each replicate: scores [draws, units] -> bool of that shape."""
     critical, k = decision
     scores = scores.copy()
     scores[:, list(critical)] = -np.inf
@@ -95,8 +101,11 @@ def picked(scores: np.ndarray, decision: Decision) -> np.ndarray:
 
 
 def draw_errors(by_seed: np.ndarray) -> np.ndarray:
-    """Standard error of the mean over draws, (units, draws) -> (units,). Few draws say little about one unit's spread,
-    so each unit's variance is mixed with the median of all, as if that were three more draws. inf for one draw."""
+    """Standard error of the mean over draws: by_seed [units, draws] -> [units]; inf for one draw.
+
+    Few draws say little about one unit's spread, so each unit's variance is mixed with the median of all, as if that
+    were three more draws.
+    """
     draws = by_seed.shape[1]
     if draws < 2:
         return np.full(len(by_seed), np.inf)

@@ -35,7 +35,7 @@ def dense_variant() -> Variant:
 
 
 def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
-    """Pooled scores for one target axis: name -> float (units,), in unit order."""
+    """Pooled scores for one target axis by name, [units] float64 each, in unit order."""
     pooled = scores[(scores["seed"] == POOLED) & scores["axis"].isin(["", axis])]
     return {name: part.sort_values("unit")["value"].to_numpy() for name, part in pooled.groupby("score")}
 
@@ -57,6 +57,7 @@ def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> lis
 def _ballots(
     request: AuditRequest, method: SelectionMethod, vectors: dict[str, np.ndarray], total: int
 ) -> Iterator[Ballot]:
+    """What `method` decides by, once per sparsity, γ and seed that it uses; vectors: scores by name, [units] each."""
     for gamma in request.gammas if method.uses_gamma else (0.0,):
         for sparsity in sorted({value for value in request.sparsities if value > 0}):
             for seed in request.seed_list if method.uses_seed else (POOLED,):

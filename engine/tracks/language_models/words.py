@@ -86,7 +86,7 @@ def score_name(score: str) -> str:
 
 
 def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
-    """Said before anybody reads a heat map of this axis."""
+    """Said above every heat map of this axis."""
     return (
         f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its null band (up to "
         f"{null_high:.3f} when labels are exchanged). Head scores and selections for this axis rank noise."

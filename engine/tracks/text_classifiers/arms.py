@@ -54,13 +54,14 @@ class _World:
         return self.context.n_units
 
     def values(self, shard: TextShard) -> np.ndarray | None:
+        """Importance of every head, [units] float, None while it is not finished."""
         if not self.context.kept(shard):
             return None
         return importance_of(self.context, shard)
 
 
 def importance_of(context: TextContext, shard: TextShard) -> np.ndarray:
-    """One number per head of a finished importance, float (units,), NaN for heads that are gone."""
+    """One number per head of a finished importance, [units] float, NaN for heads that are gone."""
     arrays, _ = context.without_weights(shard)
     values = unit_values(head_importance(shard.score), arrays["per_text"], context.any_model.n_layers)
     return np.where(says_nothing(arrays["n_constant"], len(arrays["per_text"])), 0.0, values)

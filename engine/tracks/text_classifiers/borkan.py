@@ -1,9 +1,9 @@
-"""Whose texts are taken for the other class: BPSN and BNSP AUC of every group (Borkan et al. 2019).
+"""Which groups' texts are taken for the other class: BPSN and BNSP AUC of every group (Borkan et al. 2019).
 
 From "Nuanced Metrics for Measuring Unintended Bias with Real Data for Text Classification", for two classes, of which
 class 1 is the positive one. BPSN (background positive, subgroup negative): negatives of the group among positives of
-everybody else; low where the group's harmless texts score high, so that it pays with false alarms. BNSP (background
-negative, subgroup positive): positives of the group among negatives of everybody else; low where the group's positives
+all others; low where the group's harmless texts score high, so that it pays with false alarms. BNSP (background
+negative, subgroup positive): positives of the group among negatives of all others; low where the group's positives
 are missed. Their third number, the subgroup AUC, is `auc` of the groups (engine.classifiers.groups).
 """
 
@@ -25,8 +25,8 @@ BORKAN = ("bpsn_auc", "bnsp_auc")
 class BorkanMeasure(CellMeasure):
     """Rows for the table `groups`: BORKAN of every group of every axis whose groups are not classes.
 
-    Everybody else: the other groups of the axis; texts without a group stay out. n and n_positive are the group's, as
-    in its other rows. NaN where the group, or everybody else, lacks the class that is needed. More than two classes:
+    All others: the other groups of the axis; texts without a group stay out. n and n_positive are the group's, as
+    in its other rows. NaN where the group, or the others, lack the class that is needed. More than two classes:
     no rows.
     """
 
@@ -45,7 +45,10 @@ class BorkanMeasure(CellMeasure):
         return pd.DataFrame(found, columns=["axis", "group", "n", "n_positive", "verdict", "metric", "units"])
 
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """See CellMeasure."""
+        """The cells on every set of redrawn texts, [sets, cells] float64: AUCs, BPSN before BNSP of every group.
+
+        answers [texts, classes]; weights: one array [texts, sets] per axis.
+        """
         columns = []
         for axis, part in zip(self.axes, weights, strict=True):
             for name in axis.groups["group"]:
@@ -59,7 +62,7 @@ class BorkanMeasure(CellMeasure):
         return table[list(GROUPS)].reset_index(drop=True)
 
     def _sides(self, axis: Axis, name: str) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-        """(positives, negatives) of BPSN and of BNSP, as bool (rows,)."""
+        """Positives and negatives of BPSN, then of BNSP, each [texts] bool."""
         own, anybody = np.zeros((2, len(self.labels)), dtype=bool)
         for group, places in axis.strata.items():
             anybody[places] = True

@@ -90,7 +90,7 @@ def answers_agree(run: Run, variant: str, classifier: Any) -> dict[str, Any]:
 
 
 def _probabilities(classifier: Any, texts: list[str], second: list[str]) -> np.ndarray:
-    """Of every class, float (texts, classes)."""
+    """Probabilities of every class, [texts, classes] float."""
     import torch
 
     parts = []

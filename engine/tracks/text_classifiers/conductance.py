@@ -105,7 +105,10 @@ def _integrate(
     clf: TextClassifier, batch: dict[str, Tensor], steps: int, labels: Tensor | None, baseline: str, at_once: int,
     check: Callable[[], None],
 ) -> Conductance:  # fmt: skip
-    """Texts that fit into one forward pass. Only running sums and the last point of each chunk are kept."""
+    """Conductance of texts that fit into one forward pass; labels [texts] int64 or None: the predicted class.
+
+    Only running sums and the last point of each chunk are kept.
+    """
     finish, start = baseline_embeddings(clf, batch, baseline)
     rest = {name: values for name, values in batch.items() if name != "input_ids"}
     check()
@@ -134,8 +137,12 @@ def _pass(
     clf: TextClassifier, ends: tuple[Tensor, Tensor], rest: Mapping[str, Tensor], goal: Tensor, shares: list[float],
     totals: list[Tensor], last: list[tuple[Tensor, Tensor]],
 ) -> tuple[Tensor, Tensor, list[tuple[Tensor, Tensor]]]:  # fmt: skip
-    """Add some points, all shares but the last, to the totals. Returns what the same sum at the embeddings gains, F at
-    the first point, and the last point. Its maps are gone when it returns: two passes never need memory at once.
+    """Add some points, all shares but the last, to the totals per layer [texts, heads, tokens, tokens].
+
+    ends: embeddings of the baseline and of the texts, [texts, tokens, width] each; goal: the class of each text
+    [texts]; last: maps and slopes per layer of the point before. Returns what the same sum at the embeddings gains
+    [texts], F at the first point [texts], and the new last point. Its maps are gone when it returns: two passes never
+    need memory at once.
     """
     start, finish = ends
     maps, slopes, uphill, values = _slopes(clf, start, finish, rest, goal, shares[:-1])
@@ -166,7 +173,10 @@ def _slopes(
 
 
 def _advance(total: Tensor, before: tuple[Tensor, Tensor] | None, maps: Tensor, slopes: Tensor) -> None:
-    """Add, in place, the steps that end within these points. before: the last point of the chunk before."""
+    """Add, in place, to total [texts, heads, tokens, tokens] the steps that end within these points.
+
+    maps, slopes [points, texts, heads, tokens, tokens]; before: maps and slopes of the last point of the chunk before.
+    """
     if before is not None:
         total += (maps[0] - before[0]) * before[1]
     if len(maps) > 1:
@@ -198,6 +208,7 @@ def _filler(clf: TextClassifier, baseline: str) -> int:
 def _check_ask(
     clf: TextClassifier, rows: int, steps: int, target: str, labels: Tensor | None, baseline: str, at_once: int
 ) -> None:
+    """RequestError with every fault of what is asked; rows: number of texts; labels [rows] int or None."""
     faults = []
     if rows < 1:
         faults.append(Fault("texts", "there are none.", "Give at least one text."))

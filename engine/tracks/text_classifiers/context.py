@@ -78,7 +78,7 @@ class TextContext(ArrayContext):
     partial: Callable[[str], Keep] = lambda key: Nowhere()
     """Where the state of an unfinished fine-tuning is kept, by key."""
     plan: Any = None
-    """What it was opened for; only workers of a cluster ask."""
+    """The plan it was opened for; only processes of a cluster read it."""
     _models: OrderedDict[tuple[Any, ...], TextClassifier] = field(default_factory=OrderedDict, repr=False)
     _starts: dict[int, TextClassifier] = field(default_factory=dict, repr=False)
 
@@ -120,7 +120,7 @@ class TextContext(ArrayContext):
 
     @cached_property
     def any_model(self) -> TextClassifier:
-        """One of the two, for what both share: device, shape, classes, how texts are encoded."""
+        """The fine-tuned or the pre-trained model, for what both share: device, shape, classes, encoding of texts."""
         if self.brought is not None:
             return self.brought
         return self.pretrained(0)

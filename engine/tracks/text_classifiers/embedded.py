@@ -1,4 +1,4 @@
-"""The audits of a text classifier that the project ships: half an hour to compute again."""
+"""The audits of a text classifier that the project ships; computing them again takes half an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much work an audit of a text classifier will be, before anybody knows which heads it will cut."""
+"""How much work an audit of a text classifier will be, before it is known which heads it will cut."""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ def importance_table(context: TextContext, arms: Sequence[TextArm], trials: int)
 
 
 def _together(trials: Sequence[Found]) -> Found:
-    """The mean over trials of every text: a text read in several trials is one text, not several."""
+    """The mean over trials of every text: a text read in several trials is one text, not several.
+
+    A trial is the table of texts (rows) and units (columns) float32, and n_constant [units].
+    """
     tables, n_constant = zip(*trials, strict=True)
     together = pd.concat(tables)
     return together.groupby(level=0).mean().astype(np.float32), np.max(n_constant, axis=0)
@@ -49,7 +52,10 @@ def _together(trials: Sequence[Found]) -> Found:
 def _rows(
     context: TextContext, which: tuple[str, str, int], found: Found, groups: pd.DataFrame
 ) -> Iterator[pd.DataFrame]:
-    """Rows of one score in one trial, or in all of them together. which: stage, score, seed."""
+    """Rows of one score in one trial, or in all of them together.
+
+    which: stage, score, seed; found: the table of texts (rows) and units (columns) float32, and n_constant [units].
+    """
     method, model = head_importance(which[1]), context.any_model
     table, n_constant = found
     per_text, units = table.to_numpy(), np.arange(context.n_units)
@@ -66,7 +72,10 @@ def _rows(
 
 
 def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.ndarray]]:
-    """All texts, then every group of texts that is large enough; a score that reads no texts (None) has no groups."""
+    """Axis, group and rows [texts] int: of all texts, then of every group of texts that is large enough.
+
+    A score that reads no texts (None) has no groups.
+    """
     yield "", "", np.arange(n)
     for axis in () if table is None else table.columns:
         for group in sorted(table[axis].unique()):

@@ -48,6 +48,10 @@ def _pairs(maps: Tensor, valid: Tensor, length: int) -> Tensor:
 
 
 def _where_both_vary(x: Tensor, y: Tensor, of: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """The correlation `of` each row of x with that row of y, NaN where one of them is constant.
+
+    x, y [rows, numbers] -> [rows].
+    """
     varies = torch.ones(len(x), dtype=torch.bool, device=x.device)
     for values in (x, y):
         least, most = torch.aminmax(values, dim=1)
@@ -56,7 +60,10 @@ def _where_both_vary(x: Tensor, y: Tensor, of: Callable[[Tensor, Tensor], Tensor
 
 
 def _spearman(x: Tensor, y: Tensor) -> Tensor:
-    """Pearson of average ranks. Everything stays in the order of x; the ranks of y are found in that order."""
+    """Pearson of average ranks: x, y [rows, numbers] -> [rows] float64.
+
+    Everything stays in the order of x; the ranks of y are found in that order.
+    """
     middle = (x.shape[1] - 1) / 2  # the mean of ranks that start at 0
     rank, order = _average_ranks(x)
     other, again = _average_ranks(y.gather(1, order))
@@ -66,7 +73,10 @@ def _spearman(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Ranks from 0 of each row's sorted values, ties sharing their mean (float64), and the order that sorts."""
+    """Ranks from 0 of each row's sorted values, ties sharing their mean, float64, and the order that sorts, int64.
+
+    All three are [rows, numbers].
+    """
     ordered, order = _sorted(values)
     width = values.shape[1]
     place = torch.arange(width, device=values.device)
@@ -79,7 +89,8 @@ def _average_ranks(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Sorted rows and the order. On a CPU by numpy, whose sort is several times as fast as torch's.
+    """Sorted rows and the order, [rows, numbers] each. On a CPU by numpy, whose sort is several times as fast as
+    torch's.
 
     float32 numbers are sorted as whole numbers: their bits, flipped below zero so that they order alike, above their
     place in the row.
@@ -98,13 +109,17 @@ def _sorted(values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pearson(x: Tensor, y: Tensor) -> Tensor:
+    """Pearson's correlation of each row: x, y [rows, numbers] -> [rows] float64."""
     x, y = (values.double() - values.double().mean(1, keepdim=True) for values in (x, y))
     x, y = (values / values.abs().amax(1, keepdim=True) for values in (x, y))  # squares of tiny numbers vanish
     return _within_one((x * y).sum(1) / (x.square().sum(1) * y.square().sum(1)).sqrt())
 
 
 def _kendall(x: Tensor, y: Tensor) -> Tensor:
-    """Tau-b from the number of discordant pairs: inversions of y once x is sorted, ties in x broken by y (Knight)."""
+    """Kendall's tau-b of each row: x, y [rows, numbers] -> [rows] float64.
+
+    From the number of discordant pairs: inversions of y once x is sorted, ties in x broken by y (Knight).
+    """
     x, y = (_dense_ranks(values) for values in (x, y))
     width = x.shape[1]
     both = x * width + y
@@ -116,7 +131,7 @@ def _kendall(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _dense_ranks(values: Tensor) -> Tensor:
-    """Whole numbers from 0 in each row, equal where values are equal."""
+    """Whole numbers from 0 in each row, equal where values are equal: [rows, numbers] int64."""
     ordered, order = _sorted(values)
     new = torch.zeros_like(order)
     new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
@@ -124,14 +139,17 @@ def _dense_ranks(values: Tensor) -> Tensor:
 
 
 def _tied_pairs(ranks: Tensor) -> Tensor:
-    """Pairs of equal numbers in each row, int64."""
+    """Pairs of equal numbers in each row: [rows, numbers] -> [rows] int64."""
     ordered = ranks.sort(dim=1).values
     left, right = (torch.searchsorted(ordered, ordered, right=side) for side in (False, True))
     return ((right - left).sum(1) - ranks.shape[1]) // 2
 
 
 def _inversions(ranks: Tensor) -> Tensor:
-    """Pairs of each row where the earlier number is larger, int64, by merging blocks of doubling width."""
+    """Pairs of each row where the earlier number is larger: [rows, numbers] -> [rows] int64.
+
+    By merging blocks of doubling width.
+    """
     rows, width = ranks.shape
     full = 1 << (width - 1).bit_length()
     blocks = torch.nn.functional.pad(ranks, (0, full - width), value=width).view(rows, full, 1)
@@ -144,6 +162,7 @@ def _inversions(ranks: Tensor) -> Tensor:
 
 
 def _within_one(values: Tensor) -> Tensor:
+    """Correlations without the rounding that carries them beyond −1 and 1, of any shape."""
     return values.clamp(-1.0, 1.0)
 
 

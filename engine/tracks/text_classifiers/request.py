@@ -36,7 +36,7 @@ CLASS_AXIS = "class"
 
 
 LONGEST = 128
-"""Tokens of a text that are read where nobody says."""
+"""Tokens of a text that are read unless the request says otherwise."""
 EMBEDDED = ("remarks", "topics")
 SCORING, TUNING = "How heads are scored", "Fine-tuning"
 TUNED = {None: "Usual: fine-tuned here where it has no head", True: "Fine-tuned here, with every seed",
@@ -50,7 +50,7 @@ def look_at(data: str) -> TextInfo | None:
 
 
 def usual_axes(data: str) -> tuple[str, ...]:
-    """The axes of a set of texts where nobody names any: its usual groups, and its classes."""
+    """The axes of a set of texts where the request names none: its usual groups, and its classes."""
     return (*look_texts(data).default_groups, CLASS_AXIS)
 
 
@@ -148,7 +148,7 @@ def tuned_by(model: str, given: Mapping[str, Any]) -> Recipe:
 
 @dataclass(frozen=True)
 class TextRequest(Request):
-    """An audit of a text classifier as somebody asks for it. Paths stay as written.
+    """An audit of a text classifier as it is asked for. Paths stay as written.
 
     model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before fine-tuning, where `model`
     is fine-tuned and does not bring them along (a folder `pretrained` in it). retune: fine-tune the full model here in
@@ -264,7 +264,7 @@ class TextPlan(Plan):
     texts: TextSet
     model: Any  # engine.models.load_text_classifier.TextModelInfo
     start: Any | None
-    """The same of the pre-trained weights; None where there are none."""
+    """What is known of the pre-trained weights; None where there are none."""
 
     @property
     def retune(self) -> bool:
@@ -300,7 +300,7 @@ class TextPlan(Plan):
         return versions_of(CODE, measurement=text_measurements(), procedure=walked, score=scores)
 
     def spelled_out(self) -> dict[str, Any]:
-        """The request with everything said that it left to the usual way, JSON-able."""
+        """The request with every default it relies on written out, JSON-able."""
         request = self.request
         methods = [":".join(arm) for arm in request.arms]
         recipe = {name: value for name, value in request.recipe.to_dict().items() if name != "mirror"}

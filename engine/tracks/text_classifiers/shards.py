@@ -1,4 +1,4 @@
-"""Measurements of a tickets audit that wait for no procedure: full models, heat maps, lens, costs."""
+"""Measurements of an audit of a text classifier that wait for no procedure: full models, heat maps, lens, costs."""
 
 from __future__ import annotations
 

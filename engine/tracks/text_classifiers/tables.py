@@ -1,4 +1,4 @@
-"""From finished trials to the tables of a tickets run. Their columns are described in docs/TABLES.md."""
+"""From finished trials to the tables of a text classifier's run. Their columns are described in docs/TABLES.md."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Measures:
     borkan: BorkanMeasure
 
     def variant(self, trials: Sequence[np.ndarray]) -> MeasuredText:
-        """One variant's trials."""
+        """One variant, measured from the answers of its trials, [texts, classes] each."""
         task = None if self.task is None else self.task.variant(trials)
         return MeasuredText(self.groups.variant(trials), task, self.borkan.variant(trials))
 

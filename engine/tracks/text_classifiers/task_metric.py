@@ -17,7 +17,7 @@ MATTHEWS = "matthews"
 
 
 def matthews(counts: np.ndarray) -> np.ndarray:
-    """Matthews' correlation of each set from its confusion matrix, (classes, classes, sets) -> (sets,).
+    """Matthews' correlation of each set from its confusion matrix, [classes, classes, sets] -> [sets].
 
     Any number of classes (Gorodkin 2004), in [-1, 1]; 0 where one class only is true or predicted. Equals sklearn's
     matthews_corrcoef.
@@ -29,7 +29,7 @@ def matthews(counts: np.ndarray) -> np.ndarray:
 
 
 def accuracy(counts: np.ndarray) -> np.ndarray:
-    """Share of right answers of each set, (classes, classes, sets) -> (sets,)."""
+    """Share of right answers of each set: counts [classes, classes, sets] -> [sets]."""
     return np.einsum("ccs->s", counts) / counts.sum(axis=(0, 1))
 
 
@@ -37,7 +37,7 @@ METRICS: dict[str, Callable[[np.ndarray], np.ndarray]] = {"accuracy": accuracy, 
 
 
 def task_metric(name: str, probabilities: np.ndarray, labels: np.ndarray) -> float:
-    """One of METRICS of one trial's answers (texts, classes). Raises RequestError for another name."""
+    """One of METRICS of one trial: probabilities [texts, classes], labels [texts]. RequestError for another name."""
     if name not in METRICS:
         raise RequestError(unknown("metric", name, METRICS))
     labels = np.asarray(labels, dtype=np.int64)
@@ -49,6 +49,7 @@ def task_metric(name: str, probabilities: np.ndarray, labels: np.ndarray) -> flo
 
 
 def _counts(answers: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Confusion matrices [classes, classes, sets]: answers [texts, classes], labels [texts], weights [texts, sets]."""
     return confusion(labels, predicted(answers), answers.shape[1], weights)
 
 
@@ -81,7 +82,7 @@ class TaskMetric(CellMeasure):
         return pd.DataFrame({"axis": [""], "metric": [MATTHEWS], "group": [""], "n": [n], "units": [n], "verdict": ""})
 
     def values(self, answers: np.ndarray, weights: list[np.ndarray]) -> np.ndarray:
-        """(1 + r) / 2, (sets, 1)."""
+        """(1 + r) / 2 on every set of redrawn texts, [sets, 1]; answers [texts, classes], weights [[texts, sets]]."""
         return (1 + matthews(_counts(answers, self.labels, weights[0])))[:, None] / 2
 
     def shown(self, table: pd.DataFrame) -> pd.DataFrame:

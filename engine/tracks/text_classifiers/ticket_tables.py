@@ -47,7 +47,9 @@ def _model(context: TextContext, shard: TextShard) -> tuple[object, ...]:
 
 
 def _views(context: TextContext, measure: GroupMeasure) -> dict[tuple[str, str, str], np.ndarray]:
-    """(axis, group, metric) -> positions of its test texts. Groups too small for a verdict are left out."""
+    """By axis, group and metric the positions of the test texts, [texts] int. Groups too small for a verdict are left
+    out.
+    """
     found = {("", "", context.texts.metric): np.arange(len(context.table(TEST)))}
     return found | {(axis, group, "accuracy"): rows for (axis, group), rows in measure.members().items()}
 
@@ -55,7 +57,7 @@ def _views(context: TextContext, measure: GroupMeasure) -> dict[tuple[str, str, 
 def _values(
     context: TextContext, shards: Sequence[TextShard], rows: np.ndarray, view: tuple[str, str, str]
 ) -> list[float]:
-    """One value per trial."""
+    """One value per trial of a view (axis, group, metric) with the test texts `rows` [texts] int."""
     labels = context.table(TEST)["label"].to_numpy()
     answers = [context.answers(shard).astype(np.float64) for shard in shards]
     if view[0] == "":

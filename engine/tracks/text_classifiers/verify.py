@@ -1,4 +1,4 @@
-"""Do the numbers of a tickets run follow from its stored answers? Metrics, means and tickets are computed again."""
+"""Do the numbers of a text run follow from its stored answers? Metrics, means and tickets are computed again."""
 
 from __future__ import annotations
 

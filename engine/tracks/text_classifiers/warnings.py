@@ -1,4 +1,4 @@
-"""What a reader must know before reading any chart of a tickets run."""
+"""What a reader must know before reading any chart of a text classifier's run."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Level:
 
 
 def level_of(subnetwork: Sequence[float], full: Sequence[float], distinct: int | None = None) -> Level:
-    """From one value per seed each; a full model that is one fixed model has one value and no spread.
+    """The level from one value per seed of each; a full model that is one fixed model has one value and no spread.
 
     distinct: models behind the subnetwork's values, where some seeds came to the same one; only these count as seeds.
     """

@@ -10,7 +10,7 @@ from engine.audit.measurements import Measurement
 
 @cache
 def fair_measurements() -> Mapping[str, Measurement]:
-    """Every kind there is, by name: those of the dense model are an image audit's."""
+    """Every measurement there is, by name: those of the dense model are an image audit's."""
     from engine.classifiers.images.measurements import dense_measurements
     from engine.core.discover import members
     from engine.tracks.fair_training import measurements as package

@@ -38,7 +38,7 @@ class Between:
 
     @classmethod
     def of(cls, context: FairContext, shards: Sequence[FairShard]) -> Between:
-        """Of some trainings that cut filters."""
+        """What lies between the models of some trainings that cut filters."""
         masked = masked_filters_of(copy.deepcopy(context.dense.model), context.graph)
         return cls(context, [_point(context, masked, shard) for shard in shards], masked)
 
@@ -77,12 +77,13 @@ class Between:
         return {"loss": found["val_loss"], "accuracy": found["accuracy"], "gap": found["gap"]}
 
     def _batches(self, pixels: np.ndarray) -> Iterator[Tensor]:
+        """Prepared images [batch, channels, height, width] of pixels [images, height, width, channels] uint8."""
         for start in range(0, len(pixels), BATCH):
             self.context.hooks.check()
             yield self.context.dense.prepared(pixels[start : start + BATCH])
 
     def _gating(self, gates: Tensor) -> AbstractContextManager[None]:
-        """Channels that pass a module without parameters are gated by the same mixture of the masks."""
+        """Channels that pass a module without parameters are gated by the same mixture of the masks, gates [units]."""
         bare = self.masked.bare
         return nullcontext() if bare is None else gated(self.masked.model, bare, gates)
 
@@ -91,7 +92,10 @@ GATES = "gates"
 
 
 def _point(context: FairContext, masked: Masked, shard: FairShard) -> dict[str, Tensor]:
-    """Parameters with the mask multiplied in, and statistics, of what came of a training; all floating, on the CPU."""
+    """Parameters with the mask multiplied in, statistics, and the mask [units], of the model that a training ended in.
+
+    By name in the model's own shapes; all floating, on the CPU.
+    """
     arrays, _ = context.fetch_arrays(trained_shard(shard))
     model = with_weights(context.dense, within(arrays, "weights/")).model
     mask = torch.as_tensor(arrays["keep"], dtype=torch.float32)
@@ -103,7 +107,10 @@ def _point(context: FairContext, masked: Masked, shard: FairShard) -> dict[str, 
 
 
 def recompute(model: nn.Module, batches: Iterator[Tensor]) -> None:
-    """Batch norm's statistics from scratch, as torch.optim.swa_utils.update_bn does; all else stays in eval mode."""
+    """Batch norm's statistics from scratch, as torch.optim.swa_utils.update_bn does; all else stays in eval mode.
+
+    batches: prepared images, [batch, channels, height, width] each.
+    """
     model.eval()
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d) and module.track_running_stats]
     if not norms:

@@ -1,4 +1,4 @@
-"""What the kinds share: a training's job, its shard, the model that came of it."""
+"""What the measurements share: a training's job, its shard, the model that came of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOME = 1000
 
 
 def trained_shard(shard: FairShard, method: str | None = None) -> FairShard:
-    """The training that a measurement is about, or the same of another method; λ only where that has any use for it."""
+    """The training a measurement is about, or its counterpart with another method; λ only where that uses it."""
     name = method or shard.method
     return FairShard("trained", name, shard.sparsity, shard.strength if fair_method(name).fair else 0.0, shard.seed)
 
@@ -64,7 +64,7 @@ def job_of(
 
 
 def _stepper(context: FairContext, method: FairMethod, sparsities: Sequence[float]) -> Callable[[int, int], None]:
-    """How far a training is: its phases tell of themselves alone, so what they took is summed up here."""
+    """How far a training is: each phase reports its own steps alone, so they are summed up here."""
     tell, seen = stepper(context), {"before": 0, "last": 0}
     expected = max(1, round(method.rounds_of_all * context.settings.iterations * len(sparsities)))
 
@@ -102,7 +102,10 @@ def model_of(context: FairContext, shard: FairShard) -> Classifier:
 
 
 def must_be_zero(weights: Mapping[str, torch.Tensor], model: nn.Module, keep: np.ndarray, what: str) -> int:
-    """How many parameters are zero. MaskError unless the weights that the mask cuts are, all of them."""
+    """How many parameters are zero. MaskError unless all weights that the mask cuts are.
+
+    keep [prunable weights] bool, in the order of the modules; weights: the state dict by name.
+    """
     flat = np.concatenate([
         weights[f"{name}.weight"].numpy().ravel() for name, part in model.named_modules() if isinstance(part, COUNTED)
     ])  # fmt: skip
@@ -117,6 +120,6 @@ def zeros_of(weights: Mapping[str, Any], model: nn.Module) -> int:
 
 
 def some_test_rows(context: FairContext) -> np.ndarray:
-    """Places in the table of at most SOME test images: a fixed draw."""
+    """Places in the table of at most SOME test images, [images] int: a fixed draw."""
     rows = context.rows(TEST)
     return rows if len(rows) <= SOME else np.sort(rng("surface", len(rows)).permutation(rows)[:SOME])

@@ -14,7 +14,7 @@ from engine.tracks.fair_training.measurements._work import model_of, trained_sha
 
 
 class FairCost(Measurement):
-    """One row, as an image audit's `cost`."""
+    """One row, with the columns of an image audit's `cost`."""
 
     name = "fair_cost"
 

@@ -66,7 +66,7 @@ class Plane:
 
     @classmethod
     def through(cls, origin: np.ndarray, second: np.ndarray, third: np.ndarray) -> Plane | None:
-        """By Gram and Schmidt; None where they lie on a line."""
+        """The plane through three points [parameters], by Gram and Schmidt; None where they lie on a line."""
         one, other = second - origin, third - origin
         width = float(np.linalg.norm(one))
         if width == 0.0:

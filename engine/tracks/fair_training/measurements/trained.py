@@ -25,8 +25,8 @@ def _usual(settings: FairSettings) -> bool:
 
 
 class TrainedModel(Measurement):
-    """Packed: weights/… in full shapes, keep and scores [units], curve/…, probabilities [test images, classes] of the
-    cut model; and plainly history, flops, parameters, n_zero, spent, agreement of masked and cut.
+    """Array table: weights/… in full shapes, keep and scores [units], curve/…, probabilities [test images, classes]
+    of the cut model; and plainly history, flops, parameters, n_zero, spent, agreement of masked and cut.
 
     All sparsities of a descent are one training.
     """

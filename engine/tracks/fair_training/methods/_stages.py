@@ -34,7 +34,10 @@ def trainer_of(method: FairMethod, job: FairJob) -> Any:
 
 
 def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sparsity: float) -> None:
-    """From now on only the best units act, exactly as many as the sparsity says; filters are cut for real."""
+    """From now on only the units with the best scores [units] act, exactly as many as the sparsity says.
+
+    Filters are cut for real.
+    """
     from engine.tracks.fair_training.training.masked import kept_of
 
     trainer.keep_best(scores, kept_of(trainer.masked.total, sparsity))
@@ -43,7 +46,7 @@ def prune(method: FairMethod, job: FairJob, trainer: Any, scores: np.ndarray, sp
 
 
 def finished(method: FairMethod, trainer: Any, sparsity: float) -> Trained:
-    """The result of a training that is over."""
+    """The result of a finished training."""
     found = trainer.result(sparsity, zeros=method.units == WEIGHTS)
     trainer.done()
     return found

@@ -16,4 +16,5 @@ class BifpFilters(Bifp):
     units = FILTERS
 
     def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+        """FPGM's ranks, or ranks drawn at random, within each layer: [filters] in (0, 1]."""
         return geometric_median(job) if self.setting(job, "start") == "weights" else by_chance(job)

@@ -20,6 +20,7 @@ class BifpWeights(Bifp):
     settings = (replace(Bifp.settings[0], default=0.05), *Bifp.settings[1:])
 
     def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+        """Ranks of the weights' magnitudes, or of random numbers, over all layers: [weights] float64 in (0, 1]."""
         by_weights = self.setting(job, "start") == "weights"
         total = trainer.masked.total
         scores = magnitudes(trainer) if by_weights else rng("random weights", job.seed).random(total)

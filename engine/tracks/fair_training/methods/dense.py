@@ -1,4 +1,4 @@
-"""Nothing is cut; trained as long as the others, so that they are not held against a shorter training."""
+"""Nothing is cut; trained as long as the others, so that no comparison is with a shorter training."""
 
 from __future__ import annotations
 

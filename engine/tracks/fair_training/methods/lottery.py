@@ -56,7 +56,7 @@ class Lottery(FairMethod):
 
 
 def _alive(trainer: Any) -> np.ndarray:
-    """|theta|, and less than any where a weight is cut already."""
+    """|theta|, and less than any where a weight is cut already: [weights]."""
     found = magnitudes(trainer)
     return found if trainer.keep is None else np.where(trainer.keep, found, -1.0)
 

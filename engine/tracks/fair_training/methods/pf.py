@@ -1,4 +1,4 @@
-"""Prune, then train fairly (P&F): by what is pruned, and how much is trained plainly before the fairness term acts."""
+"""Prune, then train fairly (P&F): which scores cut, and how much plain training comes before the fairness term acts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PruneThenFair(FairMethod):
 
     name: str
     scores: Callable[[FairMethod, FairJob, Any], np.ndarray]
-    """(method, job, trainer) -> by what is pruned, [units]."""
+    """(method, job, trainer) -> the scores that units are cut by, [units]."""
     units: str = FILTERS
     settings: tuple[Setting, ...] = (SHARPNESS,)
     version: int = 1
@@ -52,14 +52,17 @@ class PruneThenFair(FairMethod):
 
 
 def _fpgm(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    """FPGM's ranks, [filters]."""
     return geometric_median(job)
 
 
 def _random(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    """Random ranks, [filters]."""
     return by_chance(job)
 
 
 def _snip(method: FairMethod, job: FairJob, trainer: Any) -> np.ndarray:
+    """SNIP's sensitivity, [weights]."""
     return sensitivity(job, trainer, method.setting(job, "batches"))
 
 

@@ -194,7 +194,7 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
-    """The chosen method at the chosen sparsity, then against whom BiFP is told apart."""
+    """The chosen method at the chosen sparsity, then the methods from which BiFP differs clearly."""
     at, name = lookup.level_of(run, choice), words.method_name(choice.method)
     here = table[(table["method"] == choice.method) & at_level(table["sparsity"], at)]
     if choice.method in track_of(run).uncut:
@@ -233,7 +233,7 @@ def _rates(run: Run, choice: Choice, variant: str) -> str:
 
 
 def _lowest(table: pd.DataFrame, at: float, metric: str) -> str:
-    """Who has the smallest gap of those drawn, as a value only."""
+    """Which method has the smallest gap of those drawn, as a value only."""
     rows = table[(table["metric"] == metric) & at_level(table["sparsity"], at)]
     rows = rows[rows["method"] != "dense"]
     if len(rows) < 2:

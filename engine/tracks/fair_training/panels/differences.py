@@ -120,7 +120,7 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, ord
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float) -> str:
-    """Who has a clearly larger gap, and whether that holds at no lower accuracy; then the other way round."""
+    """Methods with a clearly larger gap, and whether that holds at no lower accuracy; then the other way round."""
     wide = [table[table["metric"] == metric].set_index("method") for metric in (gap.metric, "accuracy")]
     kinds = {
         method: tuple(_kind(direction(rows.loc[method].to_dict())) for rows in wide)

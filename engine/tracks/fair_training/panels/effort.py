@@ -178,7 +178,7 @@ def _hover(row: dict[str, Any]) -> str:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> str:
-    """How far BiFP gets, the two-stage ones, and who never got there."""
+    """How far BiFP gets, and the two-stage methods, and which methods never got there."""
     base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).uncut)
     dense, table = table[uncut], table[~uncut]
     names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]

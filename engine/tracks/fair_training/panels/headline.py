@@ -16,7 +16,7 @@ from engine.tracks.fair_training.panels.lookup import WEIGHTS, fair_axis
 
 
 def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
-    """As for any classifier; a model without a cut, and a gap that is a change already, are said otherwise."""
+    """The sentence of any classifier; a model without a cut, and a gap that is a change already, are said otherwise."""
     if variant["method"] in track_of(run).uncut:
         return _uncut(run, choice, variant)
     if choice.reading == "degradation" and variant["variant"] != "dense":
@@ -47,7 +47,7 @@ def _gap(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """Those of a classifier, that weights stay in place, and that another axis was trained for."""
+    """The warnings of a classifier, that weights stay in place, and that another axis was trained for."""
     found = list(classifier_headline.warnings(run, choice, variant))
     if variant["method"] in track_of(run).uncut:  # the sentence says it already, and there was no cut
         found = [text for text in found if not text.startswith("After the cut")]

@@ -1,4 +1,4 @@
-"""A training that runs now: what it said so far, the newest training in front of those before it."""
+"""A training that runs now: its curve so far, the newest training in front of those before it."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def bifp_of(run: Run, choice: Choice) -> str:
 
 
 def short(method: str) -> str:
-    """For labels of charts."""
+    """A method's short name, for labels of charts."""
     return words.method_name(method).replace("BiFP-str without", "without")
 
 

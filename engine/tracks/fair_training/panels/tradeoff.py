@@ -168,7 +168,7 @@ def _reference_said(volumes: pd.DataFrame) -> str:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame, gap: str) -> str:
-    """Whose area is larger as far as intervals allow; then what λ does to the chosen or first method."""
+    """Which method's area is larger as far as intervals allow; then what λ does to the chosen or first method."""
     at = phrasing.percent(float(table["sparsity"].iat[0]))
     parts = [f"At {at} cut:"]
     known = list(dict.fromkeys(table["method"]))

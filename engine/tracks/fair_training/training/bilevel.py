@@ -27,9 +27,11 @@ FORMS = ("derived", "published", "none")
 
 
 def closed_form(theta: Tensor, g: Tensor, mask: Tensor, rho: float, form: str = "derived") -> Tensor:
-    """The gradient of BiFP Eq. 9, m ← m − β dF/dm, of every masked entry under H = 0; all of one shape.
+    """The gradient of BiFP Eq. 9, m ← m − β dF/dm, of every masked entry under H = 0; all tensors of one shape.
 
-    dF/dm = (θ − m g / ρ) g        "derived"; without m "published"; θ g "none"
+        dF/dm = (θ − m g / ρ) g        "derived"; without m "published"; θ g "none"
+
+    theta: θ, g: the gradient of the loss at z = m θ, mask: m, rho: ρ.
     """
     if form == "none":
         return theta * g

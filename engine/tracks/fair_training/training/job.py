@@ -31,10 +31,10 @@ the units that are cut by then."""
 class FairJob:
     """One training. The classifier is a copy of its own, which may be changed.
 
-    groups: code of each training image's group, -1 for none; original: the starting model's probabilities of the
-    training images. sparsities: ascending, one unless the method makes one descent of all. strength: λ; tolerance: τ.
-    iterations: weight updates in all, two stages included. look: accuracy, gap, degradation and val_loss of a model on
-    validation images. keep: where an unfinished phase is kept, by its name.
+    groups: code of each training image's group, [n] int64, -1 for none; original: the starting model's probabilities of
+    the training images, [n, classes]. sparsities: ascending, one unless the method makes one descent of all. strength:
+    λ; tolerance: τ. iterations: weight updates in all, two stages included. look: accuracy, gap, degradation and
+    val_loss of a model on validation images. keep: where an unfinished phase is kept, by its name.
     """
 
     classifier: Classifier
@@ -61,8 +61,10 @@ class FairJob:
 
 @dataclass(frozen=True)
 class Trained:
-    """What came of it at one sparsity. keep, scores: [filters of the graph] or [prunable weights], empty for none;
-    higher scores stay. weights: the state dict in its full shapes, cut weights are 0 and cut filters still in place.
+    """The model that a training ended in at one sparsity.
+
+    keep, scores: [filters of the graph] or [prunable weights], empty for none; higher scores stay. weights:
+    the state dict in its full shapes, cut weights are 0 and cut filters still in place.
 
     curve: rows with the columns PHASE_POINT and LOOKS. spent: iterations (weight updates), mask_updates, examples,
     seconds, over all phases that led here.

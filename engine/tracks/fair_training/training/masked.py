@@ -23,21 +23,24 @@ from engine.surgery.filters.graph import COUNTED, FilterGraph
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One masked parameter: `units` holds the unit of each entry along its first dimension, None: one per entry,
-    the flat units from `start` on."""
+    """One masked parameter.
+
+    units: the unit of each entry along its first dimension, [entries] int64; None: one unit per entry, the flat units
+    from `start` on.
+    """
 
     name: str
     start: int = 0
     units: Tensor | None = None
 
     def spread(self, mask: Tensor, value: Tensor) -> Tensor:
-        """The mask in a shape that multiplies the parameter."""
+        """The mask [units] in a shape that multiplies the parameter `value`."""
         if self.units is None:
             return mask[self.start : self.start + value.numel()].view(value.shape)
         return mask[self.units].view(-1, *[1] * (value.dim() - 1))
 
     def gather(self, found: Tensor, each: Tensor) -> None:
-        """Add a quantity of every entry to its unit's sum, in place."""
+        """Add `each`, a quantity in the parameter's shape, to the sums of its units in found [units], in place."""
         if self.units is None:
             found[self.start : self.start + each.numel()] += each.reshape(-1)
         else:
@@ -83,7 +86,7 @@ class Masked:
 
     @contextlib.contextmanager
     def baked(self, mask: Tensor | None) -> Iterator[nn.Module]:
-        """The model with the mask multiplied into its parameters, in eval mode; all as before afterwards."""
+        """The model with the mask [units] multiplied into its parameters, in eval mode; all as before afterwards."""
         if mask is None or not len(self.parts):
             with _evaluating(self.model):
                 yield self.model
@@ -114,6 +117,7 @@ class Masked:
         return self.sums({part.name: held[part.name].detach() ** 2 for part in self.parts})
 
     def _gating(self, mask: Tensor) -> contextlib.AbstractContextManager[None]:
+        """Gates [units] on channels that pass a module without parameters; nothing where there are none."""
         return contextlib.nullcontext() if self.bare is None else gated(self.model, self.bare, mask)
 
 
@@ -159,7 +163,8 @@ def kept_of(total: int, sparsity: float) -> int:
 def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
     """True for exactly `count` units with the highest scores, one of each block at least; ties go to the first.
 
-    Raises ValueError where there are more blocks than units to keep.
+    scores [units], blocks: the block of each unit, [units] int -> [units] bool. Raises ValueError where there are more
+    blocks than units to keep.
     """
     least = np.partition(scores, len(scores) - count)[len(scores) - count]
     chosen = scores > least
@@ -171,7 +176,7 @@ def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
 
 
 def _one_of_each(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
-    """The best of every block first, then the best of the rest."""
+    """The best of every block first, then the best of the rest; shapes as in `best`."""
     order = np.lexsort((np.arange(len(scores)), -scores))
     _, firsts = np.unique(blocks[order], return_index=True)
     if len(firsts) > count:

@@ -54,7 +54,10 @@ class Surrogate:
         """P(s)"""
 
     def of(self, rows: Tensor, logits: Tensor) -> tuple[Tensor, float]:
-        """The penalty of a batch, differentiable, and the running gap F that switches it on and signs it."""
+        """The penalty of a batch, a differentiable scalar, and the running gap F that switches it on and signs it.
+
+        rows: places of the batch among the training images, [batch]; logits [batch, classes].
+        """
         means, fresh = self._groups(rows, logits)
         self.running = fresh if self.running is None else self.momentum * self.running + (1 - self.momentum) * fresh
         level = self.running[0] / self.running[1].clamp(min=1e-9)
@@ -80,6 +83,7 @@ class Surrogate:
 
 
 def _nan_argmax(values: Tensor) -> Tensor:
+    """Place of the largest of values [groups], a scalar; NaN counts as the lowest."""
     return torch.nan_to_num(values, nan=-torch.inf).argmax()
 
 

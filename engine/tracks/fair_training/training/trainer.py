@@ -74,16 +74,16 @@ class Trainer:
         self._places: dict[str, Tensor] = {}
 
     def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
-        """From now on only these units act."""
+        """From now on only the units of keep [units] bool act; scores [units] are noted with them."""
         self.keep, self.scores = np.asarray(keep, dtype=bool), np.array(scores)
         self._mask = torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
 
     def keep_best(self, scores: np.ndarray, count: int) -> None:
-        """From now on only the `count` units with the highest scores act."""
+        """From now on only the `count` units with the highest scores [units] act."""
         self.cut(best(scores, count, self.masked.blocks), scores)
 
     def make_small(self) -> None:
-        """Cut the filters for real: what is fixed need not be carried along. It is the same training, in less time."""
+        """Cut the filters for real: the same training, in less time, since the mask no longer changes."""
         whole = replace(self.job.classifier, model=self.model)
         mask = self.job.graph.mask(self.keep)
         self._whole = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
@@ -102,7 +102,7 @@ class Trainer:
         return dict(self.spent), list(self.rows), self.surrogate.running
 
     def back_to(self, mark: tuple[Any, ...]) -> None:
-        """As if nothing had been trained since `mark`; the weights are the caller's to put back."""
+        """Forget what was trained since `mark`; the caller puts the weights back."""
         self.spent, self.rows, self.surrogate.running = dict(mark[0]), list(mark[1]), mark[2]
 
     def mask(self) -> Tensor | None:
@@ -120,7 +120,7 @@ class Trainer:
         return Trained(sparsity, keep, self.scores.copy(), weights, list(self.rows), dict(self.spent))
 
     def done(self) -> None:
-        """Nothing will be resumed any more."""
+        """Drop what was kept for resuming: the training is finished."""
         for phase in self._phases:
             self.job.keep(phase).clear()
         for model in (self.model, self.job.classifier.model):
@@ -219,7 +219,10 @@ class _Phase:
     def _losses(
         self, batch: Batch, mask: Tensor | None, strength: float, seed: float, step: int, leaves: bool = False
     ) -> tuple[Tensor, Tensor, float, dict[str, Tensor]]:
-        """Cross-entropy, penalty, running surrogate gap, and z of the masked parameters."""
+        """Cross-entropy in nats, penalty, running surrogate gap, and z of the masked parameters by name.
+
+        mask [units], None for no mask; strength: λ, to check that the loss is finite; leaves: see `Masked.forward`.
+        """
         trainer = self.trainer
         torch.manual_seed(key_of("dropout", self.job.seed, int(seed)) % 2**63)
         with mixed(trainer.masked.device):

@@ -16,7 +16,7 @@ def options(add: Callable[..., Any]) -> None:
 
 
 def claims(args: argparse.Namespace) -> bool:
-    """Whatever can only be an image classifier, or is no model of texts."""
+    """Image classifiers take what can only be one, and what is no model of texts."""
     from engine.models.load_image_classifier import is_classifier_name
     from engine.models.load_text_classifier import is_text_model
     from engine.surgery.filters.replay import is_cut_folder

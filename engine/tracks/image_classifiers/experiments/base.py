@@ -30,7 +30,7 @@ FULL_SMALL = {
     },
     "retrain": {"rate": 2e-3, "batch": 128, "epochs": 10},
 }
-"""The small model on embedded images, without haste."""
+"""Full size for the small model on embedded images."""
 QUICK_LARGE = {
     "method_settings": {
         "autobot": {"iterations": 40, "batch": 32, "rate": 0.85, "beta": 2.7},
@@ -41,7 +41,7 @@ QUICK_LARGE = {
 }
 """Sizes for two CPU cores with the paper's own data and model: far too little training, good enough to see a trend."""
 SMALL = "resnet10-w16"
-"""The model for embedded images that no trained model is for."""
+"""The model for those embedded images that come without a trained one."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ExperimentAsk:
     speedups: tuple[float, ...] = ()
     max_images: int | None = None
     train: dict[str, Any] | None = None
-    """How the dense model is fitted first, where that is not the experiment's to say."""
+    """How the dense model is fitted first, where the experiment does not say it."""
     device: str = "auto"
 
 
@@ -69,7 +69,7 @@ class Experiment:
     figure: str
     question: str
     dataset: str
-    """Whose presets it takes: a data set of presets.PAPER."""
+    """The data set of presets.PAPER whose presets it takes."""
     stand_in: str
     """Embedded images it runs on where the data set is not given."""
     paper_model: str
@@ -122,7 +122,7 @@ class Experiment:
         return PAPER.get((self.dataset, name)) or PAPER[self.dataset, self.paper_model]
 
     def _weights(self, ask: ExperimentAsk, model: str, preset: Preset) -> str | None:
-        """As asked; else what the paper's training starts from, on its own data."""
+        """The weights asked for; else, on the paper's own data, those that its training starts from."""
         from engine.models.load_image_classifier import is_architecture
 
         if ask.weights is not None or ask.data is None or not is_architecture(model):

@@ -53,7 +53,7 @@ ROWS = (
             for kind in ("balanced", "more-of-group", "more-of-class")
         ),
     ),
-    # Blond and other faces of men and of everybody else. The paper also has VGG-16.
+    # Blond and other faces, of men and of all others. The paper also has VGG-16.
     Experiment(
         name="celeba",
         figure="Fig. 1",

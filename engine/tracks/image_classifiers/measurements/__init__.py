@@ -11,7 +11,7 @@ from engine.classifiers.images.measurements import dense_measurements
 
 @cache
 def image_measurements() -> Mapping[str, Measurement]:
-    """Every kind there is, by name."""
+    """Every measurement there is, by name."""
     from engine.core.discover import members
     from engine.tracks.image_classifiers import measurements as package
 

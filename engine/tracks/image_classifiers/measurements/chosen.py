@@ -18,7 +18,7 @@ from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, Filt
 
 
 class ChosenFilters(Measurement):
-    """Packed: scores [units], keep [units], curve/…, and weights/… where the method trains while it cuts.
+    """Array table: scores [units], keep [units], curve/…, and weights/… where the method trains while it cuts.
 
     `loss` is the part that acts while pruning (see loss_while_pruning). All speedups of one trial are one search.
     """

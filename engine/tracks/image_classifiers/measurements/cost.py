@@ -11,7 +11,7 @@ from engine.tracks.image_classifiers.measurements.trial import trial_model
 
 
 class ImageCost(DenseCost):
-    """As that of the dense model (method ""), also of trials."""
+    """The columns of the dense model's cost, which has method ""; of trials too."""
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         own = super().parts(context, shard)

@@ -21,9 +21,8 @@ from engine.training.losses import Targets
 class LossShare(Measurement):
     """Rows: step, axis, group, label, loss (summed over the batch's images of that group and class), n (such images).
 
-    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The loss of each
-    image is
-    noted by the very object the search is trained on.
+    `speedup` is the target the search aims at; it is stopped after context.loss_share batches. The loss of
+    each image is noted by the very object the search is trained on.
     """
 
     name = "loss_share"
@@ -70,10 +69,12 @@ class Noted(Targets):
     """Targets that remember the loss of every image they were asked about, batch by batch."""
 
     def __init__(self, labels: torch.Tensor, weights: torch.Tensor) -> None:
+        """Targets from soft labels [n, classes] and weights [n], float32, with an empty list of what was seen."""
         super().__init__(labels, weights)
         object.__setattr__(self, "seen", [])
 
     def each(self, rows: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        """Loss of every image of a batch, [batch] in nats, noted on the way; rows [batch], logits [batch, classes]."""
         found = super().each(rows, logits)
         self.seen.append((rows.cpu().numpy(), found.detach().double().cpu().numpy()))
         return found

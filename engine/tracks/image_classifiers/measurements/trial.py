@@ -22,8 +22,8 @@ from engine.training.loss_plan import loss_while_pruning
 
 
 class Trial(Measurement):
-    """Packed: weights/… of the cut and retrained model, probabilities [test images, classes], keep [units], curve/…,
-    and plainly: history, flops, met, agreement of masked and cut before retraining."""
+    """Array table: weights/… of the cut and retrained model, probabilities [test images, classes], keep [units],
+    curve/…, and plainly: history, flops, met, agreement of masked and cut before retraining."""
 
     name = "trial"
 

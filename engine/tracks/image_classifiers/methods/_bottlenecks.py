@@ -1,4 +1,4 @@
-"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights left alone (Castells and Yeom 2021)."""
+"""AutoBot: learn one bottleneck per filter under a target of FLOPs, the weights unchanged (Castells and Yeom 2021)."""
 
 from __future__ import annotations
 
@@ -81,18 +81,22 @@ def learn_bottlenecks(
 
 
 def distance(flops: Tensor, goal: float, everything: float) -> Tensor:
-    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal T, 1 for nothing."""
+    """g = (F − T) / (F_all − T) where F > T, else 1 − F / T: 1 for the whole model, 0 at the goal T, 1 for nothing.
+
+    flops: F, FLOPs of one image, a scalar with its gradient; goal: T, everything: F_all, in the same unit.
+    """
     if float(flops.detach()) > goal:
         return (flops - goal) / max(everything - goal, 1e-9)
     return 1 - flops / goal
 
 
 def softness(gates: Tensor) -> Tensor:
-    """h = mean |gate − round(gate)|: the mean distance of the gates from 0 or 1."""
+    """h = mean |gate − round(gate)|: the mean distance of the gates [units] from 0 or 1, a scalar."""
     return (gates - gates.round()).abs().mean()
 
 
 def _finite(loss: Tensor, number: int) -> float:
+    """The loss, a scalar, as a number. PruneAuditError unless it is finite; number: of the iteration, from 0."""
     value = float(loss.detach())
     if not math.isfinite(value):
         raise PruneAuditError(f"AutoBot's loss became {value} at iteration {number + 1}. Lower its learning rate.")

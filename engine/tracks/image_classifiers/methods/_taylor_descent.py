@@ -130,7 +130,7 @@ class TaylorPruning:
         self._seen = 0
 
     def _least(self) -> np.ndarray:
-        """The `count` least important living filters, never the last of a group."""
+        """The `count` least important living filters, [at most count] int, least first; never the last of a group."""
         living = np.flatnonzero(self.alive)
         order = living[np.lexsort((living, self.importance[living]))]
         left = np.bincount(self.graph.group_of[living], minlength=len(self.graph.groups))
@@ -145,6 +145,7 @@ class TaylorPruning:
         return np.array(chosen, dtype=int)
 
     def _without(self, units: np.ndarray) -> np.ndarray:
+        """Which filters live once these units, [cut] int, are cut too: [units] bool."""
         left = self.alive.copy()
         left[units] = False
         return left

@@ -9,7 +9,7 @@ from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, Filt
 
 
 class AutoBot(FilterMethod):
-    """One search per speedup: the bottlenecks depend on the target. The model's weights are left alone."""
+    """One search per speedup: the bottlenecks depend on the target. The model's weights stay as they are."""
 
     name = "autobot"
     looks_at_images = True

@@ -62,7 +62,7 @@ class FilterMethod(ABC):
     batch: int = 64
     """Images per iteration, published default."""
     plain_labels: str = "truth"
-    """What it is held to while pruning where the PW loss is off: "truth", or the "original" model's own answers."""
+    """Labels while pruning where the PW loss is off: "truth", or the "original" model's own answers."""
     looks_at_images: bool = False
     """Whether choosing reads training images, so that the PW loss can act there."""
     one_descent: bool = False
@@ -96,7 +96,7 @@ def filter_method(name: str) -> FilterMethod:
 
 
 def from_scores(job: FilterJob, scores: np.ndarray) -> Iterator[Chosen]:
-    """The same scores for every speedup: what methods do that need no target."""
+    """Masks from the same scores [units] for every speedup: what methods yield that need no target."""
     from engine.surgery.filters.flop_budget import meet_target
 
     for speedup in sorted(job.speedups):

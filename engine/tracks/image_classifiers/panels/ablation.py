@@ -124,7 +124,7 @@ def _hovers(measure: Measure, table: pd.DataFrame) -> list[str]:
 
 
 def _answer(measure: Measure, table: pd.DataFrame, group: str) -> str:
-    """For the subgroup that pays most: which switches help, which cannot be told."""
+    """For the subgroup that pays most: which switches help, and for which it cannot be told."""
     kinds: dict[str, list[dict[str, Any]]] = {"helps": [], "harms": [], "unclear": []}
     for row in table[table["group"] == group].to_dict("records"):
         kinds[verdict_on(measure, row)].append(row)

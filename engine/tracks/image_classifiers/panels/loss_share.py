@@ -1,4 +1,4 @@
-"""Whom the loss is about: the share of every batch's loss per subgroup and class, with and without PW (Fig. 4)."""
+"""Which images the loss is about: its share per subgroup and class in every batch, with and without PW (Fig. 4)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = (
 
 
 def has_loss_share(run: Run, choice: Choice) -> bool:
-    """Whether whom the loss is about was noted on the axis the reader chose."""
+    """Whether shares of the loss were noted on the axis the reader chose."""
     return not shares(run, choice).empty
 
 

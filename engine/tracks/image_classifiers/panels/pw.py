@@ -99,7 +99,7 @@ def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, bas
 
 
 def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
-    """The same subgroup at the other speedups."""
+    """How the subgroup fares at the other speedups."""
     kinds = [verdict_on(measure, row) for row in mine[~at_level(mine["speedup"], at)].to_dict("records")]
     if not kinds:
         return ""
@@ -113,7 +113,7 @@ def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:
 
 
 def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, at: float, said: str) -> str:
-    """The same about the subgroup that was worst off before the cut, where that is another one."""
+    """What PW does to the subgroup that was worst off before the cut, where that is another one."""
     first = groups_in_order(run, choice)[:1]
     mine = table[(table["metric"] == measure.metric) & at_level(table["speedup"], at)]
     mine = mine[mine["group"].isin(first)]
@@ -125,7 +125,7 @@ def _worst_off_said(run: Run, choice: Choice, measure: Measure, table: pd.DataFr
 
 
 def _gap_said(run: Run, choice: Choice, table: pd.DataFrame, at: float) -> str:
-    """What it does to the gap at the chosen speedup."""
+    """What PW does to the gap at the chosen speedup."""
     harm = lookup.reading(run, choice).harm
     gap = table[(table["metric"] == harm.metric) & at_level(table["speedup"], at)]
     if gap.empty:

@@ -52,7 +52,7 @@ def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:
 
 
 def _order_said(table: pd.DataFrame) -> str:
-    """Whether what was cut is what scored lowest."""
+    """Whether the filters that were cut are those that scored lowest."""
     wrong = 0
     for _, rows in table.groupby("layer"):
         kept, cut = rows.loc[rows["kept"], "value"], rows.loc[~rows["kept"], "value"]

@@ -1,4 +1,4 @@
-"""Does the speedup arrive: what FLOPs promise against the time that was measured, every arm."""
+"""Is the speedup real: what FLOPs promise against the time that was measured, every arm."""
 
 from __future__ import annotations
 

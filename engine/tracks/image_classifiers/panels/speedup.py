@@ -195,7 +195,7 @@ def _left_out(run: Run, choice: Choice, drawn: Collection[str]) -> str:
 
 
 def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]) -> str:
-    """At the chosen speedup, method by method: who pays most under the plain loss, and what the same pays under PW."""
+    """At the chosen speedup, per method: who pays most under the plain loss, and what that subgroup pays under PW."""
     at = lookup.level_of(run, choice)
     here = table[at_level(table["speedup"], at)]
     parts = [part for base in columns if (part := _base_said(measure, here[here["base"] == base], base))]

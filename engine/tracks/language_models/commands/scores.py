@@ -20,12 +20,12 @@ FIELDS = fields_of(AuditRequest)
 
 
 def claims(args: argparse.Namespace) -> bool:
-    """Whatever no other track claims."""
+    """Language models take every request that no other track claims."""
     return False
 
 
 def request_of_words(args: argparse.Namespace) -> AuditRequest:
-    """The same words as an audit's, but for the search of γ."""
+    """The request of an audit with these options; γ is not searched for."""
     request = request_of(args, AuditRequest)
     if request.gamma == SEARCH:
         raise RequestError(Fault("gamma", "a search needs an audit.", "Name a number, or run `audit --gamma search`."))

@@ -1,1 +1,1 @@
-"""What can be measured on a model under a mask: one kind, one file."""
+"""What can be measured on a model under a mask: one measurement, one file."""

@@ -15,7 +15,10 @@ from engine.tracks.language_models.context import PromptContext, Shard
 
 @dataclass(frozen=True)
 class Sampled:
-    """Prompt and continuation of every text, the index of the first sampled token, and where each shard's texts are."""
+    """Token ids of every text (prompt and continuation), the index of its first sampled token, and each shard's texts.
+
+    prompt_ids has one array [prompts] of str per shard, places its slice of `rows`.
+    """
 
     rows: list[list[int]]
     first: list[int]

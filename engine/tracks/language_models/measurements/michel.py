@@ -29,6 +29,7 @@ class GateGradients(Measurement):
         return [pd.DataFrame({"value": self._sums(context, shard.split)}) for shard in shards]
 
     def _sums(self, context: PromptContext, split: str) -> np.ndarray:
+        """Σ over windows of |∂ loss/∂ξ_h| (nats per token and unit of gate) of every head, [units] float64."""
         lm, tokens = context.lm, torch.tensor(context.tokens[split], dtype=torch.int64)
         total = torch.zeros(lm.n_layers, lm.n_heads, dtype=torch.float64)
         for span in spans_of(len(tokens), context.settings.window, lm.n_positions):

@@ -1,7 +1,7 @@
 """A pilot on a few prompts: what one second of each estimator buys, on this model, these prompts and this machine.
 
 Bias is read by group means whatever the request reads: the comparison of estimators does not hang on it.
-Everything is computed afresh, on a context of its own, because seconds are what it is after. The measured seconds are
+Everything is computed afresh, on a context of its own, because it measures seconds. The measured seconds are
 kept like any other measurement, so a resumed run decides as the interrupted one did.
 """
 
@@ -99,14 +99,16 @@ def _pilot(context: PromptContext, shard: Shard) -> pd.DataFrame:
 
 
 def pilot_units(values: np.ndarray, n_heads: int) -> list[int]:
-    """Heads to try, largest first-order effect first: the strongest, the weakest and evenly between them."""
+    """Heads to try by values [units], largest first-order effect first: the strongest, the weakest and evenly between
+    them.
+    """
     order = np.argsort(-np.abs(values), kind="stable")
     places = np.unique(np.linspace(0, len(order) - 1, min(REWEIGHTED, len(order))).round().astype(int))
     return [int(order[place]) for place in places]
 
 
 def _small(context: PromptContext, shard: Shard) -> PromptContext:
-    """The same model on a few prompts, with nothing computed and nothing judged."""
+    """A context of the same model on a few prompts, with no measurement finished yet."""
     rows = pilot_prompts(context.rows(shard.axis, shard.split))
     judge = Judge(context.judge.info, context.judge.predict)
     return replace(context, prompts=replace(context.prompts, table=rows), judge=judge, keeper=InMemory())
@@ -119,7 +121,7 @@ def _timed(context: PromptContext, shards: list[Shard]) -> tuple[list[pd.DataFra
 
 
 def _aligned(table: pd.DataFrame, part: pd.DataFrame) -> np.ndarray:
-    """The value columns of `part` in the row order of `table`. Shape (rows, columns)."""
+    """The value columns of `part` in the row order of `table`, [rows, columns] float64."""
     return part.set_index("prompt_id").loc[table["prompt_id"]].to_numpy(dtype=float)
 
 

@@ -1,1 +1,1 @@
-"""Charts only audits of language models have: heads, correlations, reliability, who scored what."""
+"""Charts only audits of language models have: heads, correlations, reliability, estimators."""

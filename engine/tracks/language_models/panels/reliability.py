@@ -156,7 +156,7 @@ def _seeds_said(table: pd.DataFrame) -> str:
 
 
 def _untold(table: pd.DataFrame) -> str:
-    """Names of axes where nobody can tell which effects are small."""
+    """Names of axes where noise hides which effects are small."""
     told = set(table.loc[table["over"] != ALL, "name"])
     untold = [name for name in dict.fromkeys(table["name"]) if name not in told]
     return f", except where noise hides which they are ({phrasing.listing(untold)})." if untold else "."

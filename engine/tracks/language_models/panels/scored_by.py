@@ -1,4 +1,4 @@
-"""Who scored a head map: how many heads by which estimator, which fell back, and whose weights are heavy-tailed."""
+"""How heads were scored: how many by which estimator, which fell back, and which have heavy-tailed weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from engine.stats.pareto_k import HEAVY
 
 
 def estimators_said(table: pd.DataFrame, asked: str) -> str:
-    """Who scored how many heads, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
+    """How heads were scored, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
     if "ess" not in table or table["value"].isna().all():
         return f"Estimator {asked}."
     said = []

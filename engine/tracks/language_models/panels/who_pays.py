@@ -42,5 +42,5 @@ def who_pays(run: Run, choice: Choice) -> Panel:
 
 
 def perplexity_by_group(run: Run, choice: Choice) -> Panel:
-    """Perplexity on the texts about each subgroup, dense against pruned: being fair helps nobody if text breaks."""
+    """Perplexity on the texts about each subgroup, dense against pruned: fairness is worth little where text breaks."""
     return by_group(run, choice, SURPRISED, f"n = prompts. {own.INTERVALS}")

@@ -1,4 +1,4 @@
-"""auto: the cheapest honest estimate of z_bias for every head, and more draws only while the selection is unsettled.
+"""auto: the cheapest honest estimate of z_bias for every head, and more draws only while the selection is unstable.
 
 Per axis:
 1. The dense model's texts are drawn and judged. Is their bias above its null band? If not, every prompt is drawn again,
@@ -83,10 +83,10 @@ class State:
     """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
     why: str = ""
     looks: int = 1
-    """How often the bias may be held against its null band; each look gets its share of the error."""
+    """How often the bias may be compared with its null band; each look gets its share of the error."""
 
     def judge(self, values: np.ndarray, by_seed: np.ndarray, wanted: Sequence[Decision]) -> None:
-        """How settled the selection is."""
+        """Note how stable the selection by values [units] is, given the values per seed [units, seeds]."""
         assert self.band is not None
         errors = draw_errors(by_seed)
         self.stability = stability(values, errors, wanted)
@@ -130,7 +130,7 @@ class Auto(ScoreMethod):
         return weighing_faults(self.name, decoding, reading)
 
     def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
-        """From a selection settled by the first draws to every draw allowed with every head refined."""
+        """From a selection that is stable after the first draws to every draw allowed with every head refined."""
         least, most = max(LEAST_DRAWS, len(job.seeds)), max(self.option(job, "most_draws"), len(job.seeds))
         ess = self.option(job, "ess")
         refined = pilot.cheapest(measured, ess)

@@ -45,7 +45,7 @@ class ScoreJob:
         return self.context.lm.n_layers * self.context.lm.n_heads
 
     known: Mapping[str, np.ndarray] = field(default_factory=dict)
-    """Pooled scores without an axis that were finished before (z_ppl), float (units,)."""
+    """Pooled scores without an axis that were finished before (z_ppl), float [units]."""
 
     def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         return self.context.fetch(shards)

@@ -17,7 +17,7 @@ from engine.tracks.language_models.selection.critical import critical_heads
 
 @dataclass(frozen=True)
 class Ballot:
-    """What a method may look at. `scores[name]` has one number per head, float (units,), for one target axis."""
+    """What a method may look at. `scores[name]` has one number per head, [units] float64, for one target axis."""
 
     scores: Mapping[str, np.ndarray]
     total: int

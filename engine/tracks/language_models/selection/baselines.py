@@ -1,4 +1,4 @@
-"""What FASP is held against: the best by one score, and heads drawn at random."""
+"""What FASP is compared with: the best heads by one score, and heads drawn at random."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ROWS = (
     ByScore("gradient", "gradient", highest=False),
     # The heads with the smallest weights (Han et al. 2015).
     ByScore("magnitude", "magnitude", highest=False),
-    # The heads perplexity misses least, whoever pays (FASP's "performance only" baseline).
+    # The heads perplexity misses least, whichever group pays (FASP's "performance only" baseline).
     ByScore("ppl_only", "z_ppl", highest=True),
     # What any method must beat.
     AtRandom("random"),

@@ -19,7 +19,7 @@ def options(add: Callable[..., Any]) -> None:
 
 
 def claims(args: argparse.Namespace) -> bool:
-    """A model of texts."""
+    """Whether the model is one of texts."""
     from engine.models.load_text_classifier import is_text_model
 
     return is_text_model(args.model)

@@ -10,7 +10,7 @@ from engine.audit.measurements import Measurement
 
 @cache
 def text_measurements() -> Mapping[str, Measurement]:
-    """Every kind there is, by name."""
+    """Every measurement there is, by name."""
     from engine.core.discover import members
     from engine.tracks.text_classifiers import measurements as package
 

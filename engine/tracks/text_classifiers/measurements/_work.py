@@ -1,4 +1,4 @@
-"""What the kinds share: answers of a model, its training texts, and which texts a score reads."""
+"""What the measurements share: answers of a model, its training texts, and which texts a score reads."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from engine.tracks.text_classifiers.scores.base import head_importance, settings
 
 
 class Importance(Measurement):
-    """Packed: per_text [texts, units] float32 (NaN where a head is gone or has no number), delta [texts], n_constant
-    [units]; plainly: text_ids. A score that reads no texts has one row."""
+    """Array table: per_text [texts, units] float32 (NaN where a head is gone or has no number), delta [texts],
+    n_constant [units]; plainly: text_ids. A score that reads no texts has one row."""
 
     name = "importance"
     version = 2

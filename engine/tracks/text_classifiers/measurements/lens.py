@@ -70,7 +70,7 @@ def lens_texts(context: TextContext) -> pd.DataFrame:
 def _rows(
     classifier: TextClassifier, text: Any, batch: dict[str, torch.Tensor], found: Conductance, method: str
 ) -> list[tuple[Any, ...]]:
-    """Every head of one text."""
+    """One row per head of one text; batch: token ids and mask of that text, [1, tokens] each."""
     tokens = classifier.tokenizer.convert_ids_to_tokens(batch["input_ids"][0].tolist())
     valid = batch["attention_mask"].bool()
     said = classifier.classes[int(found.predicted[0])], classifier.classes[text.label]
@@ -90,7 +90,7 @@ def _rows(
 
 
 def _scaled(matrix: torch.Tensor) -> tuple[bytes, float]:
-    """float16 of the matrix over its largest entry, and that entry (1 where all are zero)."""
+    """Bytes of a matrix [tokens, tokens] over its largest entry, float16, and that entry (1 where all are zero)."""
     most = float(matrix.abs().max())
     scale = most if most > 0 and np.isfinite(most) else 1.0
     return (matrix.double() / scale).half().cpu().numpy().tobytes(), scale

@@ -15,7 +15,7 @@ from engine.tracks.text_classifiers.measurements._work import answers_of
 
 
 class Silenced(Measurement):
-    """Packed: probabilities [test texts, classes]."""
+    """Array table: probabilities [test texts, classes]."""
 
     name = "silenced"
 

@@ -27,7 +27,7 @@ PROBES = 16
 
 
 class Tuned(Measurement):
-    """Packed: weights/… and curve/… (none for a model as it was brought), probabilities [test texts, classes];
+    """Array table: weights/… and curve/… (none for a model as it was brought), probabilities [test texts, classes];
     plainly: parameters, and the largest difference of a logit between masked and cut before training."""
 
     name = "tuned"

@@ -1,1 +1,1 @@
-"""Charts only audits of text classifiers have: tickets, survival, importance, the lens, whose texts are mistaken."""
+"""Charts only audits of text classifiers have: tickets, survival, importance, the lens, mistaken texts per group."""

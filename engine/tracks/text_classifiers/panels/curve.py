@@ -151,7 +151,7 @@ def _add_tickets(
     **more: Any,
 ) -> None:
     """A line from the full model on, whose symbol is `first`; a point per row, tickets as stars. `sizes`: of a star,
-    of another point; `y` and `texts`: (1 + rows,)."""
+    of another point; `y` and `texts`: [1 + rows]."""
     error = {"type": "data", "array": [None, *(row["std"] for row in rows)], "color": style.colour, "width": 0}
     symbols = [{WON: "star", MATCHING: "star-open"}.get(row["state"], style.symbol) for row in rows]
     marker = {
@@ -229,7 +229,7 @@ def _kind_said(state: str, n: int) -> str:
 
 
 def _easy_said(table: pd.DataFrame) -> list[str]:
-    """What the definition forgives: tickets by the spread of their seeds, or with a seed that tells nothing apart."""
+    """What the definition lets through: tickets by the spread of their seeds, or with a degenerate seed."""
     stars = table[table["state"].isin(TICKET)]
     wide, flat = int(stars["by_spread"].sum()), int((stars["degenerate"] > 0).sum())
     of, said = phrasing.count(len(stars), "ticket"), []

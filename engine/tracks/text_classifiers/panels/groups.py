@@ -1,4 +1,4 @@
-"""Whose texts are mistaken for what: subgroup, BPSN and BNSP AUC per group (Borkan et al. 2019), before and after."""
+"""Which groups' texts are mistaken: subgroup, BPSN and BNSP AUC per group (Borkan et al. 2019), before and after."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _definitions() -> str:
 
 
 def _about(metric: str) -> ByGroup:
-    """For its chart alone: all columns have one question and one answer."""
+    """What a column is about, for its chart alone: all columns have one question and one answer."""
 
     def none(*_: object) -> str:
         return ""

@@ -112,7 +112,7 @@ def _measure(row: dict[str, Any]) -> Measure:
 
 
 def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score: str) -> str:
-    """On all texts, other by other; then the subgroups for which it helps or harms."""
+    """The difference on all texts from each other score; then the subgroups for which it helps or harms."""
     parts: list[str] = []
     name, arm = own.importance_name(score), own.procedure_name(procedure)
     for other, rows in table.groupby("other", sort=False):

@@ -88,12 +88,12 @@ def row_of(run: Run, text_id: str, stage: str, layer: int, head: int) -> dict[st
 
 
 def _target(run: Run) -> str:
-    """Of which class attributions are: the predicted or the true one."""
+    """The class that attributions are of: "predicted" or "true"."""
     return "true" if scoring(run, "target", "predicted") == "gold" else "predicted"
 
 
 def _seed(run: Run) -> str:
-    """Whose maps are kept."""
+    """Which seed's maps are kept, in a sentence."""
     return f"Maps of seed {int(run.meta['request'].get('first_seed') or 0)}, the first, not means."
 
 

@@ -53,7 +53,7 @@ def survival(run: Run, choice: Choice) -> Panel:
 
 
 def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:
-    """A table with a row per head; the columns are (units,) each."""
+    """A table with a row per head; the columns are [units] each."""
     units, heads = np.arange(lookup.total_heads(run)), int(run.meta["model"]["n_heads"])
     return pd.DataFrame({"layer": units // heads, "head": units % heads, **columns})
 
@@ -65,6 +65,7 @@ def _hover(run: Run, kept: dict[int, set[int]], unit: int) -> str:
 
 
 def _always(share: np.ndarray) -> str:
+    """How many heads every seed keeps and how many every seed cuts; share of seeds that keep a head, [units]."""
     every, never = int((share == 1).sum()), int((share == 0).sum())
     differ = len(share) - every - never
     kept = f"every seed keeps {phrasing.count(every, 'head')} of {len(share)}"
@@ -83,7 +84,7 @@ def _agree(found: SetOverlap, n: int) -> str:
 
 
 def _gone(run: Run, share: np.ndarray) -> str:
-    """Layers of which no seed keeps a head."""
+    """Layers of which no seed keeps a head, in a sentence; share of seeds that keep a head, [units]."""
     heads = int(run.meta["model"]["n_heads"])
     empty = [str(layer) for layer, row in enumerate(share.reshape(-1, heads)) if not row.any()]
     many = "layers" if len(empty) > 1 else "layer"

@@ -34,13 +34,16 @@ class World(Protocol):
     step: float
 
     def values(self, shard: TextShard) -> np.ndarray | None:
-        """Importance of every head, float (units,), NaN for heads that are gone; None while it is not finished."""
+        """Importance of every head, [units] float, NaN for heads that are gone; None while it is not finished."""
         ...
 
 
 @dataclass(frozen=True)
 class Iteration:
-    """One round: heads newly cut, all cut so far, what they were chosen by, and which model answers for it."""
+    """One round: heads newly cut, all cut so far, what they were chosen by, and which model answers for it.
+
+    values [units] are the importances that `newly` was chosen by, NaN for heads that were gone.
+    """
 
     number: int
     newly: tuple[int, ...]
@@ -56,7 +59,7 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Walk:
-    """How far a procedure got, and every measurement it needs up to the next thing nobody knows."""
+    """How far a procedure got, and every measurement it needs up to the next missing number."""
 
     iterations: tuple[Iteration, ...]
     needed: tuple[TextShard, ...]

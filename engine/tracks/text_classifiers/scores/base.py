@@ -89,8 +89,7 @@ class HeadImportance(ABC):
 
         check is called once per batch, inside hears the share that is done. Works on cut models, and within
         `engine.surgery.heads.mask.masked`: numbers of heads that are silenced there mean nothing. RequestError
-        carries every
-        fault of the texts and labels, or of the settings.
+        carries every fault of the texts and labels, or of the settings.
         """
 
     def of_means(self, means: np.ndarray, n_layers: int) -> np.ndarray:
@@ -129,7 +128,7 @@ def checked(
     texts_b: Sequence[str] | None,
     labels: np.ndarray,
 ) -> dict[str, Any]:
-    """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and labels too."""
+    """`settings_of`, for a method that reads texts: RequestError carries the faults of texts and labels [texts] too."""
     faults = [*setting_faults(method.settings, given), *_text_faults(clf, texts, texts_b, labels)]
     if faults:
         raise RequestError(faults)
@@ -139,7 +138,7 @@ def checked(
 def _text_faults(
     clf: TextClassifier, texts: Sequence[str], texts_b: Sequence[str] | None, labels: np.ndarray
 ) -> list[Fault]:
-    """What is wrong with texts and labels that belong together."""
+    """Faults of texts and labels [texts] int that belong together."""
     faults = []
     if not len(texts):
         faults.append(Fault("texts", "there are none to score heads on.", "Give at least one text."))
@@ -191,7 +190,7 @@ def _values(method: HeadImportance, per_text: np.ndarray, n_layers: int, weights
 
 
 def kept_units(clf: TextClassifier) -> list[np.ndarray]:
-    """Per layer, the units of the heads that are still there, ascending: the order of heads in its tensors."""
+    """Per layer, the units of the heads still there, [heads left] int64, ascending: their order in its tensors."""
     gone = [() if clf.cut is None else clf.cut.cut_in(layer) for layer in range(clf.n_layers)]
     return [
         np.array([layer * clf.n_heads + head for head in range(clf.n_heads) if head not in out], dtype=np.int64)

@@ -47,6 +47,7 @@ class Conductance(HeadImportance):
         settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
     ) -> ImportanceOfTexts:  # fmt: skip
+        """See `HeadImportance`: labels [texts] int; per_text is the correlation of attention and conductance maps."""
         asked = checked(self, settings, clf, texts, texts_b, labels)
         per_text, delta = np.full((len(texts), clf.n_layers * clf.n_heads), np.nan), np.empty(len(texts))
         done = 0

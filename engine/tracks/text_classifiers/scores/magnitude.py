@@ -30,6 +30,7 @@ class Magnitude(HeadImportance):
         settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
     ) -> ImportanceOfTexts:  # fmt: skip
+        """See `HeadImportance`: one row, the L2 norm of each head's weights and biases; labels [texts] are not read."""
         settings_of(self, settings)
         values = np.full(clf.n_layers * clf.n_heads, np.nan)
         for layer, units in enumerate(kept_units(clf)):

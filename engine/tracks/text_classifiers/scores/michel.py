@@ -37,6 +37,7 @@ class Michel(HeadImportance):
         settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
     ) -> ImportanceOfTexts:  # fmt: skip
+        """See `HeadImportance`: labels [texts] int; per_text is |∂L/∂ξ_h| of each text, in nats."""
         asked = checked(self, settings, clf, texts, texts_b, labels)
         per_text = np.full((len(texts), clf.n_layers * clf.n_heads), np.nan)
         done, layers = 0, [(layer, units) for layer, units in enumerate(kept_units(clf)) if len(units)]
@@ -53,7 +54,7 @@ class Michel(HeadImportance):
         return finished(clf, per_text)
 
     def of_means(self, means: np.ndarray, n_layers: int) -> np.ndarray:
-        """Each layer divided by its L2 norm, as published; a layer of zeros stays zero."""
+        """Each layer of means [..., units] divided by its L2 norm, as published; a layer of zeros stays zero."""
         layers = means.reshape(*means.shape[:-1], n_layers, -1)
         norms = np.sqrt(np.nansum(np.square(layers), axis=-1, keepdims=True))
         return (layers / np.where(norms > 0, norms, 1.0)).reshape(means.shape)
@@ -74,6 +75,7 @@ def _slopes(
     kept: list[Tensor] = []
 
     def keep(module: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Note the layer's head outputs [batch, tokens, heads * head_dim], from here on with a gradient."""
         inside = args[0] if args[0].requires_grad else args[0].detach().requires_grad_(True)
         kept.append(inside)
         return (inside, *args[1:])

@@ -26,6 +26,7 @@ class Random(HeadImportance):
         settings: Mapping[str, Any], seed: int, check: Callable[[], None] = lambda: None,
         inside: Callable[[float], None] = lambda share: None,
     ) -> ImportanceOfTexts:  # fmt: skip
+        """See `HeadImportance`: one row of uniform numbers drawn with `seed`; labels [texts] are not read."""
         settings_of(self, settings)
         check()
         values = rng("random heads", seed).random(clf.n_layers * clf.n_heads)
