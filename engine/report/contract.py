@@ -195,9 +195,8 @@ class Maps:
 
 @dataclass(frozen=True)
 class Effects:
-    """What the page about heads shows where every head has an effect on bias and on quality: the picture of what
-    was cut
-    and protected, a map of each, and the numbers of one head."""
+    """What the page about heads shows where every head has an effect on bias and on quality: the picture of what was
+    cut and protected, a map of each, and the numbers of one head."""
 
     picture: Make
     bias: Make
@@ -252,8 +251,7 @@ class Track(ABC):
     level: Level
     pages: tuple[str, ...]
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page, it shows both
-    through
-    what is declared here."""
+    through what is declared here."""
     questions: Mapping[str, str] = {}
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]
