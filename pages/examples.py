@@ -102,9 +102,8 @@ def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) ->
     same = int((rows["text_id_dense"] == rows["text_id_pruned"]).sum())
     rose, fell = int((rows["change"] > 0).sum()), int((rows["change"] < 0).sum())
     st.caption(
-        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word "
-        f"for word "
-        f"the same. Both models got the same random numbers. {own.JUDGE} Single examples prove nothing: "
+        f"{phrasing.count(len(rows), 'pair')} of texts: toxicity fell in {fell}, rose in {rose}; {same} are word for "
+        f"word the same. Both models got the same random numbers. {own.JUDGE} Single examples prove nothing: "
         "read them beside the intervals in the overview."
     )
     if variant["variant"] == "dense":

@@ -121,10 +121,10 @@ def inside_null_now(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str
     if row is None or not phrasing.inside_null(row):
         return ""
     harm = lookup.reading(run, choice).harm
+    side = phrasing.null_side(row) or "inside"
     return (
-        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {phrasing.null_side(row) or 'inside'} "
-        f"its null "
-        f"band (up to {harm.number(row['null_high'])}): {track_of(run).null_now}.{not_zero(row)}"
+        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {side} its null band (up to "
+        f"{harm.number(row['null_high'])}): {track_of(run).null_now}.{not_zero(row)}"
     )
 
 

@@ -82,8 +82,7 @@ def head_grid(
     z, places = np.asarray(values, dtype=float).reshape(layers, heads), (list(range(heads)), list(range(layers)))
     bounds = {"zmin": scale.low, "zmax": scale.high, "colorbar": bar_below(choice, scale.ticks, scale.texts)}
     cells(figure, z, scale.colours(choice.theme), x=places[0], y=places[1], hoverinfo="skip", **bounds)
-    units = np.arange(layers * heads)
-    pickable(figure, choice, units % heads, units // heads, hovers, units[:, None])
+    pickable(figure, choice, np.arange(layers * heads), heads, hovers)
     head_axes(figure, layers, heads)
     figure.update_layout(margin={"b": BELOW, "t": 40 if title else 28}, legend={"y": 1.0, "x": 0})
     if title:
@@ -92,11 +91,13 @@ def head_grid(
     return figure
 
 
-def pickable(figure: go.Figure, choice: Choice, x: Any, y: Any, hovers: Sequence[str], ids: np.ndarray) -> None:
-    """Invisible points over cells: they carry hovers, and unlike cells they can be picked. `ids`: [points, parts]."""
+def pickable(figure: go.Figure, choice: Choice, units: np.ndarray, heads: int, hovers: Sequence[str]) -> None:
+    """Invisible points over the cells of `units` (n,), of so many heads in a layer: they carry hovers and the unit, and
+    unlike cells they can be picked."""
     marker = {"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0}
-    seen = {"selected": {"marker": {"opacity": 0.25}}, "unselected": {"marker": {"opacity": 0}}}
-    add_points(figure, x, y, hovers, marker, name="heads", showlegend=False, customdata=ids, **seen)
+    look = {"selected": {"marker": {"opacity": 0.25}}, "unselected": {"marker": {"opacity": 0}}}
+    look |= {"name": "heads", "showlegend": False, "customdata": units[:, None]}
+    add_points(figure, units % heads, units // heads, hovers, marker, **look)
 
 
 def mark(

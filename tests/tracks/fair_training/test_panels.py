@@ -13,6 +13,7 @@ from engine.core import words
 from engine.core.errors import RequestError
 from engine.report import bundle, contents, phrasing
 from engine.report.charts import compare, compare_kinds, filter_layers, lookup, pareto
+from engine.report.charts.differences import MAX_Q
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.model_card import model_card
@@ -171,7 +172,7 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     said = panel.table.query("measure == 'accuracy gap'").set_index("against")
     assert said.loc["P&F", "difference"] == pytest.approx(-gap.loc["pf", "value"]), "BiFP minus the other"
     assert said.loc["P&F", "low"] == pytest.approx(-gap.loc["pf", "high"])
-    worse = gap[(gap["low"] > 0) & (gap["q"] <= fair_lookup.MAX_Q)].index
+    worse = gap[(gap["low"] > 0) & (gap["q"] <= MAX_Q)].index
     filled = {trace.name for trace in panel.parts[0].data if trace.marker.symbol == "circle"}
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
     assert "clearly smaller than that of SNIP" in panel.answer and "not told apart from that of P&F" in panel.answer

@@ -43,7 +43,8 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     warning = null_warning(run, choice) if score == "z_bias" else ""
     figure = _grid(run, choice, table, score, bool(warning))
     _add_fallbacks(figure, run, choice, table)
-    _add_hovers(figure, choice, table, [_hover(row, score) for row in table.to_dict("records")])
+    hovers = [_hover(row, score) for row in table.to_dict("records")]
+    pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
     return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
 
@@ -73,15 +74,12 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_hovers(figure, choice, table, [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")])
+    hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
+    pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     ranked = table["value"].notna().any()
     answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
     readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
     return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
-
-
-def _add_hovers(figure: go.Figure, choice: Choice, table: pd.DataFrame, hovers: list[str]) -> None:
-    pickable(figure, choice, table["head"], table["layer"], hovers, table[["unit", "layer", "head"]].to_numpy())
 
 
 def _not_ranked(table: pd.DataFrame) -> str:

@@ -176,10 +176,8 @@ def _kept_order(r: float, total: int) -> str:
     if math.isnan(r):
         return "Whether fine-tuning keeps the order of heads cannot be told: one side does not vary"
     if abs(r) <= chance:
-        return (
-            f"Fine-tuning keeps no more of the order of heads than chance gives (up to "
-            f"\u00b1{phrasing.correlation(chance)})"
-        )
+        known = f"\u00b1{phrasing.correlation(chance)}"
+        return f"Fine-tuning keeps no more of the order of heads than chance gives (up to {known})"
     if r < 0:
         return "Fine-tuning turns the order of heads around"
     return f"Fine-tuning {'largely keeps' if r > 0.7 else 'partly keeps'} the order of heads"

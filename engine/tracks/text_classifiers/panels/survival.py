@@ -181,9 +181,8 @@ def between_tasks(run: Run, choice: Choice, others: Sequence[Run] = ()) -> Panel
     figure = matrix_figure(np.nan_to_num(share), names, choice, 0.0, 1.0, texts)
     note = (
         f"{phrasing.sentence(words.method_name(choice.method))} at {phrasing.percent(at)}. Share of the kept heads "
-        f"that "
-        "two tasks have in common, mean over pairs of seeds; "
-        "on the diagonal two seeds of one task. Chance: the same, after the heads of one task are renamed at random. "
+        "that two tasks have in common, mean over pairs of seeds; on the diagonal two seeds of one task. Chance: the "
+        "same, after the heads of one task are renamed at random. "
         "All start from the same pre-trained weights."
     )
     return Panel("tickets_tasks", question, _tasks_said(table, without), figure, table, note)
