@@ -195,13 +195,8 @@ class Maps:
 
 @dataclass(frozen=True)
 class Effects:
-<<<<<<< HEAD
-    """What the page about heads shows where every head has an effect on bias and on quality: the picture of what
-    was cut and protected, a map of each, and the numbers of one head."""
-=======
     """What the page about heads shows where every head has an effect on bias and on quality: the picture of what was
     cut and protected, a map of each, and the numbers of one head."""
->>>>>>> refs/heads/charts
 
     picture: Make
     bias: Make
