@@ -24,7 +24,7 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """Everything is written whole or not at all."""
+    """Write the parts that are asked for, all of them or none."""
     from engine.report.bundle import export_run
 
     found = find_run(args.id, stores_of(args))

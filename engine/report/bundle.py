@@ -46,7 +46,7 @@ def export_run(
 
 
 def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None) -> list[Path]:
-    """Everything into a folder beside the target first, then moved file by file."""
+    """Write everything into a folder beside the target first, then move it file by file."""
     with explained(to.parent):
         to.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))

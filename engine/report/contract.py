@@ -69,7 +69,7 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """For an axis of a chart, with the good direction."""
+        """The title of a chart's axis, with the good direction."""
         return f"{self.name} ({self.word.better} is better)"
 
     @property
@@ -135,7 +135,7 @@ class Reading:
     group: Measure
     """What is measured per subgroup behind them, in the groups table."""
     label: str = ""
-    """In the switch between readings, where the quality alone does not tell them apart."""
+    """Its name in the switch between readings, where the quality alone does not tell them apart."""
 
     @property
     def cards(self) -> tuple[Measure, ...]:
@@ -263,12 +263,12 @@ class Track(ABC):
     flag_symbol: str = "star"
     """Marks what `flag` says is wrong; another where stars mean something good."""
     fronts_at_level: bool = False
-    """On the Pareto chart only means at the chosen level compete: of more and less cut ones, less always wins."""
+    """Whether only means at the chosen level compete on the Pareto chart: among all, the least cut always wins."""
     views: Mapping[str, View]
     uncut: tuple[str, ...] = ()
     """Methods that cut nothing and still give models of their own."""
     measures: str = ""
-    """What is measured on what, where another kind of audit measures just that: Compare lays the two side by side."""
+    """Names what is measured on what; kinds of audit with the same name are laid side by side on Compare."""
     binding: Mapping[str, str]
     """Settings that decide whether numbers of two audits may be compared, and why."""
     parts: tuple[tuple[str, str], ...]
@@ -323,7 +323,7 @@ class Track(ABC):
         """Methods in the order a reader should meet them."""
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
-        """Of a run's methods those that every comparison shows beside the chosen one."""
+        """The run's methods that every comparison shows beside the chosen one."""
         return list(methods)
 
     @abstractmethod

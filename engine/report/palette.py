@@ -155,7 +155,7 @@ def fair_style(method: str, dark: bool = False) -> Style:
 
 
 def series_styles(dark: bool = False) -> tuple[Style, ...]:
-    """For groups and other things without a method: colour and symbol, in order, told apart by colour-blind eyes."""
+    """Colour and symbol of things without a method, such as groups, in order; told apart by colour-blind eyes."""
     colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#7a7a7a")
     bright = ("#56B4E9", "#F0803C", "#2CC79B", "#E59BC3", "#E6B400", "#b0b0b0")
     symbols = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon")

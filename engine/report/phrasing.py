@@ -87,7 +87,7 @@ def count(number_of: int, one: str, many: str = "") -> str:
 
 
 def sentence(text: str) -> str:
-    """With a large first letter, the rest as it is."""
+    """The text with a large first letter, the rest as it is."""
     return text[:1].upper() + text[1:]
 
 

@@ -158,7 +158,7 @@ def draw(job: JobState, place: str) -> None:
 
 
 def _progress(job: JobState) -> str:
-    """What it is doing, how far, and about how long still."""
+    """What the job is doing, how far it is, and about how much longer it takes."""
     parts = [capital(job.phase.replace("_", " ")) or "Starting"]
     if job.what:
         parts.append(words.work_name(job.what))

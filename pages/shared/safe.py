@@ -28,7 +28,7 @@ def visible(text: str) -> str:
 
 
 def veil(text: str) -> str:
-    """As long as the text, with its spaces, and nothing of it: what stands there until asked."""
+    """Crosses as long as the text, with its spaces, shown in its place until the reader asks for it."""
     return re.sub(r"\S", "x", text[:400])
 
 

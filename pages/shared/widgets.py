@@ -150,7 +150,7 @@ def _number(field: Field, key: str, _: Values, __: list[Fault]) -> Any:
 
 
 def _format(value: float | None) -> str | None:
-    """As many digits as a small number needs."""
+    """A number's format, with as many digits as a small number needs."""
     return "%.6f" if value and abs(value) < 0.01 else None
 
 
@@ -193,7 +193,7 @@ def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
 
 
 def _led(field: Field, key: str, chosen: list[str]) -> list[str]:
-    """Of the chosen the one that goes first, where several may; names that may not stay behind."""
+    """The chosen with the one in front that is picked to go first; names that may not go first stay behind it."""
     may = [name for name in chosen if not (field.check and field.check([name], {}))]
     first = may[0] if may else None
     if len(may) > 1:

@@ -186,7 +186,7 @@ def _left_out(about: ByGroup, table: pd.DataFrame) -> str:
 
 
 def columns(run: Run) -> tuple[Column, ...]:
-    """Of the table behind the chart."""
+    """Columns of the table behind the chart."""
     return (
         GROUP,
         *titled(n=track_of(run).items),

@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 from engine.report.palette import Theme, theme
 
 CONFIG = {"showSendToCloud": False, "plotlyServerURL": "", "displaylogo": False, "responsive": True}
-"""Plotly's own configuration: never offer to upload the data (FACTS: on by default)."""
+"""Plotly's own configuration: never offer to upload the data, as it does by default."""
 
 FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", system-ui, "Segoe UI", "DejaVu Sans", sans-serif'
 

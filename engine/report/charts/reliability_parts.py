@@ -93,7 +93,7 @@ def icc_figure(table: pd.DataFrame, choice: Choice) -> go.Figure:
 
 
 def marker(choice: Choice, place: int) -> dict[str, Any]:
-    """Of the series at a place: colour and symbol."""
+    """Colour and symbol of the series at a place."""
     return {"color": series_colours(choice.dark)[place % 5], "symbol": SYMBOLS[place % len(SYMBOLS)], "size": 9}
 
 

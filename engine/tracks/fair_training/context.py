@@ -122,7 +122,7 @@ class FairContext(ImageContext):
 
     @cached_property
     def look(self) -> Look:
-        """What is measured on the images that are looked at."""
+        """What measures a model on the images that are looked at while it trains."""
         labels = self.images.table["label"].to_numpy(dtype=np.int64)[self.looked]
         return Look(labels, self.codes[self.looked], len(self.groups), self.before(self.looked))
 

@@ -20,7 +20,7 @@ def sparsity_at(step: int) -> float:
 
 MODELS = ("resnet10", "mobilenet_v2")
 TARGETS = {"celeba": ("Blond_Hair", "Bags_Under_Eyes"), "lfw": ("Wavy Hair", "Big Nose")}
-"""By data set; the sensitive attribute is the column Male of both."""
+"""The paper's targets by data set; the sensitive attribute is the column Male of both."""
 STEPS = (1, 3, 5, 8, 10)
 
 

@@ -218,7 +218,7 @@ def curve_of(context: FairContext, shard: FairShard) -> pd.DataFrame:
 
 
 def _curves(context: FairContext, request: FairRequest, arms: Sequence[FairArm]) -> pd.DataFrame:
-    """Of every seed, and of fitting the dense model."""
+    """Curves of the training of every seed, and of fitting the dense model."""
     parts = [curve_of(context, shard).assign(variant=arm.id_of(shard)) for arm in arms for shard in arm.shards()]
     if request.train is not None:
         fitted = pd.DataFrame(within(context.without_weights(ImageShard("dense_weights"))[0], "curve/"))
@@ -230,7 +230,7 @@ def _curves(context: FairContext, request: FairRequest, arms: Sequence[FairArm])
 def _reached(
     context: FairContext, request: FairRequest, arms: Sequence[FairArm], targets: Mapping[str, float]
 ) -> pd.DataFrame:
-    """Of every seed, what it took until it was as fair and as accurate as stated, on validation images."""
+    """How much training every seed took until it was as fair and as accurate as stated, on validation images."""
     rows = []
     for arm in arms:
         for shard in arm.shards():

@@ -76,4 +76,4 @@ PAPER: dict[tuple[str, str], Preset] = {
         {"rate": 1e-3, "batch": 128, "epochs": 10, "body_share": 0.01, "frozen_epochs": 5}, CIFAR,
     ),
 }  # fmt: skip
-"""By data set and model."""
+"""The paper's presets by data set and model."""

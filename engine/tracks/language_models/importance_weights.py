@@ -1,7 +1,7 @@
 """What the dense model's own texts say about a model with a head off: importance weights and their derivative.
 
 Texts y_i were drawn from p. Under p_h (head h off) subgroup s has mean toxicity Σ w_i t_i / Σ w_i with
-w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (docs/language_models.md; Owen 2013, ch. 9). The first-order
+w_i = p_h(y_i|x_i) / p(y_i|x_i), self-normalised within the subgroup (Owen 2013, ch. 9). The first-order
 estimate is the derivative of the same expression at the head's gate ξ = 1.
 
 Both are carried as one number per text, so that the readings of bias that are functions of subgroup means, and their

@@ -13,7 +13,7 @@ import pandas as pd
 from engine.tracks.language_models.importance_weights import ERRORS_IN_INTERVAL, FEW
 
 FEW_PROMPTS = 20
-"""With fewer no width is predicted."""
+"""Texts below which no width is predicted."""
 
 
 def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from engine.tracks.text_classifiers.context import TextContext, TextShard
 
 
 def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
-    """In the unit of Measurement.size; an upper end, for masks that two arms happen to share are counted for each."""
+    """The work in the unit of Measurement.size; an upper end: masks that two arms happen to share count for each."""
     shards: dict[tuple[object, ...], TextShard] = {}
     for arm in arms:
         for trial in range(arm.n_trials):

@@ -14,7 +14,7 @@ SCORE_TEXTS = 2000
 """Training texts a score reads (Sec. 6.6.1)."""
 SMALL = ASSETS / "demo-bert"
 DEMO: dict[str, Any] = {"epochs": 6, "rate": 1e-3, "batch": 32, "schedule": "linear", "weight_decay": 0.0}
-"""For the embedded demo-bert, which is a hundred times smaller and wants larger steps."""
+"""Fine-tuning of the embedded demo-bert, which is a hundred times smaller and wants larger steps."""
 
 
 def tune_of(model: str) -> dict[str, Any]:

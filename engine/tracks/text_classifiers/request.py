@@ -320,7 +320,7 @@ class TextPlan(Plan):
 
 
 def hashes_of(info: Any) -> list[str]:
-    """Of a model's weights and of every small file beside them that decides what they compute."""
+    """Hashes of a model's weights and of every small file beside them that decides what they compute."""
     beside = [path for ending in ("*.json", "*.txt", "*.model") for path in sorted(info.folder.glob(ending))]
     return [info.weight_hash, *(sha256_of(path) for path in beside)]
 

@@ -13,7 +13,7 @@ from engine.tracks.fair_training.methods._stages import magnitudes, prune, train
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob, FairMethod, Trained
 
 ROUNDED = 0.05
-"""Of a round: sparsities are written with a few digits, 0.832 for 1 - 0.8^8, and ask for no round more."""
+"""Share of a round that is forgiven: 0.832, written with a few digits for 1 - 0.8^8, asks for no further round."""
 
 
 class Lottery(FairMethod):

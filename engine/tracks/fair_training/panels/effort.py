@@ -151,7 +151,7 @@ def _validation(run: Run) -> str:
 
 
 def _on_test(run: Run, table: pd.DataFrame) -> str:
-    """The same targets on the test images: a single look at validation images has no interval."""
+    """Whether the targets are met on the test images: a single look at validation images has no interval."""
     gap, accuracy = float(table["gap_target"].iat[0]), float(table["accuracy_target"].iat[0])
     metric = f"{_notion(run)}_gap"
 

@@ -40,7 +40,7 @@ def families(run: Run) -> list[str]:
 
 
 def shown_of(methods: Sequence[str], family: str, chosen: str = "") -> list[str]:
-    """Of a run's methods those of a family, with BiFP, the dense models and the chosen one."""
+    """The run's methods of one family, with BiFP, the dense models and the chosen one."""
     if family == "all":
         return list(methods)
     if family == "main":

@@ -187,7 +187,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame
 
 
 def _along(rows: pd.DataFrame, method: str, gap: str) -> str:
-    """From the smallest to the largest λ of one method."""
+    """What changes from the smallest to the largest λ of one method."""
     first, last = (rows.iloc[place].to_dict() for place in (0, -1))
     name = words.method_name(method)
     if len(rows) < 2:

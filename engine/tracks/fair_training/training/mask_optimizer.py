@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 FADES = 0.9, 0.99
-"""Of the momentum and of the scale."""
+"""Factors by which the momentum and the scale fade."""
 STEPS, CLOSE = 30, 1e-7
-"""At most so many; until the sum is off by no more than this share."""
+"""Newton's steps at most, and the share by which the sum may be off at the end."""
 
 
 @dataclass(eq=False)
@@ -59,7 +59,7 @@ class Climber:
 
 
 def on_budget(scores: Tensor, count: int) -> Tensor:
-    """The nearest point with all scores in [0, 1] and a sum of `count`: clip(scores - c).
+    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`: clip(scores - c).
 
     The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the bracket.
     """

@@ -151,7 +151,7 @@ def masked_weights_of(model: nn.Module) -> Masked:
 
 
 def unmasked(model: nn.Module) -> Masked:
-    """Nothing to cut."""
+    """A model without units: there is nothing to cut."""
     return Masked(model, (), np.zeros(0, dtype=int))
 
 

@@ -259,7 +259,7 @@ class _Phase:
         return learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
 
     def _batches(self, purpose: str, step: float) -> Iterator[Batch]:
-        """From the step on, counted over all phases: every method meets the same images in the same order."""
+        """Batches from the step on, counted over all phases: every method meets the same images in the same order."""
         seed = key_of("fair", purpose, self.job.batches.seed) % 2**31
         return replace(self.job.batches, seed=seed).forever(int(step))
 

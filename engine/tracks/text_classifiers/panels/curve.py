@@ -165,7 +165,7 @@ def _add_tickets(
 
 
 def _dash(method: str) -> str:
-    """That of the procedure: each score has a column of its own here."""
+    """The dash of the procedure: each score has a column of its own here."""
     order, procedure = list(own.PROCEDURES), arm_of(method)[0]
     return DASHES[order.index(procedure) % len(DASHES) if procedure in order else -1]
 

@@ -96,7 +96,7 @@ def _lost(run: Run, variant: dict[str, Any], axis: str, group: str) -> bool:
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """Those of any classifier, and that few seeds, or seeds that came to the same model, make no ticket."""
+    """The warnings of any classifier, and that few seeds, or seeds that came to the same model, make no ticket."""
     found = classifier_headline.warnings(run, choice, variant)
     if variant["variant"] == "dense":
         return tuple(found)

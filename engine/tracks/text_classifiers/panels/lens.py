@@ -226,7 +226,7 @@ def _map(choice: Choice, values: np.ndarray, labels: list[str], title: str, scal
 
 
 def _scale(low: float, high: float) -> Scale:
-    """From one end, or around zero where `low` is below it; its ends are written in numbers."""
+    """Colours from one end, or around zero where `low` is below it; its ends are written in numbers."""
     inset, diverges = 0.06 * (high - low), low < 0
     ticks, texts = [low + inset, high - inset], [phrasing.number(low), phrasing.number(high)]
     if diverges:

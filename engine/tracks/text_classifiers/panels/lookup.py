@@ -121,7 +121,7 @@ class Reach:
 
 
 def reach_of(levels: pd.DataFrame) -> Reach:
-    """From the rows of ticket_levels of one arm, on all texts or one group."""
+    """How far an arm gets, from its rows of ticket_levels, on all texts or one group."""
     rows = levels.sort_values("sparsity")
     good, lost = rows[rows["state"].isin(TICKET)], rows[rows["state"] == LOST]
     if good.empty:

@@ -78,7 +78,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
 
 
 def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
-    """That of the largest ticket; where there is none, whether any level could be judged."""
+    """The state of the largest ticket; where there is none, whether any level could be judged."""
     if found := reach.get((row["method"], row["group"])):
         return found.state
     return state_of(from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"])

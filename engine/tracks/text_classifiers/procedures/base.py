@@ -72,7 +72,7 @@ class Procedure:
 
     name: str
     place: int
-    """In lists: the cheapest first."""
+    """Place in lists: the cheapest first."""
     scored: Scored
     """first: once, on the full model; masked: in every round, the heads so far masked; retrained: in every round, on
     the model that was fine-tuned without them."""
