@@ -112,15 +112,15 @@ def ranked(problem: Toy, steps: int = 600) -> pd.DataFrame:
     masks = torch.as_tensor(every_mask()).float()
     weights = torch.zeros(len(masks), FEATURES, requires_grad=True)
     bias = torch.zeros(len(masks), requires_grad=True)
-    climber = torch.optim.Adam([weights, bias], lr=0.1)
+    mask_optimizer = torch.optim.Adam([weights, bias], lr=0.1)
     for step in range(steps):
-        for part in climber.param_groups:
+        for part in mask_optimizer.param_groups:
             part["lr"] = 0.1 * 0.5 * (1 + np.cos(np.pi * step / steps))
-        climber.zero_grad()
+        mask_optimizer.zero_grad()
         margin = sign * ((weights * masks) @ x.T + bias[:, None])
         loss, gap = _of(margin, groups)
         (loss + problem.strength * (gap - problem.tolerance).clamp(min=0)).sum().backward()
-        climber.step()
+        mask_optimizer.step()
     with torch.no_grad():
         margin = sign * ((weights * masks) @ x.T + bias[:, None])
         loss, gap = _of(margin, groups)

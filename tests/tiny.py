@@ -17,7 +17,7 @@ import torch
 from engine.models import runtime  # noqa: F401
 from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 
 VOCABULARY = 48
 SPECIAL = ("<unk>", "<s>", "</s>")
@@ -154,7 +154,7 @@ def folder_of(name: str) -> Path:
     return build(name, Path(mkdtemp(prefix=f"tiny-{name}-")))
 
 
-def tiny_model(name: str, dtype: str = "float32") -> HeadedModel:
+def tiny_model(name: str, dtype: str = "float32") -> TransformerModel:
     """A fresh tiny model on the CPU: a language model, or a text classifier where the family is an encoder."""
     if name in ENCODERS:
         return tiny_text_classifier(name, dtype=dtype)

@@ -13,7 +13,7 @@ from engine.core.errors import Fault, RequestError
 from engine.models import catalog, runtime
 from engine.models.adapters import Adapter, adapter_for
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 
 __all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
 
@@ -21,8 +21,8 @@ WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model
 
 
 @dataclass(frozen=True, eq=False)
-class LanguageModel(HeadedModel):
-    """A causal language model ready to use; the tokenizer pads left. What it holds: see HeadedModel."""
+class LanguageModel(TransformerModel):
+    """A causal language model ready to use; the tokenizer pads left. What it holds: see TransformerModel."""
 
 
 def inspect_model(name_or_folder: str | Path, revision: str | None = None) -> ModelInfo:

@@ -20,7 +20,7 @@ from engine.models.adapters import adapter_for, known_types
 from engine.models.adapters.encoder import Encoder
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.load_language_model import fetch
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
 
 __all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_classifier", "save_text_classifier"]
@@ -59,7 +59,7 @@ class TextModelInfo:
 
 
 @dataclass(frozen=True, eq=False)
-class TextClassifier(HeadedModel):
+class TextClassifier(TransformerModel):
     """An encoder with a classification head: eager attention, eval mode, no parameter gradients, padding right.
 
     Training turns gradients on in a copy. max_length: longest text in tokens, special ones included. has_head: False

@@ -17,7 +17,7 @@ _NOT_CONFIG = ("_name_or_path", "transformers_version")
 
 
 @dataclass(frozen=True, eq=False)
-class HeadedModel:
+class TransformerModel:
     """A model with its tokenizer and the adapter that knows where its heads are: eval mode, no parameter gradients.
 
     `cut` is None for a whole model and the mask of a physically cut one; then `weight_hash` is the base model's.

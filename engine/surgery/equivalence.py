@@ -11,7 +11,7 @@ import torch
 from engine.core.types import HeadMask
 from engine.models.load_language_model import LanguageModel
 from engine.models.load_text_classifier import TextClassifier
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 from engine.surgery.heads.cut import cut as cut_out
 from engine.surgery.heads.mask import masked
 
@@ -132,7 +132,7 @@ def _classes(clf: TextClassifier, batch: dict, setting: AbstractContextManager) 
     return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
 
 
-def _judged(lm: HeadedModel, one: _Answer, two: _Answer, real: torch.Tensor) -> Agreement:
+def _judged(lm: TransformerModel, one: _Answer, two: _Answer, real: torch.Tensor) -> Agreement:
     """Whether two answers agree. real: [prompts, tokens] or [texts] bool, True where logits count."""
     difference = float((one.logits - two.logits)[real].abs().max())
     tolerance = RELATIVE[lm.dtype] * max(1.0, float(one.logits[real].abs().max()))

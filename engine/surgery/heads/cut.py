@@ -10,10 +10,10 @@ import torch
 
 from engine.core.errors import MaskError
 from engine.core.types import HeadMask
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 from engine.surgery.heads.mask import is_masked
 
-M = TypeVar("M", bound=HeadedModel)
+M = TypeVar("M", bound=TransformerModel)
 
 
 def cut(lm: M, mask: HeadMask) -> M:
@@ -74,17 +74,17 @@ def zeroed(lm: M, mask: HeadMask) -> M:
     return replace(lm, model=model, means=None)
 
 
-def can_be_zeroed(lm: HeadedModel) -> bool:
+def can_be_zeroed(lm: TransformerModel) -> bool:
     """Whether plain transformers can hold the masked model: always for zeros, for means only with an output bias."""
     return lm.means is None or isinstance(lm.adapter.output_projection(lm.model, 0).bias, torch.nn.Parameter)
 
 
-def parameters(lm: HeadedModel) -> int:
+def parameters(lm: TransformerModel) -> int:
     """Numbers in the model as it is now; tied weights count once."""
     return lm.n_parameters
 
 
-def _copy(lm: HeadedModel, mask: HeadMask) -> torch.nn.Module:
+def _copy(lm: TransformerModel, mask: HeadMask) -> torch.nn.Module:
     if lm.cut is not None:
         raise MaskError(f"{lm.name} is cut already; cut the model it was cut from.")
     _check(lm, mask)
@@ -93,7 +93,7 @@ def _copy(lm: HeadedModel, mask: HeadMask) -> torch.nn.Module:
     return model
 
 
-def _check(lm: HeadedModel, mask: HeadMask) -> None:
+def _check(lm: TransformerModel, mask: HeadMask) -> None:
     if is_masked(lm):  # the copy would take the hooks along and keep them
         raise MaskError(f"{lm.name} is masked; leave the mask before copying it.")
     if (mask.n_layers, mask.n_heads) != (lm.n_layers, lm.n_heads):

@@ -16,14 +16,14 @@ import torch
 
 from engine.core.errors import MaskError
 from engine.core.types import HeadMask
-from engine.models.transformer import HeadedModel
+from engine.models.transformer import TransformerModel
 
 _lock = threading.Lock()
 _gated: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
 
 
 @contextmanager
-def masked(lm: HeadedModel, mask: HeadMask) -> Iterator[None]:
+def masked(lm: TransformerModel, mask: HeadMask) -> Iterator[None]:
     """Within it, the mask's heads output zero. Layers without a cut head run untouched.
 
     Raises MaskError for a mask of another shape, a model that is already cut, or a model that is masked already
@@ -35,7 +35,7 @@ def masked(lm: HeadedModel, mask: HeadMask) -> Iterator[None]:
 
 
 @contextmanager
-def gated(lm: HeadedModel, gates: torch.Tensor) -> Iterator[None]:
+def gated(lm: TransformerModel, gates: torch.Tensor) -> Iterator[None]:
     """Within it, head h of layer l is multiplied by gates[l, h]. Differentiable: d loss / d gates flows.
 
     gates: [layers, heads], 1 = as it is, 0 = silenced. Errors as for `masked`.
@@ -45,7 +45,7 @@ def gated(lm: HeadedModel, gates: torch.Tensor) -> Iterator[None]:
         yield
 
 
-def prove_mask_works(lm: HeadedModel) -> None:
+def prove_mask_works(lm: TransformerModel) -> None:
     """MaskError unless silencing all heads of a layer changes the logits; tried on the first and the last layer.
 
     Eight tokens, one forward pass each. Do this before anything is scored.
@@ -70,20 +70,20 @@ def prove_mask_works(lm: HeadedModel) -> None:
                 )
 
 
-def _logits(lm: HeadedModel, tokens: torch.Tensor) -> torch.Tensor:
+def _logits(lm: TransformerModel, tokens: torch.Tensor) -> torch.Tensor:
     """Logits of tokens [texts, tokens]: [texts, tokens, vocabulary], or [texts, classes] of an encoder."""
     more = {"use_cache": False} if lm.adapter.causal else {}
     return lm.model(input_ids=tokens, **more).logits
 
 
-def is_masked(lm: HeadedModel) -> bool:
+def is_masked(lm: TransformerModel) -> bool:
     """Whether a mask or gates are set on the model right now, in this thread or another."""
     with _lock:
         return lm.model in _gated
 
 
 @contextmanager
-def claimed(lm: HeadedModel) -> Iterator[None]:
+def claimed(lm: TransformerModel) -> Iterator[None]:
     """Within it no other code may set hooks on this model. MaskError where hooks are set already."""
     with _lock:
         if lm.model in _gated:
@@ -97,7 +97,7 @@ def claimed(lm: HeadedModel) -> Iterator[None]:
 
 
 @contextmanager
-def _hooked(lm: HeadedModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+def _hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
     """Within it, gates [layers, heads] multiply the heads of `layers`."""
     with claimed(lm), ExitStack() as hooks:
         for layer in layers:
@@ -118,7 +118,7 @@ def _gate(row: torch.Tensor, width: int) -> Callable[..., tuple[torch.Tensor, ..
     return scale
 
 
-def _check_shape(lm: HeadedModel, shape: tuple[int, ...]) -> None:
+def _check_shape(lm: TransformerModel, shape: tuple[int, ...]) -> None:
     if lm.cut is not None:
         raise MaskError(f"{lm.name} is cut already; mask the model it was cut from.")
     if shape != (lm.n_layers, lm.n_heads):

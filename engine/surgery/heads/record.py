@@ -20,7 +20,7 @@ from engine.surgery.mask_file import read_object
 if TYPE_CHECKING:
     from engine.models.load_language_model import ModelInfo
     from engine.models.load_text_classifier import TextModelInfo
-    from engine.models.transformer import HeadedModel
+    from engine.models.transformer import TransformerModel
 
 SCHEMA = 1
 MASK_FILE = "mask.json"
@@ -52,7 +52,7 @@ class MaskRecord:
         return HeadMask(self.n_layers, self.n_heads, self.units)
 
 
-def record_of(base: HeadedModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
+def record_of(base: TransformerModel | ModelInfo | TextModelInfo, mask: HeadMask, **more: Any) -> MaskRecord:
     """A record of a mask for a model; `more`: method, settings, asked, run, created."""
     return MaskRecord(
         model=base.name,
@@ -106,7 +106,7 @@ def read_mask(path: str | Path) -> MaskRecord:
     return MaskRecord(**{"revision": None, **given, "units": units, "means": means})
 
 
-def check_mask_fits(record: MaskRecord, info: HeadedModel | ModelInfo | TextModelInfo) -> None:
+def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo | TextModelInfo) -> None:
     """RequestError unless the mask was made for exactly this model: shape and weight hash."""
     faults = []
     if (record.n_layers, record.n_heads) != (info.n_layers, info.n_heads):

@@ -20,7 +20,7 @@ from engine.surgery.heads.record import MASK_FILE, MaskRecord, check_mask_fits, 
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
-    from engine.models.transformer import HeadedModel
+    from engine.models.transformer import TransformerModel
 
 __all__ = [
     "MASK_FILE",
@@ -46,7 +46,7 @@ def save_cut(lm_cut: LanguageModel, record: MaskRecord, folder: str | Path) -> P
 
 
 def write_cut(
-    cut: HeadedModel, record: MaskRecord, folder: str | Path, save_tokenizer: Callable[[Path], object]
+    cut: TransformerModel, record: MaskRecord, folder: str | Path, save_tokenizer: Callable[[Path], object]
 ) -> Path:
     """What `save_cut` and `text_replay.save_cut_classifier` share."""
     if cut.cut is None or cut.cut != record.mask:
@@ -82,7 +82,7 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
 
 
 def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
-    """Everything a `HeadedModel` is made of, from a folder with a cut one. Errors as for `load_cut`."""
+    """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for `load_cut`."""
     from engine.models import checkpoint, runtime
     from engine.models.adapters import adapter_for
 

@@ -18,7 +18,7 @@ Answers = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
 """Answers [rows, classes] of one fixed model, or of trials by number or in order."""
 
 
-class CellMeasure(ABC):
+class BootstrapMetric(ABC):
     """Measures some cells (quantities) of the dense model and its variants with intervals over rows and trials.
 
     rows: one row per item, as for GroupMeasure (the key of `items`, label, the columns of the axes); given the same
@@ -96,13 +96,13 @@ class CellMeasure(ABC):
 
 @dataclass(frozen=True, eq=False)
 class CellArm:
-    """One variant's trials, measured: the arm of a `CellMeasure`."""
+    """One variant's trials, measured: the arm of a `BootstrapMetric`."""
 
-    measure: CellMeasure
+    measure: BootstrapMetric
     trials: Trials
 
     def pooled(self, variant: str) -> pd.DataFrame:
-        """The rows of the mean over all trials, one per cell, columns as `CellMeasure.shown` gives them."""
+        """The rows of the mean over all trials, one per cell, columns as `BootstrapMetric.shown` gives them."""
         return self._rows(variant, self.trials)
 
     def trial(self, number: int, variant: str) -> pd.DataFrame:

@@ -15,14 +15,14 @@ import pandas as pd
 from engine.classifiers.groups import GROUPS
 from engine.classifiers.layout import Axis
 from engine.stats.auc import auc
-from engine.tracks.text_classifiers.bootstrap_metric import CellArm, CellMeasure
+from engine.tracks.text_classifiers.bootstrap_metric import BootstrapMetric, CellArm
 
 __all__ = ["BORKAN", "BorkanMeasure", "CellArm"]
 
 BORKAN = ("bpsn_auc", "bnsp_auc")
 
 
-class BorkanMeasure(CellMeasure):
+class BorkanMeasure(BootstrapMetric):
     """Rows for the table `groups`: BORKAN of every group of every axis whose groups are not classes.
 
     All others: the other groups of the axis; texts without a group stay out. n and n_positive are the group's, as

@@ -11,7 +11,7 @@ from engine.classifiers.groups import RESULTS
 from engine.classifiers.layout import TEXTS, Axis, Items
 from engine.classifiers.metrics import checked, confusion, predicted
 from engine.core.errors import PruneAuditError, RequestError, unknown
-from engine.tracks.text_classifiers.bootstrap_metric import Answers, CellMeasure
+from engine.tracks.text_classifiers.bootstrap_metric import Answers, BootstrapMetric
 
 MATTHEWS = "matthews"
 
@@ -53,7 +53,7 @@ def _counts(answers: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> np.
     return confusion(labels, predicted(answers), answers.shape[1], weights)
 
 
-class TaskMetric(CellMeasure):
+class TaskMetric(BootstrapMetric):
     """Rows for the table `results`: metric "matthews" of the whole, its change against the dense model, no null band.
 
     The draws are those of GroupMeasure's numbers of the whole. Intervals are symmetric in Fisher's z (the logit of

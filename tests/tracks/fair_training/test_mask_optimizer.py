@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import tensor
 
-from engine.tracks.fair_training.training.mask_optimizer import FADES, Climber, on_budget
+from engine.tracks.fair_training.training.mask_optimizer import FADES, MaskOptimizer, on_budget
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_many_scores_in_single_precision():
 def test_the_first_step_by_hand():
     """Momentum and scale are corrected for their start, so it is rate * g / rms(g), then the budget."""
     scores = tensor([0.5, 0.5, 0.5, 0.5])
-    climber = Climber(scores, 2)
-    climber.step(tensor([3.0, -1.0, 1.0, -1.0]), 0.1)
+    mask_optimizer = MaskOptimizer(scores, 2)
+    mask_optimizer.step(tensor([3.0, -1.0, 1.0, -1.0]), 0.1)
     moved = tensor([-3.0, 1.0, -1.0, 1.0]) * 0.1 / (12 / 4) ** 0.5
     assert torch.allclose(scores, on_budget(0.5 + moved, 2), atol=1e-6)
     assert float(scores.sum()) == pytest.approx(2.0, abs=1e-6)
@@ -64,11 +64,11 @@ def test_the_first_step_by_hand():
 
 def test_two_steps_by_hand():
     scores = tensor([0.5, 0.5, 0.5, 0.5], dtype=torch.float64)
-    climber = Climber(scores, 2)
+    mask_optimizer = MaskOptimizer(scores, 2)
     one, two = (tensor(values, dtype=torch.float64) for values in ([1.0, -1.0, 0.0, 0.0], [0.0, 0.0, 2.0, -2.0]))
-    climber.step(one, 0.1)
+    mask_optimizer.step(one, 0.1)
     between = scores.clone()
-    climber.step(two, 0.05)
+    mask_optimizer.step(two, 0.05)
     fade, slow = FADES
     momentum = (fade * (1 - fade) * one + (1 - fade) * two) / (1 - fade**2)
     scale = ((slow * (1 - slow) * 0.5 + (1 - slow) * 2.0) / (1 - slow**2)) ** 0.5
@@ -78,9 +78,9 @@ def test_two_steps_by_hand():
 def test_sizes_count_unlike_in_adam():
     """All gradients have the same sign; the largest rise, the others fall, nothing piles up at 1."""
     scores = torch.full((10,), 0.5)
-    climber = Climber(scores, 5)
+    mask_optimizer = MaskOptimizer(scores, 5)
     for _ in range(400):
-        climber.step(-torch.arange(1.0, 11.0), 0.05)
+        mask_optimizer.step(-torch.arange(1.0, 11.0), 0.05)
     assert scores[5:].tolist() == pytest.approx([1.0] * 5, abs=1e-3)
     assert scores[:5].tolist() == pytest.approx([0.0] * 5, abs=1e-3)
 
@@ -90,31 +90,31 @@ def test_the_scale_of_the_gradient_does_not_matter():
     ends = []
     for factor in (1.0, 1e-6, 1e6):
         scores = torch.full((8,), 0.5)
-        climber = Climber(scores, 4)
+        mask_optimizer = MaskOptimizer(scores, 4)
         for gradient in gradients:
-            climber.step(gradient * factor, 0.05)
+            mask_optimizer.step(gradient * factor, 0.05)
         ends.append(scores)
     assert torch.allclose(ends[0], ends[2], atol=1e-4) and torch.allclose(ends[0], ends[1], atol=1e-3)
 
 
 def test_no_gradient_moves_nothing():
     scores = tensor([0.5, 0.7, 0.3, 0.5])
-    Climber(scores, 2).step(torch.zeros(4), 0.1)
+    MaskOptimizer(scores, 2).step(torch.zeros(4), 0.1)
     assert scores.tolist() == pytest.approx([0.5, 0.7, 0.3, 0.5], abs=1e-6)
 
 
 def test_it_goes_on_where_it_stopped_to_the_bit():
     gradients = torch.randn(9, 12, generator=torch.Generator().manual_seed(2))
     whole, first = torch.full((12,), 0.5), torch.full((12,), 0.5)
-    climber, begun = Climber(whole, 6), Climber(first, 6)
+    mask_optimizer, begun = MaskOptimizer(whole, 6), MaskOptimizer(first, 6)
     for gradient in gradients:
-        climber.step(gradient, 0.1)
+        mask_optimizer.step(gradient, 0.1)
     for gradient in gradients[:4]:
         begun.step(gradient, 0.1)
     state = begun.state()
     begun.step(100 * gradients[0], 0.5)  # what is kept is a copy
     again = torch.zeros(12)
-    resumed = Climber(again, 6)
+    resumed = MaskOptimizer(again, 6)
     resumed.restore(state)
     for gradient in gradients[4:]:
         resumed.step(gradient, 0.1)
@@ -125,7 +125,7 @@ def test_it_goes_on_where_it_stopped_to_the_bit():
 def test_a_gradient_that_is_no_number_shows(bad):
     """Who calls it looks at the scores afterwards and stops."""
     scores = torch.full((3,), 0.5)
-    Climber(scores, 1).step(tensor([1.0, bad, 0.0]), 0.1)
+    MaskOptimizer(scores, 1).step(tensor([1.0, bad, 0.0]), 0.1)
     assert not scores.isfinite().all()
 
 

@@ -17,7 +17,7 @@ from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.graph import filter_graph
 from engine.tracks.fair_training.methods.base import LOOKS, PHASE_POINT, Trained, fair_method, fair_methods
 from engine.tracks.fair_training.training import trainer as module
-from engine.tracks.fair_training.training.mask_optimizer import Climber
+from engine.tracks.fair_training.training.mask_optimizer import MaskOptimizer
 from engine.tracks.fair_training.training.masked import best, masked_filters_of, masked_weights_of, unmasked
 from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 from engine.training.losses import Targets
@@ -319,7 +319,7 @@ def _seed_of(job) -> int:
 
 
 def test_one_update_of_the_mask_by_hand():
-    """No weight moves; the first step is that of Climber (its own tests), along the gradient at almost 0 and 1."""
+    """No weight moves; the first step is that of MaskOptimizer (its own tests), along the gradient at almost 0 and 1."""
     classifier, other = small_model(), small_model()
     job = replace(job_of_trainer(classifier), recipe=replace(fair_job("pf").recipe, rate=1e-12, weight_decay=0.0))
     held = masked_filters_of(classifier.model, small_graph())
@@ -334,7 +334,9 @@ def test_one_update_of_the_mask_by_hand():
     logits, _ = masked_filters_of(other.model, small_graph()).forward(batch.inputs, mask)
     job.targets.loss(batch.rows, logits).backward()
     expected = torch.as_tensor(start).float()
-    Climber(expected, 60).step(mask.grad, 0.05)  # half of .1: a cosine over two steps, the second of which has rate 0
+    MaskOptimizer(expected, 60).step(
+        mask.grad, 0.05
+    )  # half of .1: a cosine over two steps, the second of which has rate 0
     assert mask.grad.abs().max() > 1e-3
     assert trainer.scores == pytest.approx(expected.numpy(), abs=1e-4)
     assert np.array_equal(trainer.keep, best(trainer.scores, 60, held.blocks))

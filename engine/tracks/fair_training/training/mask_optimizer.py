@@ -22,7 +22,7 @@ STEPS, CLOSE = 30, 1e-7
 
 
 @dataclass(eq=False)
-class Climber:
+class MaskOptimizer:
     """`scores` [units] in [0, 1] are changed in place; `count` of the units stay. The first step is taken from where
     the scores are, on the budget or not."""
 

@@ -26,7 +26,7 @@ from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.positions import places_of, put_back
 from engine.tracks.fair_training.training.bilevel import closed_form
 from engine.tracks.fair_training.training.job import DEGRADATION, LOOKS, FairJob, Trained
-from engine.tracks.fair_training.training.mask_optimizer import Climber
+from engine.tracks.fair_training.training.mask_optimizer import MaskOptimizer
 from engine.tracks.fair_training.training.masked import Masked, best, unmasked
 from engine.tracks.fair_training.training.surrogate import Surrogate, levels_of
 from engine.training.batches import Batch
@@ -149,7 +149,7 @@ class _Phase:
         self.optimizer = torch.optim.AdamW(trainer.model.parameters(), lr=recipe.rate, weight_decay=recipe.weight_decay)
         device = trainer.masked.device
         self.scores = torch.tensor(trainer.scores, dtype=torch.float32, device=device)
-        self.climber = Climber(self.scores, learning.count if learning else 0)
+        self.mask_optimizer = MaskOptimizer(self.scores, learning.count if learning else 0)
         self.step = 0
         self.saved = time.monotonic()
 
@@ -195,7 +195,7 @@ class _Phase:
         seed = trainer.spent["mask_updates"]
         loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)
         gradient = self._of_mask(loss + learning.strength * penalty, mask, z)
-        self.climber.step(gradient, self._mask_rate())
+        self.mask_optimizer.step(gradient, self._mask_rate())
         if not bool(self.scores.isfinite().all()):
             raise self._stopped("gradient of the mask", math.nan, self.step, learning.strength)
         trainer.spent["mask_updates"] += 1
@@ -297,7 +297,7 @@ class _Phase:
             return
         self.store.save({
             "done": done, "step": self.step, "model": trainer.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(), "climber": self.climber.state(),
+            "optimizer": self.optimizer.state_dict(), "climber": self.mask_optimizer.state(),
             "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
             "trainer_scores": torch.as_tensor(trainer.scores), "running": trainer.surrogate.running,
             "rows": trainer.rows, "spent": trainer.spent,
@@ -310,7 +310,7 @@ class _Phase:
         trainer, device = self.trainer, self.trainer.masked.device
         trainer.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.climber.restore(state["climber"])
+        self.mask_optimizer.restore(state["climber"])
         self.step = state["step"]
         if state["keep"] is not None:
             trainer.cut(state["keep"].numpy(), state["trainer_scores"].numpy())
