@@ -43,23 +43,28 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.audit.jobs import run_job
     from engine.report.summary import summary_of, summary_text
 
-    request = checked(args, request_of_words)
+    request = checked(args, request_of_words, words_of_others(args))
     found = run_job(store_of(args), request, Ticker(), executor_of(args))
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return summary_of(found), summary_text(found)
 
 
+def words_of_others(args: argparse.Namespace) -> list[Fault]:
+    """Options given that are of another track than the one that is asked for."""
+    track = track_of_words(args)
+    others = [field for other in args.tracks for field in fields_of(other.part("request"))]
+    return foreign_options(args, others, fields_of(track.part("request")), track.cuts)
+
+
 def request_of_words(args: argparse.Namespace) -> Any:
     """The request the words ask for. Everything that cannot be read raises RequestError together."""
-    begun = _begun(args) if args.resume else None
-    track = track_of_words(args) if begun is None else track_of_request(begun)
-    kind = track.part("request")
-    others = [field for other in args.tracks for field in fields_of(other.part("request"))]
-    faults = foreign_options(args, others, fields_of(kind), track.cuts)
+    kind = track_of_words(args).part("request")
+    faults: list[Fault] = []
     values = read_fields(args, fields_of(kind), faults)
-    if begun is None:
+    if not args.resume:
         return made(kind, values, faults)
+    begun = _begun(args)
     faults += _other_than_begun(args.resume, begun, values)
     if faults:
         raise RequestError(faults)
@@ -67,7 +72,9 @@ def request_of_words(args: argparse.Namespace) -> Any:
 
 
 def track_of_words(args: argparse.Namespace) -> TrackEntry:
-    """The track that the words ask for: the last that claims them, else the first."""
+    """The track that the words ask for: that of the job, the last that claims them, else the first."""
+    if args.resume:
+        return track_of_request(_begun(args))
     claiming = [track for track in args.tracks if track.claims and track.part("claims")(args)]
     return claiming[-1] if claiming else args.tracks[0]
 

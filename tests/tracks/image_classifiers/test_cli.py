@@ -91,6 +91,11 @@ def test_faults_of_words_are_told_together(capsys, where):
     assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "--speedup", "--set", "--pw"}
 
 
+def test_an_option_of_another_track_hides_no_other_fault(capsys, where):
+    code, out = call(capsys, "audit", *TINY, "--gamma", "0.5", "--trials", "0", "--method", "magic", *where)
+    assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "trials", "method"}
+
+
 def test_words_become_the_request(capsys):
     from engine.cli import parser
     from engine.cli.audit import request_of_words
