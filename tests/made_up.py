@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from engine.audit.tracks import tracks
+from engine.report import tracks as screens
 from engine.store.runs import Run
 
 
@@ -28,6 +29,13 @@ def another(than: str, folder: Path, run_id: str) -> Run:
     """A small run of some other track; the test is skipped where there is none."""
     name = next((name for name in tracks() if name != than), "")
     return small(name, folder, run_id)
+
+
+def akin(to: str, folder: Path, run_id: str) -> Run:
+    """The usual run of another track that measures the same, on as many images; skipped where there is none."""
+    measures = screens.tracks()[to].measures
+    same = [name for name, screen in screens.tracks().items() if screen.measures == measures != "" and name != to]
+    return make(next(iter(same), ""), folder, run_id)
 
 
 def _module(track: str) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from engine.audit.fields import fields_of
-from engine.audit.tracks import tracks
+from engine.audit.tracks import track_named
 from engine.core import words
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.store.runs import Store, default_root
@@ -34,6 +34,7 @@ STATUS = {
     "cancelled": "Cancelled",
     "interrupted": "Interrupted",
 }
+_NAMES = re.compile(r"[\w ,+@]+")
 _SHARE = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)\b")
 _END = re.compile(r"\b(from|above|to|below) ([01])\b(?!\.\d)")
 _WORK = """
@@ -70,14 +71,15 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
 
     RequestError carries every fault: those the form found (`faults`) and those the engine finds.
     """
+    track = track_named(str(request.get("track") or ""))
     try:
         job_id = _ask({"request": request, "start": not faults})
     except RequestError as error:
-        told = [in_the_forms_words(fault, request["track"]) for fault in error.faults]
+        told = [in_the_forms_words(fault, track.name) for fault in error.faults]
         raise RequestError([*faults, *told]) from error
     if faults:
         raise RequestError(faults)
-    for field in fields_of(tracks()[request["track"]].part("request")):
+    for field in fields_of(track.part("request")):
         if field.accepted:
             field.accepted(request)
     return job_id
@@ -85,8 +87,9 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
 
 def in_the_forms_words(fault: Fault, track: str) -> Fault:
     """A fault of the engine as the form asks: percent where it does, and names of fields as their labels."""
-    fields = fields_of(tracks()[track].part("request"))
-    where = form.labels_of(fields).get(fault.where, fault.where.replace("_", " "))
+    fields = fields_of(track_named(track).part("request"))
+    named = fault.where.replace("_", " ") if _NAMES.fullmatch(fault.where) else fault.where  # paths stay
+    where = form.labels_of(fields).get(fault.where, named)
     if fault.where in [field.called for field in fields if field.percent]:
         return Fault(where, _percent(fault.what), _percent(fault.fix))
     return replace(fault, where=where)

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.classifiers.made_up_images import HOSTILE
-from tests.made_up import another
+from tests.made_up import akin, another
 from tests.pages.checks import (
     PAGES,
     ROOT,
@@ -131,7 +131,11 @@ def test_read_by_degradation(fair):
     )
 
 
-def test_compare_lays_it_beside_the_pw_loss(fair):
+def test_compare_lays_it_beside_the_pw_loss(tmp_path, monkeypatch):
+    for run_id in (FAIR_RUN, HOSTILE_RUN):
+        make_run(tmp_path, run_id, title=run_id)
+    akin("fair_training", tmp_path, OTHER_RUN)
+    use_store(tmp_path, monkeypatch)
     at = opened("compare", run=FAIR_RUN)
     assert len(at.multiselect[0].options) == 2
     at.multiselect[0].set_value([OTHER_RUN]).run()

@@ -319,7 +319,7 @@ def _seed_of(job) -> int:
 
 
 def test_one_update_of_the_mask_by_hand():
-    """No weight moves; the first step is that of MaskOptimizer (its own tests), along the gradient at almost 0 and 1."""
+    """No weight moves; the first step is MaskOptimizer's (its own tests), along the gradient at almost 0 and 1."""
     classifier, other = small_model(), small_model()
     job = replace(job_of_trainer(classifier), recipe=replace(fair_job("pf").recipe, rate=1e-12, weight_decay=0.0))
     held = masked_filters_of(classifier.model, small_graph())

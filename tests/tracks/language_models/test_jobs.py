@@ -147,14 +147,16 @@ def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
     job_id = jobs.job_id_of(request)
     folder = jobs._prepare(store, job_id, request)
     jobs._write(folder, jobs.JobState(job_id, "x", "running", "start"))
-    code = (
-        "import sys, threading\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\n"
+    code = (  # its batch ends when the tests do
+        "import sys\nfrom engine.audit import jobs\nfrom engine.store.runs import Store\n"
         "store, job = Store(sys.argv[1]), sys.argv[2]\n"
         "with jobs._lock(jobs._folder(store, job), print):\n"
-        "    jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n    threading.Event().wait()"
+        "    jobs.leave_when_cancelled(store, job)\n    print('ready', flush=True)\n    sys.stdin.read()"
     )
     words = [sys.executable, "-c", code, str(store.root), job_id]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, cwd=jobs.PROJECT, text=True) as process:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(words, **pipes, cwd=jobs.PROJECT, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         cancel(store, job_id)
         assert process.wait() == 1

@@ -212,14 +212,17 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
 
 
 def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
-    from engine.core.errors import RequestError
+    from engine.core.errors import Fault, RequestError
     from pages.shared import jobs
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
-    request = {"model": str(tmp_path / "missing"), "axes": ["religion"], "methods": ["fasp", "magic"], "corpus": ""}
+    request = {"model": str(tmp_path / "mis_sing"), "axes": ["religion"], "methods": ["fasp", "magic"]}
+    of_the_form = Fault("Text for perplexity", "nothing is chosen.", "Upload a file or name a path.")
     with pytest.raises(RequestError) as caught:
-        jobs.start({**request, "prompts": str(tmp_path / "none.csv"), "sparsities": [0.5], "gamma": 0.9})
+        jobs.start(
+            {**request, "prompts": str(tmp_path / "no_ne.csv"), "sparsities": [0.5], "gamma": 0.9}, [of_the_form]
+        )
     told = str(caught.value)
-    for part in ("corpus", "missing", "magic", "none.csv", "gamma"):
+    for part in ("Text for perplexity", "mis_sing", "magic", "no_ne.csv", "Protected share γ: γ = 90 %"):
         assert part in told
     assert not (tmp_path / "store").exists(), "nothing is written for a wrong request"
