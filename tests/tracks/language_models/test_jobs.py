@@ -155,7 +155,6 @@ def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
     )
     words = [sys.executable, "-c", code, str(store.root), job_id]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(words, **pipes, cwd=jobs.PROJECT, text=True) as process:
         assert process.stdout.readline() == "ready\n"
         cancel(store, job_id)
