@@ -10,18 +10,24 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True)
 class Measure:
-    """One measured number. `bar` is what it must not exceed (must reach, with `at_least`); None: nothing is claimed."""
+    """One measured number. `bar` is what it must not exceed (must reach, with `at_least`); None: nothing is claimed.
+
+    floor: what it must reach as well, where the bar is a range.
+    """
 
     name: str
     value: float
     unit: str
     bar: float | None = None
     at_least: bool = False
+    floor: float | None = None
 
     @property
     def holds(self) -> bool | None:
         if self.bar is None:
             return None
+        if self.floor is not None and not self.value >= self.floor:
+            return False
         return self.value >= self.bar if self.at_least else self.value <= self.bar
 
     def to_dict(self) -> dict[str, object]:
@@ -43,6 +49,7 @@ def show(measures: Sequence[Measure], as_json: bool) -> int:
     else:
         for measure in measures:
             relation = "at least" if measure.at_least else "at most"
+            relation = relation if measure.floor is None else f"{measure.floor:g} to"
             bar = "" if measure.bar is None else f", bar: {relation} {measure.bar:g} {measure.unit}"
             verdict = {True: "holds", False: "DOES NOT HOLD", None: ""}[measure.holds]
             print(f"{measure.name}: {measure.value:.3g} {measure.unit}{bar} {verdict}".rstrip())

@@ -40,7 +40,7 @@ def delete(track: str, folder: Path) -> None:
     shutil.rmtree(folder / "tests" / "tracks" / track)
     for page in own_pages(track):
         (folder / "pages" / f"{page}.py").unlink()
-    for path in (folder / "benchmarks").glob("*.py"):
+    for path in (folder / "benchmarks").rglob("*.py"):
         if any(name.startswith(f"engine.tracks.{track}") for name in imported(path, ())):
             path.unlink()
     for run in (folder / "assets" / "demo-run" / "runs").iterdir():
