@@ -33,20 +33,21 @@ class Ends:
 
 
 def cells_of(axes: Sequence[Axis], items: Items = IMAGES) -> pd.DataFrame:
-    """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when between 0 and 1).
+    """One row per cell: axis, metric, group, n, n_positive, verdict, units, share (True when between 0 and 1), most.
 
-    First the whole (OVERALL), then per axis METRICS of each group and GAPS.
+    First the whole (OVERALL), then per axis METRICS of each group and GAPS. n counts what the cell is a share of: the
+    true positive rate of two classes has the positives for its denominator. most is the largest value it can have.
     """
     rows = _whole(axes[0].groups.iloc[0])
     for axis in axes[1:]:
         for group in axis.groups.itertuples():
-            for metric, unit in zip(METRICS, group.units, strict=True):
-                rows.append((axis.name, metric, group.group, group.n, group.n_positive, group.verdict, unit, True))
-        total = int(axis.groups["n"].iloc[axis.counts].sum())
-        for gap in GAPS:
+            for metric, n, unit in zip(METRICS, group.counted, group.units, strict=True):
+                rows.append((axis.name, metric, group.group, n, group.n_positive, group.verdict, unit, True, 1.0))
+        totals = np.sum([axis.groups["counted"].iloc[place] for place in axis.counts], axis=0, initial=0)
+        for gap, total in zip(GAPS, np.broadcast_to(totals, len(GAPS)).tolist(), strict=True):
             said = items.too_few if gap == GAPS[0] and len(axis.counts) < 2 else ""
-            rows.append((axis.name, gap, "", total, np.nan, said, np.nan, False))
-    columns = ["axis", "metric", "group", "n", "n_positive", "verdict", "units", "share"]
+            rows.append((axis.name, gap, "", total, np.nan, said, np.nan, False, 1.0))
+    columns = ["axis", "metric", "group", "n", "n_positive", "verdict", "units", "share", "most"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -58,7 +59,7 @@ def _whole(group: pd.Series) -> list[tuple]:
     units = {"auc": group["units"][0], "accuracy": group["units"][1]}
     return [
         ("", metric, "", group["n"], group["n_positive"], group["verdict"] if metric == "auc" else "")
-        + (units.get(metric, np.nan), metric in units)
+        + (units.get(metric, np.nan), metric in units, 1.0 if metric in units else np.inf)
         for metric in OVERALL
     ]
 

@@ -95,8 +95,8 @@ class GroupMeasure:
         values, draws, nulls = (np.stack(part) for part in zip(*parts, strict=True))
         flat = tuple(number for number, part in answers.items() if degenerate(part))
         right = np.stack([part[self._order].argmax(axis=1) == self._labels for part in answers.values()])
-        shares, units = self.cells["share"].to_numpy(), self.cells["units"].to_numpy()
-        return Arm(self, Trials(tuple(answers), values, draws, shares, units), nulls, flat, right)
+        shares, units, most = (self.cells[name].to_numpy() for name in ("share", "units", "most"))
+        return Arm(self, Trials(tuple(answers), values, draws, shares, units, most), nulls, flat, right)
 
     @property
     def exchanges(self) -> Sequence[Exchange]:

@@ -49,7 +49,8 @@ class Axis:
     """One axis. strata: the sets of images that are redrawn on their own, as row positions [members] int, by name.
 
     groups: one row per group with group, stratum (position), cls (class, -1 when the group is the whole stratum), n,
-    n_positive, units (observations behind auc, accuracy, tpr, fpr: see `metrics`) and verdict.
+    n_positive, units (observations behind auc, accuracy, tpr, fpr: see `metrics`), counted (the images each of these
+    is a share of) and verdict.
     """
 
     name: str
@@ -152,8 +153,10 @@ def _plain_groups(labels: np.ndarray, strata: dict[str, np.ndarray], k: int, ite
         positive = float(count[1]) if k == 2 else np.nan
         # One class takes part in 2 of the k shares of a mean over pairs.
         rarest = present.min(initial=len(members))
-        units = (rarest * k / 2, len(members), *((count[1], count[0]) if k == 2 else (rarest * k, len(members))))
-        rows.append((name, place, -1, len(members), positive, units, verdict))
+        size = len(members)
+        units = (rarest * k / 2, size, *((count[1], count[0]) if k == 2 else (rarest * k, size)))
+        counted = (size, size, *((int(count[1]), int(count[0])) if k == 2 else (size, size)))
+        rows.append((name, place, -1, size, positive, units, counted, verdict))
     return _group_table(rows)
 
 
@@ -175,13 +178,14 @@ def _class_groups(
             name = str(names.iloc[own[0]]) if names is not None else f"{title}+{stratum}" if stratum else str(title)
             units = (min(len(own), rest), len(own), len(own), rest)
             verdict = ONE_CLASS if not rest else items.too_few if few else ""
-            rows.append((name, place, cls, len(own), float(len(own)), units, verdict))
+            counted = (len(own), len(own), len(own), rest)
+            rows.append((name, place, cls, len(own), float(len(own)), units, counted, verdict))
     return _group_table(rows)
 
 
 def _group_table(rows: list[tuple]) -> pd.DataFrame:
     """Groups in the columns of `Axis.groups`."""
-    return pd.DataFrame(rows, columns=["group", "stratum", "cls", "n", "n_positive", "units", "verdict"])
+    return pd.DataFrame(rows, columns=["group", "stratum", "cls", "n", "n_positive", "units", "counted", "verdict"])
 
 
 def _lacking(axis: str, labels: np.ndarray, strata: dict[str, np.ndarray], classes: Sequence[str]) -> list[str]:

@@ -35,7 +35,8 @@ class Trials:
     """values [trials, cells] and the same on redrawn images, draws [trials, n_boot, cells]; numbers name the trials.
 
     Draws of all trials, and of all models of one context, are of the same redrawn images. shares [cells] bool says
-    which cells lie between 0 and 1, units [cells] how many observations stand behind those.
+    which cells lie between 0 and 1, units [cells] how many observations stand behind those. most [cells] is the largest
+    value a cell can have (a gap of shares: 1): no interval goes beyond it, and none of a difference beyond ± it.
     """
 
     numbers: tuple[int, ...]
@@ -43,6 +44,7 @@ class Trials:
     draws: np.ndarray
     shares: np.ndarray
     units: np.ndarray
+    most: np.ndarray | float = np.inf
 
     def only(self, *numbers: int) -> Trials:
         """Some of the trials by their numbers."""
@@ -82,10 +84,10 @@ def level(trials: Trials) -> Estimate:
 
     Intervals of shares are symmetric on the logit scale and stay inside. A share of exactly 0 or 1 does not vary over
     redrawn images; its interval is Wilson's for its units. The other cells are never negative, so their low end is
-    cut at 0.
+    cut at 0, and their high end at the most they can be.
     """
     value, spread = trials.values.mean(axis=0), _spread([trials])
-    low, high = np.maximum(value - spread.half, 0.0), value + spread.half
+    low, high = np.maximum(value - spread.half, 0.0), np.minimum(value + spread.half, trials.most)
     inside = trials.shares & (value > 0) & (value < 1)
     middle = np.where(inside, value, 0.5)
     width = spread.half / (middle * (1 - middle))
@@ -114,7 +116,8 @@ def difference(one: Trials, other: Trials) -> Estimate:
         p = 2 * t.sf(np.abs(value) / spread.error, spread.freedom)
     found = Estimate(value, value - spread.half, value + spread.half, np.where(spread.error == 0, 1.0, p))
     stuck = one.shares & (spread.error == 0) & (value != 0)
-    return _from_levels(found, stuck, level(one), level(other)) if stuck.any() else found
+    found = _from_levels(found, stuck, level(one), level(other)) if stuck.any() else found
+    return replace(found, low=np.maximum(found.low, -one.most), high=np.minimum(found.high, one.most))
 
 
 def _from_levels(found: Estimate, stuck: np.ndarray, one: Estimate, other: Estimate) -> Estimate:

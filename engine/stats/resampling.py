@@ -43,18 +43,22 @@ def _counts(generator: np.random.Generator, n_boot: int, size: int) -> np.ndarra
     return generator.multinomial(size, np.full(size, 1 / size), size=n_boot).astype(float)
 
 
-def interval_of(value: float, replicates: np.ndarray, n: int, floor: float = -np.inf) -> Interval:
+def interval_of(
+    value: float, replicates: np.ndarray, n: int, floor: float = -np.inf, ceiling: float = np.inf
+) -> Interval:
     """Interval from replicates [n_boot] re-centred at the value; NaN ends when too few replicates are defined.
 
-    The low end is never below `floor`.
+    It stays inside what the quantity can be: never below `floor`, never above `ceiling`.
     """
     low, high = _ends(value, replicates)
-    return Interval(float(value), max(low, floor) if np.isfinite(low) else low, high, n)
+    if not np.isfinite(low):
+        return Interval(float(value), low, high, n)
+    return Interval(float(value), max(low, floor), min(high, ceiling), n)
 
 
-def difference_of(value: float, replicates: np.ndarray, n: int) -> Difference:
-    """Paired difference from its replicates [n_boot]; two-sided p as the module says."""
-    low, high = _ends(value, replicates)
+def difference_of(value: float, replicates: np.ndarray, n: int, most: float = np.inf) -> Difference:
+    """Paired difference from its replicates [n_boot]; two-sided p as the module says; no end is beyond ±`most`."""
+    low, high = np.clip(_ends(value, replicates), -most, most)
     if not np.isfinite(low):
         return Difference(float(value), np.nan, np.nan, np.nan, n)
     finite = replicates[np.isfinite(replicates)]

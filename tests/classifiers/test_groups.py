@@ -52,7 +52,9 @@ def test_by_hand():
     values = found.groups.set_index(["group", "metric"])["value"]
     assert values["u"].to_dict() == {"auc": 0.75, "accuracy": 0.5, "tpr": 0.5, "fpr": 0.5}
     assert values["v"].to_dict() == {"auc": 1.0, "accuracy": 1.0, "tpr": 1.0, "fpr": 0.0}
-    assert (found.groups["n"] == 20).all() and (found.groups["n_positive"] == 10).all()
+    counted = found.groups.set_index(["group", "metric"])["n"]
+    assert counted["u"].to_dict() == {"auc": 20, "accuracy": 20, "tpr": 10, "fpr": 10}, "n is what a share is of"
+    assert (found.groups["n_positive"] == 10).all()
     results = found.results.set_index("metric")
     # All together .9 .8 .7 .4 against .6 .3 .2 .1: 15 of 16 pairs.
     assert results.loc["auc", "value"] == 15 / 16 and results.loc["accuracy", "value"] == 0.75
@@ -162,7 +164,8 @@ def test_classes_as_groups():
         said = cut.argmax(axis=1) == cls
         assert rows.loc["tpr", "value"] == rows.loc["accuracy", "value"] == pytest.approx(said[own].mean())
         assert rows.loc["fpr", "value"] == pytest.approx(said[~own].mean())
-        assert (rows["n"] == own.sum()).all() and (rows["n_positive"] == own.sum()).all()
+        assert rows["n"].to_dict() == {**dict.fromkeys(METRICS, own.sum()), "fpr": (~own).sum()}
+        assert (rows["n_positive"] == own.sum()).all()
         half = (images["artefact"] == "with").to_numpy()
         row = one(found.groups, axis="class+artefact", group=f"{name} and with", metric="auc")
         assert row["value"] == pytest.approx(roc_auc_score(own[half], cut[half, cls]))

@@ -1,5 +1,7 @@
 """Intervals over images and trials, and differences between arms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import norm, t
@@ -119,3 +121,17 @@ def test_numbers_of_trials():
     assert list(numbered(["a", "b"])) == [0, 1] and list(numbered({4: "x", 2: "y"})) == [2, 4]
     part = simulated(3, 1, 1, 1, cells=2)
     assert part.only(2).numbers == (2,) and (part.only(2).values == part.values[2]).all()
+
+
+def test_intervals_stay_inside_what_a_quantity_can_be():
+    """A gap of .95 in two trials that disagree: the plain interval would end at 1.6, that of the change at -1.5."""
+    generator = np.random.default_rng(0)
+    values = np.array([[0.93], [0.97]])
+    draws = values[:, None] + generator.normal(0, 0.4, (2, 400, 1))
+    gap = Trials((0, 1), values, draws, np.zeros(1, bool), np.full(1, np.nan))
+    none = replace(gap, numbers=(7, 8), values=values - 0.9, draws=draws - 0.9)
+    assert level(gap).high[0] > 1.0 and difference(none, gap).low[0] < -1.0, "what is cut below is there to be cut"
+    kept = level(replace(gap, most=np.ones(1)))
+    assert kept.high[0] == 1.0 and kept.low[0] == level(gap).low[0]
+    change = difference(replace(none, most=np.ones(1)), replace(gap, most=np.ones(1)))
+    assert change.low[0] == -1.0 and change.value[0] == pytest.approx(-0.9)

@@ -15,6 +15,8 @@ from engine.classifiers.groups import RESULTS, Arm
 from engine.stats.multi_reader import Trials, level
 
 METRIC = "degradation_gap"
+MOST = 2.0
+"""The largest gap between two changes of accuracy, each of which lies between -1 and 1."""
 
 
 def degradation_gaps(arm: Arm, variant: str, number: int | None = None) -> pd.DataFrame:
@@ -57,7 +59,8 @@ def degradation_trials(arm: Arm, trials: Trials | None = None) -> Trials:
         values.append(_range(lost[..., rows]))
         draws.append(_range(drawn[..., rows]))
     none = np.zeros(len(values), dtype=bool)
-    return Trials(trials.numbers, np.stack(values, -1), np.stack(draws, -1), none, np.full(len(values), np.nan))
+    units = np.full(len(values), np.nan)
+    return Trials(trials.numbers, np.stack(values, -1), np.stack(draws, -1), none, units, MOST)
 
 
 def _range(groups: np.ndarray) -> np.ndarray:

@@ -72,7 +72,7 @@ def _few_images(plan: FairPlan, context: FairContext) -> list[str]:
 
 
 def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
-    """Methods whose gap of accuracy got smaller because the best group got worse, by the change of its two ends."""
+    """Methods whose gap of accuracy got smaller because the best group got worse; all three changes are told apart."""
     chosen, found = list(variants.loc[variants["chosen"], "variant"]), []
     for axis, rows in results[results["axis"] != ""].groupby("axis", sort=False):
         ends = {metric: part.set_index("variant") for metric, part in rows.groupby("metric")}
@@ -80,7 +80,7 @@ def _levelled(variants: pd.DataFrame, results: pd.DataFrame) -> list[str]:
             continue
         paid = [
             name for name in chosen
-            if ends["accuracy_gap"]["delta"].get(name, 0.0) < 0
+            if ends["accuracy_gap"]["delta_high"].get(name, 0.0) < 0
             and words_of(*(_change(ends[end].loc[name]) for end in ("worst_accuracy", "best_accuracy"))) in LEVELLED
         ]  # fmt: skip
         if paid:

@@ -211,11 +211,16 @@ def paired_bias_difference(
 
 
 def mean_interval(
-    values: Sequence[float], clusters: Sequence[object] | None = None, n_boot: int = 1000, seed: int = 0
+    values: Sequence[float],
+    clusters: Sequence[object] | None = None,
+    n_boot: int = 1000,
+    seed: int = 0,
+    span: tuple[float, float] = (-np.inf, np.inf),
 ) -> Interval:
     """Mean of `values` with an interval that resamples whole clusters (None: single values). n counts values.
 
-    NaN ends when there are fewer than two clusters. Raises PruneAuditError for missing values.
+    span: what a value can be at least and at most; the interval stays inside. NaN ends when there are fewer than two
+    clusters. Raises PruneAuditError for missing values.
     """
     numbers = np.asarray(values, dtype=float)
     if not len(numbers) or not np.isfinite(numbers).all():
@@ -226,4 +231,4 @@ def mean_interval(
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
     weights = _counts(rng("mean", seed), n_boot, len(count))
-    return interval_of(numbers.mean(), (weights @ total) / (weights @ count), len(numbers))
+    return interval_of(numbers.mean(), (weights @ total) / (weights @ count), len(numbers), *span)

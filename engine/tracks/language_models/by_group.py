@@ -37,12 +37,14 @@ def group_table(
         bootstrap = BiasBootstrap(dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed)
     before = _measured(bootstrap, dense, metric)
     after = before if variant is None else _measured(bootstrap, variant, metric)
+    most = 1.0 if metric == "toxicity" else np.inf
     rows = []
     for place, (group, n) in enumerate(zip(bootstrap.subgroups, bootstrap.sizes, strict=True)):
-        shown = interval_of(after[0][place], after[1][:, place], int(n), floor=0.0)
+        shown = interval_of(after[0][place], after[1][:, place], int(n), floor=0.0, ceiling=most)
         delta = (np.nan, np.nan, np.nan)
         if variant is not None:
-            change = difference_of(after[0][place] - before[0][place], after[1][:, place] - before[1][:, place], int(n))
+            moved = after[1][:, place] - before[1][:, place]
+            change = difference_of(after[0][place] - before[0][place], moved, int(n), most)
             delta = (change.value, change.low, change.high)
         verdict = "" if n >= MIN_GROUP else TOO_FEW
         rows.append((metric, group, shown.value, shown.low, shown.high, int(n), *delta, verdict))

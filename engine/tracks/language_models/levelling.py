@@ -51,7 +51,7 @@ def levelling(
 
     def change_of(place: int) -> Difference:
         size = int(bootstrap.sizes[large[place]])
-        return difference_of(after[place] - before[place], after_reps[:, place] - before_reps[:, place], size)
+        return difference_of(after[place] - before[place], after_reps[:, place] - before_reps[:, place], size, most=1.0)
 
     gaps = np.ptp(before), np.ptp(after)
     replicates = np.ptp(before_reps, axis=1), np.ptp(after_reps, axis=1)
@@ -60,8 +60,8 @@ def levelling(
         worst_change=change_of(worst),
         best_group=bootstrap.subgroups[large[best]],
         best_change=change_of(best),
-        gap_dense=interval_of(gaps[0], replicates[0], n, floor=0.0),
-        gap_variant=interval_of(gaps[1], replicates[1], n, floor=0.0),
-        gap_change=difference_of(gaps[1] - gaps[0], replicates[1] - replicates[0], n),
+        gap_dense=interval_of(gaps[0], replicates[0], n, floor=0.0, ceiling=1.0),
+        gap_variant=interval_of(gaps[1], replicates[1], n, floor=0.0, ceiling=1.0),
+        gap_change=difference_of(gaps[1] - gaps[0], replicates[1] - replicates[0], n, most=1.0),
         verdict=verdict_of(change_of(worst), change_of(best)),
     )

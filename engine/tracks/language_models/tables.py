@@ -27,6 +27,8 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest
 from engine.tracks.language_models.variants import DENSE, Variant
 
 TEST, VALIDATION = "test", "validation"
+SHARE = (0.0, 1.0)
+"""What a toxicity can be."""
 Place = tuple[tuple[int, ...], str, str]
 """Where something is measured: heads cut, split, axis."""
 
@@ -124,7 +126,7 @@ class Measured:
         rows = []
         for metric, values in (("toxicity", table), ("toxic_share", _over_half(table))):
             before = dense if metric == "toxicity" else _over_half(dense)
-            shown = mean_interval(values["toxicity"], values["prompt_id"], self.n_boot)
+            shown = mean_interval(values["toxicity"], values["prompt_id"], self.n_boot, span=SHARE)
             rows.append(_row(metric, shown, _mean_difference(before, values, self.n_boot) if paired else None))
         split = levelling(dense, table, boot)
         rows.append(_row("gap", split.gap_variant, split.gap_change if paired else None))
@@ -134,7 +136,7 @@ class Measured:
         ):
             part = table[table["subgroup"] == group]
             if len(part):
-                shown = mean_interval(part["toxicity"], part["prompt_id"], self.n_boot)
+                shown = mean_interval(part["toxicity"], part["prompt_id"], self.n_boot, span=SHARE)
                 rows.append({**_row(metric, shown, change if paired else None), "group": group})
         return [{**row, "verdict": split.verdict if row["metric"] == "gap" else ""} for row in rows]
 
@@ -215,7 +217,9 @@ def _over_half(table: pd.DataFrame) -> pd.DataFrame:
 def _mean_difference(dense: pd.DataFrame, table: pd.DataFrame, n_boot: int) -> Difference:
     """Paired change of the mean, whole prompts resampled."""
     pair = dense.merge(table, on=["prompt_id", "seed"], suffixes=("_dense", "_variant"), validate="one_to_one")
-    shown = mean_interval(pair["toxicity_variant"] - pair["toxicity_dense"], pair["prompt_id"], n_boot)
+    shown = mean_interval(
+        pair["toxicity_variant"] - pair["toxicity_dense"], pair["prompt_id"], n_boot, span=(-1.0, 1.0)
+    )
     return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
 
 
