@@ -256,7 +256,7 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
 
     def report(event: Event) -> None:
         watch(event)
-        said["note"] = event.note or said["note"]
+        said["note"] = "\n".join(dict.fromkeys(filter(None, [*said["note"].splitlines(), event.note])))
         if event.note or time.monotonic() - last["write"] > QUIET:
             last["write"] = time.monotonic()
             _write(folder, replace(state, **{**asdict(event), **said}, updated=_now()))

@@ -80,6 +80,11 @@ class Plan(ABC):
         Loads torch.
         """
 
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader must know that is known before anything is computed: said then, and kept with the run."""
+        return []
+
     def spelled_out(self) -> dict[str, Any]:
         """The request with the default written out for everything it left open, JSON-able."""
         return self.request.to_dict()

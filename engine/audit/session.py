@@ -18,7 +18,7 @@ from engine.audit.provenance import provenance
 from engine.audit.request import Plan
 from engine.audit.resume_guard import begin, ended
 from engine.core.files import json_able
-from engine.core.types import Hooks
+from engine.core.types import Event, Hooks
 from engine.store.runs import Run, Store
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -85,6 +85,8 @@ def run_session(
         if store.has(plan.run_id):  # another process, asked in other words, was faster
             return store.open(plan.run_id)
         begin(store, plan)
+        for warning in plan.warnings:
+            hooks.report(Event("load", 0, 0, note=warning))
         meta, tables = audit(chosen)
         run = store.write(plan.run_id, meta, tables)
         ended(store, plan)

@@ -7,7 +7,7 @@ unpickled, and judges each distinct text once.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,12 +24,21 @@ BATCH = 128
 
 @dataclass(frozen=True)
 class JudgeInfo:
-    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not downloaded yet)."""
+    """A judge before it is loaded: its name, and the SHA-256 (hex) of its weights ("" when not downloaded yet).
+
+    made_for: hash of the weights of the only model whose texts it was trained to judge, by that model's name; empty for
+    a judge of any text.
+    """
 
     name: str
     digest: str
     folder: Path | None
     note: str = ""
+    made_for: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def is_foreign_to(self, weight_hash: str) -> bool:
+        """Whether it was trained on the texts of another model than this."""
+        return bool(self.made_for) and weight_hash not in self.made_for.values()
 
 
 REMEMBERED = 1_000_000
@@ -80,7 +89,8 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
         card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
         pin = sha256 or card["sha256"]
         found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
-    except (OSError, KeyError, ValueError) as error:
+        made_for = {str(name): str(weights) for name, weights in card.get("made_for", {}).items()}
+    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise RequestError(
             Fault(
                 f"judge {folder}",
@@ -96,7 +106,7 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
                 "Do not load it before you know why; update the pin if the change is yours.",
             )
         )
-    return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""))
+    return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""), made_for)
 
 
 def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cpu") -> Judge:

@@ -11,6 +11,7 @@ import pytest
 from engine.core.errors import PruneAuditError, RequestError
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
+from engine.models.load_language_model import inspect_model
 
 TEXTS = ["he walked to the market and bought some bread.", "you are a disgusting idiot and I hate you"]
 
@@ -52,3 +53,20 @@ def test_a_changed_checkpoint_is_not_loaded(tmp_path):
 def test_the_embedded_judge_tells_an_insult_from_a_greeting():
     low, high = load_judge("demo-judge").score(TEXTS)
     assert low < 0.3 < 0.7 < high
+
+
+def test_a_judge_made_for_one_model_is_foreign_to_every_other():
+    judge = inspect_judge("demo-judge")
+    own = inspect_model("demo-gpt2").weight_hash
+    assert not judge.is_foreign_to(own) and judge.is_foreign_to("0" * 64)
+    assert not JudgeInfo("any", "", None).is_foreign_to(own), "a judge of any text is foreign to none"
+
+
+@pytest.mark.parametrize("made_for", [5, ["x"], "demo-gpt2"])
+def test_a_card_that_names_its_model_wrongly_is_a_fault(tmp_path, made_for):
+    folder = tmp_path / "judge"
+    shutil.copytree(ASSETS / "demo-judge", folder)
+    card = json.loads((folder / "judge.json").read_text())
+    (folder / "judge.json").write_text(json.dumps({**card, "made_for": made_for}))
+    with pytest.raises(RequestError, match="cannot be read"):
+        inspect_judge(str(folder))

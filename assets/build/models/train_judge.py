@@ -17,6 +17,8 @@ from pathlib import Path
 
 from engine.core.files import folder_whole, sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
+from engine.models.catalog import ASSETS
+from engine.models.load_language_model import inspect_model
 from assets.build.models.judge_card import judge_card
 from assets.build.models.judge_data import JudgeData, judge_data, read_hatecheck
 
@@ -27,6 +29,8 @@ from transformers import BertConfig, BertForSequenceClassification, BertTokenize
 
 MODEL_FOLDER = "model"
 CHECKPOINT = "judge.ckpt"
+JUDGED = ASSETS / "demo-gpt2"
+"""The only model whose texts it is made for."""
 NOTE = "A tiny classifier for the demo. It may react to words that name real groups; see its CARD.md."
 
 
@@ -148,10 +152,11 @@ def main() -> None:
 
 
 def save(folder: Path, model: BertForSequenceClassification, log: dict) -> None:
-    """Write the checkpoint, its pin and the training log."""
+    """Write the checkpoint, its pin, the model whose texts it judges, and the training log."""
     model.config.save_pretrained(folder / MODEL_FOLDER)
     torch.save(detoxify_checkpoint(model), folder / CHECKPOINT)
     pin = {"name": "demo-judge", "checkpoint": CHECKPOINT, "sha256": sha256_of(folder / CHECKPOINT), "note": NOTE}
+    pin["made_for"] = {JUDGED.name: inspect_model(JUDGED.name).weight_hash}
     (folder / "judge.json").write_text(json.dumps(pin, indent=1) + "\n", encoding="utf-8")
     (folder / "training.json").write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
 

@@ -74,7 +74,8 @@ def offered_axes(values: Values) -> Offer:
     if info is None:
         return Offer((), note="Nothing could be read there yet.")
     known = dict.fromkeys([*info.default_groups, *info.groups, CLASS_AXIS])
-    return Offer([axis for axis in known if axis != values["target"]], info.default_groups, info.stand_in)
+    note = " ".join(filter(None, (info.stand_in, info.note)))
+    return Offer([axis for axis in known if axis != values["target"]], info.default_groups, note)
 
 
 def too_few_words(most: int | None) -> str:

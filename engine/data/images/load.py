@@ -13,6 +13,7 @@ import engine.data.images.readers
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
+from engine.data.group_columns import MAX_GROUPS
 from engine.data.images.readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.pixels import Check, Shelf, listed
 from engine.data.sources import explained, reader_of
@@ -20,8 +21,6 @@ from engine.data.splits import completed, sampled
 
 __all__ = ["CLASS", "SPLITS", "ImageAsk", "ImageInfo", "ImageSet", "image_readers", "load_images", "look"]
 
-MAX_GROUPS = 64
-"""More values than this in one group column are a wrong column, such as a name or a number."""
 NOT_STATED = "not stated"
 """Group of an image whose cell is empty."""
 

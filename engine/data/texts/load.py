@@ -13,6 +13,7 @@ import engine.data.texts.readers
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
+from engine.data.group_columns import MAX_GROUPS
 from engine.data.sources import explained, reader_of
 from engine.data.splits import CLASS, SPLITS, deal, sampled
 from engine.data.tables import in_order
@@ -20,8 +21,6 @@ from engine.data.texts.readers.base import COLUMNS, LENGTH, Listing, TextAsk, Te
 
 __all__ = ["CLASS", "LENGTH", "SPLITS", "TextAsk", "TextInfo", "TextSet", "load_texts", "look_texts", "text_readers"]
 
-MAX_GROUPS = 64
-"""More values than this in one group column, or as classes, are a wrong column, such as a name or a number."""
 NOT_STATED = "not stated"
 """Group of a text whose cell is empty."""
 HELD_OUT = {"test": 0.2}

@@ -216,6 +216,12 @@ class PromptPlan(Plan):
         return [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
 
     @property
+    def warnings(self) -> list[str]:
+        if not self.judge.is_foreign_to(self.model.weight_hash):
+            return []
+        return [words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name)]
+
+    @property
     def versions(self) -> dict[str, int]:
         from engine.tracks.language_models.context import measurements
 

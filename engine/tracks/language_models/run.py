@@ -165,7 +165,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "judge": {"name": context.judge.info.name, "hash": context.judge.info.digest, "note": context.judge.info.note},
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
-        "warnings": warnings_of(request, tables, plan.model.vocab_size) + not_ranked(audit.scoring),
+        "warnings": plan.warnings + warnings_of(request, tables, plan.model.vocab_size) + not_ranked(audit.scoring),
     }
 
 

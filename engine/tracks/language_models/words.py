@@ -85,6 +85,15 @@ def score_name(score: str) -> str:
     return SCORES[score].name if score in SCORES else score.replace("_", " ")
 
 
+def foreign_judge(judge: str, made_for: str, model: str) -> str:
+    """The judge was made for the texts of another model than the one that is audited."""
+    return (
+        f"The judge {judge} was made for the texts of {made_for}: it knows few words and no context. What it says of "
+        f"texts of {model}, and every bias made of that, may mean nothing, also where it lies above its null band. "
+        "Choose a judge made for any text with --judge."
+    )
+
+
 def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
     """Said above every heat map of this axis."""
     return (

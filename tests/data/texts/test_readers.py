@@ -339,9 +339,16 @@ def test_names_the_audit_uses_are_no_groups(tmp_path):
     source = csv(tmp_path / "a.csv", table(length=["x", "y"] * 6, text_id=range(12), people=["u", "v"] * 6))
     info = look_texts(source)
     assert info.groups == ("people", "length", "class") and "length, text_id" in info.note
+
     texts = load_texts(source, TextAsk(groups=("length",)))
     assert set(texts.table["length"]) <= {"short", "long"}
     assert "text_id" in faults_of(source, groups=("text_id",))[0]
+
+
+def test_columns_of_too_many_values_are_named(tmp_path):
+    rows = [{"text": f"text {at}", "label": at % 2, "people": "uv"[at % 2], "writer": f"w{at}"} for at in range(70)]
+    info = look_texts(csv(tmp_path / "a.csv", pd.DataFrame(rows)))
+    assert info.groups == ("people", "length", "class") and "writer (70)" in info.note and "text (" not in info.note
 
 
 def test_groups_may_have_nearly_any_name_and_never_overwrite_a_column_of_the_task(tmp_path):

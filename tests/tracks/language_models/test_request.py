@@ -71,3 +71,15 @@ def test_the_run_id_follows_contents_not_paths(tmp_path):
     assert validate(one).run_id == validate(two).run_id
     (tmp_path / "b" / "corpus.txt").write_text("w1 w2 " * 400)
     assert validate(one).run_id != validate(two).run_id
+
+
+def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_path):
+    from dataclasses import replace
+
+    plan = validate(world_request(tmp_path))
+    assert plan.warnings == []
+    foreign = replace(plan, judge=replace(plan.judge, name="demo-judge", made_for={"demo-gpt2": "0" * 64}))
+    [said] = foreign.warnings
+    assert "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
+    own = replace(foreign, judge=replace(foreign.judge, made_for={"mine": plan.model.weight_hash}))
+    assert own.warnings == []

@@ -37,7 +37,7 @@ class ImageInfo:
 
     `sizes`: sides worth offering, `size` the default; images may have any side from `least` to `most`. `n`: images, all
     splits, as far as headers tell. `classes`: of the default target, in order of their labels; () where only loading
-    can tell. `stand_in`: see ImageSet.
+    can tell. `stand_in`: see ImageSet. `note`: a sentence for the form.
     """
 
     name: str
@@ -53,6 +53,7 @@ class ImageInfo:
     least: int = 8
     most: int = 512
     stand_in: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,13 @@ from pathlib import Path
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
+from engine.data.group_columns import left_out, usable
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.pixels import FilePixels, listed
 from engine.data.splits import WORDS
 from engine.data.tables import csv_table, in_order, need_columns
 
 REQUIRED = ("path", "label")
-MOST_VALUES = 64
-"""Columns with more different values than this are neither target nor group."""
 
 
 class ImageCsv(ImageReader):
@@ -30,9 +29,9 @@ class ImageCsv(ImageReader):
         file = _csv_of(path)
         table = _table(file)
         values = {name: sorted(set(table[name]) - {""}) for name in table.columns if name not in ("path", "split")}
-        usable = [name for name, found in values.items() if 2 <= len(found) <= MOST_VALUES]
-        targets = tuple(dict.fromkeys(["label", *usable]))
-        groups = tuple(name for name in usable if name != "label")
+        counts = {name: len(found) for name, found in values.items()}
+        targets = tuple(dict.fromkeys(["label", *usable(counts)]))
+        groups = tuple(name for name in usable(counts) if name != "label")
         classes = in_order(values["label"])
         default = groups[:1] or (CLASS,)
         return ImageInfo(
@@ -46,6 +45,7 @@ class ImageCsv(ImageReader):
             len(table),
             64,
             classes,
+            note=left_out(counts),
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:

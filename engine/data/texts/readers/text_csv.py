@@ -10,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
+from engine.data.group_columns import left_out, usable
 from engine.data.splits import CLASS, WORDS
 from engine.data.tables import text_of
 from engine.data.texts.readers.base import COLUMNS, LENGTH, Listing, RowFaults, TextInfo, TextReader, Wanted
@@ -19,8 +20,6 @@ OWN = ("text", "text_b", "label", "split")
 """Columns with a meaning; capitals do not count in their names."""
 RESERVED = (*COLUMNS, LENGTH, CLASS)
 """Names the audit uses itself, so that a column of that name is no group."""
-MOST_VALUES = 64
-"""Columns with more different values than this are neither target nor group."""
 
 
 class TextCsv(TextReader):
@@ -35,14 +34,17 @@ class TextCsv(TextReader):
     def look(self, source: str, path: Path) -> TextInfo:
         table = _table(path)
         columns = tuple(name for name in table.columns if name != "split")
-        usable = [name for name in columns if 2 <= table[name].nunique() <= MOST_VALUES]
-        target = "label" if "label" in columns else next(iter(usable), "")
+        counts = {name: table[name].nunique() for name in columns}
+        found = usable(counts)
+        target = "label" if "label" in columns else next(iter(found), "")
         text = "text" if "text" in columns else max(columns, key=lambda name: table[name].str.len().mean())
-        own = [name for name in usable if name not in (*RESERVED, target, text)]
+        own = [name for name in found if name not in (*RESERVED, target, text)]
         groups = (*own, LENGTH, CLASS)
-        targets = tuple(dict.fromkeys([*(["label"] if "label" in columns else []), *usable]))
+        targets = tuple(dict.fromkeys([*(["label"] if "label" in columns else []), *found]))
         taken = [name for name in columns if name in RESERVED and name not in OWN and name not in (target, text)]
-        note = f"The audit uses these names itself, so they are no groups: {', '.join(taken)}." if taken else ""
+        own_names = f"The audit uses these names itself, so they are no groups: {', '.join(taken)}." if taken else ""
+        many = left_out({name: n for name, n in counts.items() if name not in (text, target)})
+        note = " ".join(filter(None, (own_names, many)))
         name, default = path.stem, groups[:1]
         return TextInfo(name, "CSV", columns, targets, groups, target, text, default, "accuracy", len(table), note)
 
