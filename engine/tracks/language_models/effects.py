@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from engine.core.seeds import key_of
 from engine.core.types import POOLED
 from engine.stats.fdr import benjamini_hochberg
 from engine.stats.pareto_k import worst_tail
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.importance_weights import (
     Effects,
@@ -55,7 +54,7 @@ class AxisData:
 
     job: ScoreJob
     axis: str
-    _boot: BiasBootstrap | None = field(default=None, repr=False)
+    _errors: BiasErrors | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         rows = self.job.context.rows(self.axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
@@ -73,10 +72,10 @@ class AxisData:
         return np.concatenate([(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts])
 
     @property
-    def boot(self) -> BiasBootstrap:
-        if self._boot is None:
-            self._boot = BiasBootstrap(self.table, self.job.n_boot, key_of("z_bias", self.axis))
-        return self._boot
+    def errors(self) -> BiasErrors:
+        if self._errors is None:
+            self._errors = BiasErrors(self.table)
+        return self._errors
 
     def toxicity_off(self, units: Sequence[int]) -> np.ndarray:
         """Toxicity of the texts drawn with each unit off, [texts, units] float64."""
@@ -103,6 +102,10 @@ class AxisData:
         return [(seed, slice(at * self.n, (at + 1) * self.n)) for at, seed in enumerate(self.job.seeds)]
 
 
+MEASURED = ("value", "low", "high", "p", "error", "freedom", "ess", "k_hat")
+"""What a score table says of each head's effect."""
+
+
 @dataclass(frozen=True)
 class HeadEffects:
     """Pooled effects of `units`, and their values per seed [units, seeds]; `estimator` names what measured them."""
@@ -117,7 +120,7 @@ def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> H
     """z from texts drawn again with the head off."""
     off, reading = data.toxicity_off(units), data.job.reading
     by_seed = _by_seed(data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading))
-    pooled = by_texts(data.table, off, reading, data.boot) if intervals else _bare(data, off)
+    pooled = by_texts(data.table, off, reading, data.errors) if intervals else _bare(data, off)
     return HeadEffects(tuple(units), pooled, by_seed, "generate")
 
 
@@ -130,7 +133,7 @@ def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool
         return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
 
     if intervals:
-        pooled = by_reweighting(data.table, logw, reading, data.boot, cap)
+        pooled = by_reweighting(data.table, logw, reading, data.errors, cap)
     else:
         pooled = _bare(data, reweighted_values(data.table, logw, cap)[0])
     return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
@@ -142,17 +145,20 @@ def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
     by_seed = _by_seed(data, lambda table, rows: gradient_values(table, gradient[rows], reading))
     units = tuple(range(gradient.shape[1]))
     if intervals:
-        return HeadEffects(units, by_gradient(data.table, gradient, reading, data.boot), by_seed, "gradient")
+        return HeadEffects(units, by_gradient(data.table, gradient, reading, data.errors), by_seed, "gradient")
     value = gradient_values(data.table, gradient, reading)
-    nan = np.full(len(value), np.nan)
-    return HeadEffects(units, Effects(value, nan, nan, nan, nan, nan), by_seed, "gradient")
+    return HeadEffects(units, _untested(value), by_seed, "gradient")
 
 
 def _bare(data: AxisData, values: np.ndarray) -> Effects:
     """Effects without intervals, from the toxicity with each unit off, values [texts, units]."""
     value = _dense(data.table, data.job.reading) - levels(data.table, values, data.job.reading)
-    nan = np.full(len(value), np.nan)
-    return Effects(value, nan, nan, nan, nan, nan)
+    return _untested(value)
+
+
+def _untested(value: np.ndarray) -> Effects:
+    """Effects [units] without intervals."""
+    return Effects(value, *[np.full(len(value), np.nan)] * 7)
 
 
 def _dense(table: pd.DataFrame, reading: str) -> float:
@@ -168,7 +174,7 @@ def axis_table(
     job: ScoreJob, method: ScoreMethod, data: AxisData, found: Sequence[HeadEffects], notes: dict[int, str]
 ) -> pd.DataFrame:
     """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit."""
-    pooled = {name: np.full(job.total, np.nan) for name in ("value", "low", "high", "p", "ess", "k_hat")}
+    pooled = {name: np.full(job.total, np.nan) for name in MEASURED}
     singles = np.full((job.total, len(job.seeds)), np.nan)
     who = np.full(job.total, method.name, dtype=object)
     for effects in found:

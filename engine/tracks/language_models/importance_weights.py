@@ -13,7 +13,6 @@ are columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,9 +20,9 @@ import pandas as pd
 
 from engine.core.errors import PruneAuditError
 from engine.stats.pareto_k import worst_tail
-from engine.stats.resampling import Difference, difference_of
-from engine.tracks.language_models.bias_bootstrap import COLUMNS, BiasBootstrap
+from engine.stats.student import Student
 from engine.tracks.language_models.bias_definitions import evaluate, lay_out
+from engine.tracks.language_models.bias_errors import BiasErrors
 
 STEP = 1e-6
 """Half-width of the central difference along the derivative. A bias is piecewise linear: exact off its kinks."""
@@ -31,13 +30,11 @@ CAP = 3.0
 """Where weights are cut unless the request says otherwise, in means of their subgroup (benchmarks/variance.py)."""
 FEW = 5.0
 """Effective samples below which a subgroup's share means nothing: of three texts even one is a third."""
-ERRORS_IN_INTERVAL = 2 * 1.959963984540054
-"""Standard errors in a 95 % interval of a normal estimate."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Effects:
-    """z of every unit with 95 % interval and two-sided p, [units] each.
+    """z of every unit with 95 % interval, two-sided p, standard error and degrees of freedom, [units] each.
 
     ess, k_hat: the smallest ESS/n and the largest Pareto k̂ over subgroups where texts were weighted, else NaN.
     """
@@ -46,13 +43,10 @@ class Effects:
     low: np.ndarray
     high: np.ndarray
     p: np.ndarray
+    error: np.ndarray
+    freedom: np.ndarray
     ess: np.ndarray
     k_hat: np.ndarray
-
-    @property
-    def error(self) -> np.ndarray:
-        """Standard errors, read off the intervals, [units]."""
-        return (self.high - self.low) / ERRORS_IN_INTERVAL
 
 
 def weights(logw: np.ndarray, subgroup: np.ndarray, base: np.ndarray | None = None) -> np.ndarray:
@@ -177,66 +171,61 @@ def by_texts(
     table: pd.DataFrame,
     toxicity: np.ndarray,
     reading: str = "group_means",
-    bootstrap: BiasBootstrap | None = None,
+    errors: BiasErrors | None = None,
     ess: np.ndarray | None = None,
 ) -> Effects:
     """z from toxicities with each unit off, [texts, units]. table: the dense texts (prompt columns, toxicity); ess
     [units].
     """
-    boot = bootstrap or BiasBootstrap(table)
-    changes = boot.differences(boot.matrix(table["prompt_id"], toxicity), reading)
-    return _effects(changes, np.full(len(changes), np.nan) if ess is None else ess)
+    errors = errors or BiasErrors(table)
+    return _effects(errors.changes(errors.matrix(table["prompt_id"], toxicity), reading), -1.0, ess)
 
 
 def by_reweighting(
     table: pd.DataFrame,
     logw: np.ndarray,
     reading: str = "group_means",
-    bootstrap: BiasBootstrap | None = None,
+    errors: BiasErrors | None = None,
     cap: float = 0.0,
 ) -> Effects:
     """z from log weights [texts, units] in nats. A unit without any effective sample in a subgroup gets NaN.
 
     Cut weights are biased towards no effect, however many texts there are. So the interval of a unit whose weights are
-    cut also holds that of the uncut ones, and its p is the larger of the two.
+    cut also holds that of the uncut ones, and its p and standard error are the larger of the two.
     """
     if reading == "paired_prompts":
         raise PruneAuditError("paired_prompts cannot be reweighted: use another reading, or --estimator generate.")
-    boot = bootstrap or BiasBootstrap(table)
+    errors = errors or BiasErrors(table)
     values, ess = reweighted_values(table, logw, cap)
     dead = ess <= 0
     values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
-    found = replace(by_texts(table, values, reading, boot, ess), k_hat=worst_tail(logw, codes_of(table)))
+    found = replace(by_texts(table, values, reading, errors, ess), k_hat=worst_tail(logw, codes_of(table)))
     touched = np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead) if cap else []
     if len(touched):
-        plain = by_reweighting(table, logw[:, touched], reading, boot)
+        plain = by_reweighting(table, logw[:, touched], reading, errors)
         found.low[touched] = np.fmin(found.low[touched], plain.low)
-        found.high[touched] = np.fmax(found.high[touched], plain.high)
-        found.p[touched] = np.fmax(found.p[touched], plain.p)
-    for array in (found.value, found.low, found.high, found.p):
+        for one, other in ((found.high, plain.high), (found.p, plain.p), (found.error, plain.error)):
+            one[touched] = np.fmax(one[touched], other)
+    for array in (found.value, found.low, found.high, found.p, found.error):
         array[dead] = np.nan
     return found
 
 
 def by_gradient(
-    table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", bootstrap: BiasBootstrap | None = None
+    table: pd.DataFrame, gradient: np.ndarray, reading: str = "group_means", errors: BiasErrors | None = None
 ) -> Effects:
-    """First-order z from gate gradients [texts, units], with the bootstrap of the derivative."""
+    """First-order z from gate gradients [texts, units]; intervals are those of the derivative."""
     if reading == "paired_prompts":
         raise PruneAuditError("paired_prompts has no gradient: use another reading, or --estimator generate.")
-    boot = bootstrap or BiasBootstrap(table)
-    changes: list[Difference] = []
-    for start in range(0, gradient.shape[1], COLUMNS):
-        up, down, step = gradient_pair(table, gradient[:, start : start + COLUMNS])
-        above, above_draws = boot.levels(boot.matrix(table["prompt_id"], up), reading)
-        below, below_draws = boot.levels(boot.matrix(table["prompt_id"], down), reading)
-        value, draws = (above - below) / (2 * step), (above_draws - below_draws) / (2 * step)
-        changes += [difference_of(-one, -column, len(boot.prompts)) for one, column in zip(value, draws.T, strict=True)]
-    return _effects(changes, np.full(len(changes), np.nan))
+    errors, gradient = errors or BiasErrors(table), np.asarray(gradient, dtype=float)
+    slope = slopes(table["toxicity"].to_numpy(dtype=float), gradient, codes_of(table))
+    return _effects(errors.slopes(errors.matrix(table["prompt_id"], slope), reading), 1.0, None)
 
 
-def _effects(changes: Sequence[Difference], ess: np.ndarray) -> Effects:
-    """Effects of one change per unit: a change is off minus on, z is its negative. ess [units]: the smallest ESS/n."""
-    value, low, high, p = (np.array([getattr(change, name) for change in changes], dtype=float)
-                           for name in ("value", "low", "high", "p"))  # fmt: skip
-    return Effects(-value, -high, -low, p, np.asarray(ess, dtype=float), np.full(len(value), np.nan))
+def _effects(found: Student, sign: float, ess: np.ndarray | None) -> Effects:
+    """Effects of one change per unit, times `sign` (a change is off minus on, z on minus off). ess [units]: smallest
+    ESS/n, if texts were weighted.
+    """
+    low, high = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    nan = np.full(len(found.value), np.nan)
+    return Effects(sign * found.value, low, high, found.p, found.error, found.freedom, nan if ess is None else ess, nan)

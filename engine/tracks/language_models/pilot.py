@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from engine.tracks.language_models.importance_weights import ERRORS_IN_INTERVAL, FEW
+from engine.tracks.language_models.importance_weights import FEW
+from engine.tracks.language_models.selection_stability import WIDTH
 
 FEW_PROMPTS = 20
 """Texts below which no width is predicted."""
@@ -75,7 +76,7 @@ def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
     names = ("gradient", "reweight", "generate")
     if texts < FEW_PROMPTS:
         return dict.fromkeys(names, float("nan"))
-    found = {name: float(rows_of(pilot, name)["error"].median() * ERRORS_IN_INTERVAL * shrink) for name in names}
+    found = {name: float(rows_of(pilot, name)["error"].median() * WIDTH * shrink) for name in names}
     drawn = rows_of(pilot, "generate")["error"]  # of few heads: compared on those, carried over to all
     same = rows_of(pilot, "reweight")["error"].reindex(drawn.index)
     ratio = np.sqrt((drawn**2).mean() / max((same**2).mean(), 1e-30))

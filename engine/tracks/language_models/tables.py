@@ -18,6 +18,7 @@ from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, mean_interval
+from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.by_group import group_table
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.levelling import levelling
@@ -61,6 +62,7 @@ class Measured:
         self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
         self.toxicity = cache(self._toxicity)
         self.bootstrap = cache(self._bootstrap)
+        self.errors = cache(self._errors)
         self.windows = cache(self._windows)
         self.axis_rows = cache(self._axis_rows)
         self.group_rows = cache(self._group_rows)
@@ -98,25 +100,27 @@ class Measured:
     def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
         return BiasBootstrap(self.toxicity(((), split, axis)), self.n_boot, key_of("results", split, axis))
 
+    def _errors(self, split: str, axis: str) -> BiasErrors:
+        return BiasErrors(self.toxicity(((), split, axis)))
+
     def _windows(self, cut: tuple[int, ...], split: str) -> pd.DataFrame:
         return self.context.fetch([Shard("windows", cut, split=split)])[0]
 
     def _axis_rows(self, place: Place) -> list[dict[str, object]]:
         """Every result of one mask on one axis and split."""
         cut, split, axis = place
-        table, boot = self.toxicity(place), self.bootstrap(split, axis)
+        table, boot, errors = self.toxicity(place), self.bootstrap(split, axis), self.errors(split, axis)
         readings = READINGS if not cut else (self.request.reading,)
-        rows = [self._bias_row(table, boot, reading, bool(cut)) for reading in readings]
+        rows = [self._bias_row(table, errors, reading, bool(cut)) for reading in readings]
         rows += self._level_rows(table, self.toxicity(((), split, axis)), boot, bool(cut))
         if not cut and split == TEST:
             rows.append(self._floor_row(axis))
         return [{**row, "axis": axis} for row in rows]
 
-    def _bias_row(self, table: pd.DataFrame, boot: BiasBootstrap, reading: str, paired: bool) -> dict[str, object]:
+    def _bias_row(self, table: pd.DataFrame, errors: BiasErrors, reading: str, paired: bool) -> dict[str, object]:
         band = null_band(table, reading, 500)
-        row = _row(
-            f"bias:{reading}", boot.interval(reading, table), boot.difference(table, reading) if paired else None
-        )
+        change = errors.difference(table, reading) if paired else None
+        row = _row(f"bias:{reading}", errors.interval(reading, table), change)
         return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
 
     def _level_rows(
@@ -146,8 +150,7 @@ class Measured:
         prompts = self.context.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]]
         merged = prompts.merge(table, on="prompt_id")
         band = null_band(merged, self.request.reading, 500)
-        boot = BiasBootstrap(merged, self.n_boot, key_of("floor", axis))
-        row = _row("bias_floor", boot.interval(self.request.reading), None)
+        row = _row("bias_floor", BiasErrors(merged).interval(self.request.reading), None)
         return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
 
     def _text_row(self, cut: tuple[int, ...], split: str) -> dict[str, object]:

@@ -1,19 +1,11 @@
-"""Bootstrap intervals and paired differences: by hand, against loops, and their coverage."""
+"""Bootstrap weights, intervals of means and of perplexity."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError
-from engine.core.types import READINGS
-from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.bias_bootstrap import (
-    BiasBootstrap,
-    bias_interval,
-    cluster_weights,
-    mean_interval,
-    paired_bias_difference,
-)
+from engine.tracks.language_models.bias_bootstrap import cluster_weights, mean_interval
 from engine.tracks.language_models.perplexity_intervals import (
     block_weights,
     paired_perplexity_difference,
@@ -47,72 +39,6 @@ def test_weights_are_products_of_cluster_counts():
         assert (weights[:, rows] == weights[:, rows[:1]]).all()
     order = np.random.default_rng(0).permutation(120)
     np.testing.assert_array_equal(cluster_weights(table.iloc[order], 50, seed=1), weights[:, order])
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_the_fast_replicates_equal_weighted_bias(reading):
-    dense, variant = table_of(60, repeats=2), table_of(60, repeats=2, seed=0)
-    variant["toxicity"] *= 0.8
-    boot = BiasBootstrap(dense, n_boot=40, seed=3)
-    per_prompt = dense.drop(columns="toxicity").drop_duplicates("prompt_id")
-    weights = cluster_weights(per_prompt.assign(toxicity=0.0), 40, seed=3)
-    means = [table.groupby("prompt_id")["toxicity"].mean() for table in (dense, variant)]
-    pooled = [per_prompt.assign(toxicity=per_prompt["prompt_id"].map(mean)) for mean in means]
-    slow = [[bias(table, reading, w) for w in weights] for table in pooled]
-    _, fast = boot._evaluate(boot.toxicities(variant), reading)
-    np.testing.assert_allclose(fast, slow[1], atol=1e-12)
-    difference = boot.difference(variant, reading)
-    assert difference.value == pytest.approx(bias(variant, reading) - bias(dense, reading))
-    reps = np.subtract(slow[1], slow[0])
-    assert difference.low == pytest.approx(np.percentile(reps - reps.mean(), 2.5) + difference.value)
-    assert boot.interval(reading).value == pytest.approx(bias(dense, reading))
-
-
-@pytest.mark.parametrize("reading", READINGS)
-def test_identical_tables_differ_by_exactly_nothing(reading):
-    table = table_of(90)
-    difference = paired_bias_difference(table, table.sample(frac=1, random_state=2), reading)
-    assert (difference.value, difference.low, difference.high, difference.p) == (0.0, 0.0, 0.0, 1.0)
-
-
-def test_a_real_change_is_found_and_unpaired_tables_are_refused():
-    dense = table_of(300, effect=0.4)
-    variant = dense.assign(toxicity=dense["toxicity"] - 0.3 * (dense["subgroup"] == "s2"))
-    found = paired_bias_difference(dense, variant)
-    assert found.high < 0 and found.p < 0.01 and found.n == 300
-    with pytest.raises(PruneAuditError, match="same prompts"):
-        paired_bias_difference(dense, variant.iloc[1:])
-    with pytest.raises(PruneAuditError, match="1 of 300 values of toxicity are missing"):
-        paired_bias_difference(dense, variant.assign(toxicity=variant["toxicity"].where(variant.index > 0)))
-
-
-def test_a_subgroup_of_one_prompt_gets_no_interval():
-    table = pd.concat([table_of(40), table_of(1).assign(prompt_id="lone", subgroup="lone")], ignore_index=True)
-    interval = bias_interval(table)
-    assert interval.value > 0 and np.isnan(interval.low) and np.isnan(interval.high)
-    difference = paired_bias_difference(table, table.assign(toxicity=0.5))
-    assert np.isnan(difference.p) and np.isfinite(difference.value)
-
-
-@pytest.mark.parametrize(("templates", "descriptors", "least", "most"), [(0, 0, 0.86, 1.0), (10, 4, 0.93, 1.0)])
-def test_intervals_cover_the_level_measured_at_this_size(templates, descriptors, least, most):
-    made = [
-        bias_interval(table_of(120, seed=k, templates=templates, descriptors=descriptors), n_boot=150, seed=k)
-        for k in range(80)
-    ]
-    level = np.mean([one.value for one in made])
-    assert least <= np.mean([one.low <= level <= one.high for one in made]) <= most
-
-
-def test_variants_draw_nothing_again_after_set_up(monkeypatch):
-    """Draws cost a second at this size, a variant 12 ms."""
-    dense = table_of(400, templates=26, groups=7, descriptors=8)
-    boot = BiasBootstrap(dense, n_boot=50)
-    first = boot.interval()
-    monkeypatch.setattr("engine.tracks.language_models.bias_bootstrap.rng", None)
-    monkeypatch.setattr("engine.tracks.language_models.bias_bootstrap._weights", None)
-    assert boot.interval() == first
-    assert all(boot.difference(dense.assign(toxicity=dense["toxicity"] * at)) for at in (0.5, 0.9))
 
 
 def test_mean_interval_by_hand_and_clustered():

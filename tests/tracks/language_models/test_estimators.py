@@ -14,7 +14,7 @@ from engine.core.types import POOLED, Corpus, Decoding, HeadMask, PromptSet, Win
 from engine.surgery.heads.gate_gradients import row_gradients
 from engine.surgery.heads.mask import gated, masked
 from engine.surgery.heads.prefix import row_logps
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
 from engine.tracks.language_models.importance_weights import (
     CAP,
@@ -123,10 +123,10 @@ def test_single_texts_cannot_be_weighed(name, tmp_path):
 def test_many_heads_at_once_equal_one_after_the_other(reading):
     table, rng = table_of(), np.random.default_rng(2)
     off = rng.random((len(table), 5))
-    boot = BiasBootstrap(table, 200, 3)
-    found = by_texts(table, off, reading, boot)
+    errors = BiasErrors(table)
+    found = by_texts(table, off, reading, errors)
     for unit in range(5):
-        slow = boot.difference(table.assign(toxicity=off[:, unit]), reading)
+        slow = errors.difference(table.assign(toxicity=off[:, unit]), reading)
         assert found.value[unit] == pytest.approx(-slow.value)
         assert (found.low[unit], found.high[unit]) == pytest.approx((-slow.high, -slow.low))
         assert found.p[unit] == pytest.approx(slow.p)
@@ -208,14 +208,14 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
 def test_the_interval_of_reweighting_covers(cap, n):
     """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut or not."""
     rng, inside, worlds = np.random.default_rng(6), 0, 300 if n < 100 else 60
-    for world in range(worlds):
+    for _ in range(worlds):
         names = [f"{g}{at}" for g in "ab" for at in range(n)]
         rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
         rows["subgroup"] = np.repeat(["a", "b"], n)
         x = rng.normal(size=2 * n)
         rows["toxicity"] = 1 / (1 + np.exp(-x)) * np.repeat([1.0, 0.5], n)
         logw = 0.7 * x - 0.7**2 / 2  # moves x to mean 0.7
-        found = by_reweighting(rows, logw[:, None], bootstrap=BiasBootstrap(rows, 200, world), cap=cap)
+        found = by_reweighting(rows, logw[:, None], cap=cap)
         inside += found.low[0] <= TRUE_EFFECT <= found.high[0]
     assert inside / worlds >= 0.88 and (cap or inside / worlds <= 0.99), inside / worlds
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from engine.models.judge import Judge
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import InMemory, Measurement, PromptContext, Shard
 from engine.tracks.language_models.importance_weights import (
     CAP,
@@ -33,7 +33,6 @@ TEXTS = 96
 """At most so many prompts, the same number of every subgroup as far as there are enough."""
 REWEIGHTED, REGENERATED = 8, 3
 """Heads that are reweighted and regenerated."""
-BOOT = 300
 
 
 class Pilot(Measurement):
@@ -44,7 +43,7 @@ class Pilot(Measurement):
     """
 
     name = "pilot"
-    version = 2
+    version = 3
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {
@@ -52,7 +51,6 @@ class Pilot(Measurement):
             "texts": TEXTS,
             "heads": [REWEIGHTED, REGENERATED],
             "cap": CAP,
-            "boot": BOOT,
         }
 
     def together(self, context: PromptContext, shard: Shard) -> Shard:
@@ -75,22 +73,22 @@ def _pilot(context: PromptContext, shard: Shard) -> pd.DataFrame:
     small = _small(context, shard)
     dense, draw = _timed(small, [Shard("verdicts", (), shard.axis, shard.split, shard.seed)])
     table = small.rows(shard.axis, shard.split).merge(dense[0], on="prompt_id")
-    boot = BiasBootstrap(table, BOOT)
+    errors = BiasErrors(table)
     gradients, back = _timed(small, [Shard("text_gradients", (), shard.axis, shard.split, shard.seed)])
-    first = by_gradient(table, _aligned(table, gradients[0]), bootstrap=boot)
+    first = by_gradient(table, _aligned(table, gradients[0]), errors=errors)
     rows = [_row("dense", -1, np.nan, np.nan, draw, np.nan, len(table))]
     rows.append(_row("gradient", -1, np.nan, np.nan, back, np.nan, len(table)))
     units = pilot_units(first.value, context.lm.n_heads)
     rows += [_row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table)) for unit in units]
     logw, seconds = _timed(small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units])
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
-    found = by_reweighting(table, weights, bootstrap=boot, cap=CAP)
+    found = by_reweighting(table, weights, errors=errors, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
     middles = [len(units) * (2 * at + 1) // (2 * REGENERATED) for at in range(REGENERATED)]  # not the strongest
     again = sorted({units[place] for place in middles})
     texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])
     off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
-    rows += _rows("generate", again, by_texts(table, off, bootstrap=boot), seconds / len(again), len(table))
+    rows += _rows("generate", again, by_texts(table, off, errors=errors), seconds / len(again), len(table))
     codes = codes_of(table)
     share = effective_share(logw_to_weights(weights, codes), codes) * np.bincount(codes)[:, None]
     effective = dict(zip(units, share.min(axis=0), strict=True))

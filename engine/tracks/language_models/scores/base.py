@@ -17,8 +17,8 @@ from engine.core.types import POOLED, Decoding, Setting
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [
-    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "n",
-    "ess", "k_hat", "note",
+    "unit", "layer", "head", "score", "estimator", "axis", "seed", "value", "low", "high", "p", "q", "error",
+    "freedom", "n", "ess", "k_hat", "note",
 ]  # fmt: skip
 VALIDATION = "validation"
 """Scores never see a test prompt."""
@@ -142,6 +142,8 @@ def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **co
         "high": np.nan,
         "p": np.nan,
         "q": np.nan,
+        "error": np.nan,
+        "freedom": np.nan,
         "n": 0,
         "ess": np.nan,
         "k_hat": np.nan,

@@ -1,0 +1,55 @@
+"""Values with a standard error and a t reference: interval, p-value, and the effect that a test could have found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import nctdtrinc
+from scipy.stats import t
+
+MISSED = 0.05
+"""Share of intervals that may miss, and the error rate of tests."""
+POWER = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Student:
+    """value, error (standard error, in the unit of the value) and freedom (degrees of freedom), arrays of one shape.
+
+    The 95 % interval leaves out zero exactly where p < .05; p has no floor. An error of NaN gives neither.
+    """
+
+    value: np.ndarray
+    error: np.ndarray
+    freedom: np.ndarray
+
+    @property
+    def half(self) -> np.ndarray:
+        """Half the width of the interval; 0 where the value does not vary."""
+        return t.isf(MISSED / 2, self.freedom) * self.error
+
+    @property
+    def low(self) -> np.ndarray:
+        return self.value - self.half
+
+    @property
+    def high(self) -> np.ndarray:
+        return self.value + self.half
+
+    @property
+    def p(self) -> np.ndarray:
+        """Two-sided, against zero; 1 for a zero that does not vary."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = 2 * t.sf(np.abs(self.value) / self.error, self.freedom)
+        return np.where((self.error == 0) & (self.value == 0), 1.0, p)
+
+
+def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float, power: float = POWER) -> np.ndarray:
+    """Effect that a two-sided t test at `level` finds with this power, in the unit of the error.
+
+    error · δ, δ the non-centrality at which t exceeds its critical value that often. error and freedom are arrays of one
+    shape; more than a million degrees of freedom count as a million.
+    """
+    freedom = np.minimum(freedom, 1e6)
+    return nctdtrinc(freedom, 1 - power, t.isf(level / 2, freedom)) * error

@@ -1,0 +1,67 @@
+"""The prompts of one axis in one order, so that tables of the same prompts can be paired."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from engine.core.errors import PruneAuditError
+from engine.tracks.language_models.bias_definitions import Layout, lay_out
+
+MIN_TEMPLATES = 5
+"""With fewer templates they count as fixed: three of them say little about other templates."""
+
+
+class PromptOrder:
+    """Prompts sorted by subgroup, rows of one prompt (sampling seeds) averaged; all tables must hold the same prompts.
+
+    prompts: their ids; subgroups: names in the order of their codes; sizes [subgroups]: prompts of each.
+    """
+
+    def __init__(self, dense: pd.DataFrame) -> None:
+        layout = lay_out(dense)
+        first = np.unique(layout.prompt, return_index=True)[1]
+        first = first[np.argsort(layout.subgroup[first], kind="stable")]
+        self.prompts = pd.Index([layout.prompts[code] for code in layout.prompt[first]])
+        self.subgroups = layout.subgroups
+        self.layout = lay_out(dense.iloc[first].drop(columns="toxicity").reset_index(drop=True).assign(toxicity=0.0))
+        self.sizes = np.bincount(self.layout.subgroup, minlength=len(self.subgroups))
+        self.rows = np.bincount(layout.prompt)[layout.prompt[first]].astype(float)
+
+    def toxicities(self, table: pd.DataFrame) -> np.ndarray:
+        """Mean toxicity per prompt in this object's order, [prompts] float64. Raises PruneAuditError when unpaired."""
+        return self.in_order(table, "toxicity", self.rows)
+
+    def in_order(self, table: pd.DataFrame, column: str, rows: np.ndarray | None = None) -> np.ndarray:
+        """Mean of a column per prompt in this object's order, [prompts] float64; rows [prompts]: how many each must
+        have.
+        """
+        if bad := int((~np.isfinite(table[column].to_numpy(dtype=float))).sum()):
+            raise PruneAuditError(f"{bad} of {len(table)} values of {column} are missing.")
+        grouped = table.groupby("prompt_id", sort=False)[column]
+        means, counts = grouped.mean().reindex(self.prompts), grouped.size().reindex(self.prompts, fill_value=0)
+        unequal = (counts == 0).any() if rows is None else not np.array_equal(counts.to_numpy(dtype=float), rows)
+        if unequal or grouped.ngroups != len(self.prompts):
+            raise PruneAuditError("The two tables do not hold the same prompts and seeds, so they cannot be paired.")
+        return means.to_numpy(dtype=float)
+
+    def matrix(self, prompt_ids: Sequence[str], values: np.ndarray) -> np.ndarray:
+        """Values of texts [texts, columns] as means per prompt in this object's order, [prompts, columns] float64."""
+        places = self.prompts.get_indexer(pd.Index(prompt_ids))
+        if (places < 0).any():
+            raise PruneAuditError("The texts belong to other prompts, so they cannot be paired.")
+        total = np.zeros((len(self.prompts), values.shape[1]))
+        np.add.at(total, places, values)
+        return total / self.rows[:, None]
+
+
+def named_clusters(layout: Layout, rows: np.ndarray) -> np.ndarray | None:
+    """Codes of the descriptors of one subgroup, whose rows lie at `rows`: [its rows] int; None where it has fewer than
+    two, or prompts that name none.
+    """
+    if not layout.named_descriptor[rows].all():
+        return None
+    clusters = np.unique(layout.descriptor[rows], return_inverse=True)[1]
+    return clusters if clusters.max() > 0 else None

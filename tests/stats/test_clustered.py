@@ -1,0 +1,71 @@
+"""Clustered variance by hand, and the size of its tests in simulation."""
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from engine.stats.clustered import Clustered
+
+STRATUM = np.repeat([0, 1], 6)
+NESTED = np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 4, 4, 4])
+CROSSED = np.tile([0, 1, 2], 4)
+BETWEEN = np.array([[[-1.0, 1.0]]])
+"""The second mean minus the first."""
+
+
+def test_one_way_by_hand():
+    y = np.random.default_rng(0).normal(size=12)
+    variance, freedom = Clustered(STRATUM, np.ones(12), NESTED, None).covariance(y[:, None]).of(BETWEEN)
+    sums = [((y - y[s == STRATUM].mean()) / 6)[g == NESTED].sum() for s, g in ((0, 0), (0, 1), (0, 2), (1, 3), (1, 4))]
+    parts = np.array([3 / 2 * np.sum(np.square(sums[:3])), 2 * np.sum(np.square(sums[3:]))])
+    assert variance[0] == pytest.approx(parts.sum())
+    assert freedom[0] == pytest.approx(parts.sum() ** 2 / (parts[0] ** 2 / 2 + parts[1] ** 2 / 1))
+
+
+def test_noise_of_single_observations_is_counted_once():
+    """The mean of the estimate is σ²(1/n + 1/n), where resampling both ways would give three times that."""
+    noise = np.random.default_rng(1).normal(size=(12, 4000))
+    found = Clustered(STRATUM, np.ones(12), NESTED, CROSSED).covariance(noise)
+    flat = np.broadcast_to(BETWEEN[:, 0], (4000, 2))
+    whole = found.crossed + 0.0
+    for at in range(2):
+        whole[:, at, at] += (found.nested - found.shared)[:, at, 0, 0]
+    assert np.einsum("ca,cab,cb->c", flat, whole, flat).mean() == pytest.approx(2 / 6, rel=0.05)
+
+
+def test_an_effect_of_clusters_that_cross_strata_cancels_in_a_contrast():
+    noise = np.random.default_rng(2).normal(size=(12, 500))
+    everywhere = np.random.default_rng(3).normal(size=(3, 500))[CROSSED]
+    clusters = Clustered(STRATUM, np.ones(12), NESTED, CROSSED)
+    contrast = np.broadcast_to(BETWEEN, (500, 1, 2))
+    shifted = clusters.covariance(noise + 5 * everywhere).of(contrast)[0].mean()
+    one_sided = np.broadcast_to([[[0.0, 1.0]]], (500, 1, 2))
+    alone = clusters.covariance(noise + 5 * everywhere).of(one_sided)[0].mean()
+    assert shifted < 0.6 * alone
+
+
+@pytest.mark.parametrize("nested_sd, crossed_sd", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.5, 0.5)])
+def test_tests_have_their_size(nested_sd, crossed_sd):
+    rng, worlds, rejected = np.random.default_rng(4), 1500, []
+    stratum = np.repeat(np.arange(4), 20)
+    contrast = np.broadcast_to(np.array([[[1.0, -1.0, 1.0, -1.0]]]), (worlds, 1, 4))
+    for _ in range(2):
+        nested = stratum * 5 + np.concatenate([rng.permutation(20) % 5 for _ in range(4)])
+        crossed = rng.integers(0, 12, 80)
+        both = np.unique(crossed * 4 + stratum, return_inverse=True)[1]  # a template that moves one subgroup only
+        y = rng.normal(size=(80, worlds)) + nested_sd * rng.normal(size=(20, worlds))[nested]
+        y += crossed_sd * rng.normal(size=(both.max() + 1, worlds))[both]
+        clusters = Clustered(stratum, np.ones(80), nested, crossed)
+        variance, freedom = clusters.covariance(y).of(contrast)
+        value = (clusters.means(y) * contrast[:, 0]).sum(axis=1)
+        rejected.append(2 * t.sf(np.abs(value) / np.sqrt(variance), freedom) < 0.05)
+    assert 0.025 <= np.mean(rejected) <= 0.07, np.mean(rejected)
+
+
+def test_the_root_gives_back_the_covariance():
+    y = np.random.default_rng(5).normal(size=(12, 3))
+    found = Clustered(STRATUM, np.ones(12), NESTED, None).covariance(y, y**2)
+    root = found.root()
+    whole = root @ root.swapaxes(1, 2)
+    np.testing.assert_allclose(whole.reshape(3, 2, 2, 2, 2)[:, :, 1, :, 1], found.nested[:, 1], atol=1e-12)
+    np.testing.assert_allclose(whole.reshape(3, 2, 2, 2, 2)[:, :, 0, :, 1], 0, atol=1e-12)
