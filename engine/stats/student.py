@@ -48,8 +48,8 @@ class Student:
 def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float, power: float = POWER) -> np.ndarray:
     """Effect that a two-sided t test at `level` finds with this power, in the unit of the error.
 
-    error · δ, δ the non-centrality at which t exceeds its critical value that often. error and freedom are arrays of one
-    shape; more than a million degrees of freedom count as a million.
+    error · δ, δ the non-centrality at which t exceeds its critical value that often. error and freedom are arrays of
+    one shape; more than a million degrees of freedom count as a million.
     """
     freedom = np.minimum(freedom, 1e6)
     return nctdtrinc(freedom, 1 - power, t.isf(level / 2, freedom)) * error

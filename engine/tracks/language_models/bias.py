@@ -3,7 +3,7 @@
 Tables here have one row per prompt and sampling seed, columns prompt_id, subgroup, template, descriptor, toxicity.
 `template` names the frame x of FASP Eq. 1; "template × noun" where the nouns are known (see `FRAME_MARK`).
 Every reading is a sum over subgroups, so it grows with their number and is above zero by noise alone:
-show it with `null_band`.
+show it with `null_band` and, before a sentence about a group, with `group_band`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from engine.tracks.language_models.bias_definitions import evaluate, lay_out
-from engine.tracks.language_models.permutation import exchange_blocks, null_draws, pool
+from engine.tracks.language_models.bias_definitions import Layout, evaluate, lay_out
+from engine.tracks.language_models.permutation import (
+    exchange_blocks,
+    group_draws,
+    null_draws,
+    pool,
+    whole_descriptors,
+)
 
 
 def subgroup_means(table: pd.DataFrame, weights: np.ndarray | None = None) -> pd.Series:
@@ -77,25 +83,48 @@ class NullBand:
 
 
 def null_band(table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0) -> NullBand:
-    """Permutation null of `bias(table, reading)`.
+    """The *words* band of `bias(table, reading)`: do these very prompts differ, or would any prompts do?
 
     Subgroup labels are exchanged between prompts of the same frame, all rows of a prompt together; prompts whose
     frame has one subgroup are exchanged within their template, the rest freely, and a note says how many.
     p = (1 + number of null values >= the measured one) / (1 + n_permutations).
     """
     layout = lay_out(table)
-    value = evaluate(layout, reading)
     pooled = pool(layout)
     blocks, notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
     draws = null_draws(pooled, blocks, reading, len(layout.subgroups), n_permutations, seed)
-    if not np.isfinite(value) or not np.isfinite(draws).any() or len(layout.subgroups) < 2:
-        return NullBand(np.nan, np.nan, np.nan, np.nan, len(pooled.total), value, notes)
-    draws = draws[np.isfinite(draws)]
     if reading == "paired_prompts" and np.ptp(draws) < 1e-12:
         notes += (
             "With one prompt per frame and subgroup the paired reading is the same for every exchange of labels: "
             "it cannot tell a difference between subgroups from noise.",
         )
+    return _band(layout, reading, draws, len(pooled.total), notes)
+
+
+def group_band(
+    table: pd.DataFrame, reading: str = "group_means", n_permutations: int = 1000, seed: int = 0
+) -> NullBand:
+    """The *group* band of `bias(table, reading)`: is it the group, or single words of it?
+
+    Whole descriptors, with all their prompts, are exchanged between subgroups, each of which keeps their number. Words
+    that differ among themselves by chance pass the words band; only a difference between groups of words passes this
+    one. It does not exist, and a note says why, where a subgroup is one descriptor or prompts name none.
+    """
+    layout = lay_out(table)
+    pooled = pool(layout)
+    descriptors, note = whole_descriptors(pooled, layout.subgroups)
+    if descriptors is None:
+        return _band(layout, reading, np.full(1, np.nan), len(pooled.total), (note,))
+    draws = group_draws(pooled, descriptors, reading, len(layout.subgroups), n_permutations, seed)
+    return _band(layout, reading, draws, len(pooled.total), (note,) if note else ())
+
+
+def _band(layout: Layout, reading: str, draws: np.ndarray, n: int, notes: tuple[str, ...]) -> NullBand:
+    """The band of null values `draws` [permutations] around the bias of `layout`."""
+    value = evaluate(layout, reading)
+    if not np.isfinite(value) or not np.isfinite(draws).any() or len(layout.subgroups) < 2:
+        return NullBand(np.nan, np.nan, np.nan, np.nan, n, value, notes)
+    draws = draws[np.isfinite(draws)]
     low, high = np.percentile(draws, [2.5, 97.5])
     p = (1 + np.count_nonzero(draws >= value - 1e-12)) / (1 + len(draws))
-    return NullBand(float(draws.mean()), float(low), float(high), float(p), len(pooled.total), value, notes)
+    return NullBand(float(draws.mean()), float(low), float(high), float(p), n, value, notes)

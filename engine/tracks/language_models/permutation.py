@@ -1,7 +1,9 @@
-"""Exchanging subgroup labels among prompts of the same template: the draws behind the null band."""
+"""Exchanging subgroup labels: among prompts of a template, or among whole descriptors. The draws behind null bands."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,8 @@ from engine.tracks.language_models.bias_definitions import Layout, combine, pair
 
 MAX_STUCK = 0.05
 """Share of prompts that may keep their label; above it all labels are exchanged freely."""
+FEW_WAYS = 1000
+"""Distinct exchanges of descriptors below which their number is said: p cannot be smaller than one in as many."""
 CHUNK = 4_000_000
 """Numbers held at once per array, so that many subgroups do not exhaust memory."""
 
@@ -25,6 +29,9 @@ class Pooled:
     subgroup: np.ndarray
     frame: np.ndarray
     template: np.ndarray
+    descriptor: np.ndarray
+    named: np.ndarray
+    """Whether the prompt names its descriptor, bool."""
 
 
 def exchange_blocks(
@@ -80,7 +87,26 @@ def pool(layout: Layout) -> Pooled:
         layout.subgroup[first],
         layout.frame[first],
         layout.template[first],
+        layout.descriptor[first],
+        layout.named_descriptor[first],
     )
+
+
+def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndarray | None, str]:
+    """Code of each prompt's descriptor in its subgroup, [prompts] int, and a note; None where descriptors cannot be
+    exchanged, and the note says why.
+    """
+    if not pooled.named.all():
+        return None, "no group band: not every prompt names its descriptor"
+    pairs = np.stack([pooled.subgroup, pooled.descriptor])
+    kinds, codes = np.unique(pairs, axis=1, return_inverse=True)
+    count = np.bincount(kinds[0], minlength=len(subgroups))
+    single = [subgroups[at] for at in np.flatnonzero(count < 2)]
+    if single:
+        named = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
+        return None, f"no group band: {len(single)} of {len(subgroups)} subgroups are one descriptor ({named})"
+    ways = math.exp(math.lgamma(kinds.shape[1] + 1) - sum(math.lgamma(n + 1) for n in count))
+    return codes.ravel(), f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else ""
 
 
 def null_draws(
@@ -102,6 +128,23 @@ def null_draws(
     return np.concatenate(parts)
 
 
+def group_draws(
+    pooled: Pooled, descriptors: np.ndarray, reading: str, n_subgroups: int, n_permutations: int, seed: int
+) -> np.ndarray:
+    """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64.
+
+    descriptors [prompts]: `whole_descriptors`. Each subgroup keeps its number of descriptors.
+    """
+    generator = rng("group null", seed)
+    home = np.zeros(int(descriptors.max()) + 1, dtype=int)
+    home[descriptors] = pooled.subgroup
+    moved = generator.permuted(np.broadcast_to(home, (n_permutations, len(home))), axis=1)
+    n_frames = int(pooled.frame.max()) + 1
+    chunk = max(1, CHUNK // max(len(descriptors), n_frames * n_subgroups))
+    parts = [moved[at : at + chunk][:, descriptors] for at in range(0, n_permutations, chunk)]
+    return np.concatenate([_bias_of_labels(pooled, labels, reading, n_subgroups, n_frames) for labels in parts])
+
+
 def _bias_of(pooled: Pooled, moved: np.ndarray, reading: str, n_subgroups: int, n_frames: int) -> np.ndarray:
     """Bias where prompt i takes the values of prompt moved[:, i]: moved [permutations, prompts] -> [permutations]."""
     if reading != "paired_prompts":
@@ -110,9 +153,18 @@ def _bias_of(pooled: Pooled, moved: np.ndarray, reading: str, n_subgroups: int, 
     # A prompt keeps its frame only if labels travel instead of values: blocks may be wider than one frame.
     labels = np.empty_like(moved)
     np.put_along_axis(labels, moved, np.broadcast_to(pooled.subgroup, moved.shape), axis=1)
-    cells = (np.arange(len(moved))[:, None] * n_frames + pooled.frame) * n_subgroups + labels
-    shape = (len(moved), n_frames, n_subgroups)
-    size = int(np.prod(shape))
-    total = np.bincount(cells.ravel(), np.broadcast_to(pooled.total, moved.shape).ravel(), minlength=size)
-    count = np.bincount(cells.ravel(), np.broadcast_to(pooled.count, moved.shape).ravel(), minlength=size)
-    return paired_means(total.reshape(shape), count.reshape(shape))
+    return _bias_of_labels(pooled, labels, reading, n_subgroups, n_frames)
+
+
+def _bias_of_labels(pooled: Pooled, labels: np.ndarray, reading: str, n_subgroups: int, n_frames: int) -> np.ndarray:
+    """Bias where prompts carry other labels: labels [permutations, prompts] -> [permutations]."""
+    paired = reading == "paired_prompts"
+    frame = pooled.frame if paired else np.zeros_like(pooled.frame)
+    shape = (len(labels), n_frames if paired else 1, n_subgroups)
+    cells = (np.arange(len(labels))[:, None] * shape[1] + frame) * n_subgroups + labels
+    total, count = (
+        np.bincount(cells.ravel(), np.broadcast_to(values, labels.shape).ravel(), minlength=int(np.prod(shape)))
+        for values in (pooled.total, pooled.count)
+    )
+    total, count = total.reshape(shape), count.reshape(shape)
+    return paired_means(total, count) if paired else combine(total[:, 0], count[:, 0], reading)

@@ -16,7 +16,7 @@ from engine.audit.progress import Progress
 from engine.core.seeds import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
-from engine.tracks.language_models.bias import null_band
+from engine.tracks.language_models.bias import group_band, null_band
 from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, mean_interval
 from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.by_group import group_table
@@ -30,6 +30,7 @@ from engine.tracks.language_models.variants import DENSE, Variant
 TEST, VALIDATION = "test", "validation"
 SHARE = (0.0, 1.0)
 """What a toxicity can be."""
+NULL_DRAWS = 500
 Place = tuple[tuple[int, ...], str, str]
 """Where something is measured: heads cut, split, axis."""
 
@@ -118,10 +119,9 @@ class Measured:
         return [{**row, "axis": axis} for row in rows]
 
     def _bias_row(self, table: pd.DataFrame, errors: BiasErrors, reading: str, paired: bool) -> dict[str, object]:
-        band = null_band(table, reading, 500)
         change = errors.difference(table, reading) if paired else None
         row = _row(f"bias:{reading}", errors.interval(reading, table), change)
-        return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
+        return {**row, **_bands(table, reading)}
 
     def _level_rows(
         self, table: pd.DataFrame, dense: pd.DataFrame, boot: BiasBootstrap, paired: bool
@@ -149,9 +149,8 @@ class Measured:
         table = self.context.fetch([Shard("floor", (), axis, TEST)])[0]
         prompts = self.context.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]]
         merged = prompts.merge(table, on="prompt_id")
-        band = null_band(merged, self.request.reading, 500)
         row = _row("bias_floor", BiasErrors(merged).interval(self.request.reading), None)
-        return {**row, "null_mean": band.mean, "null_low": band.low, "null_high": band.high, "null_p": band.p}
+        return {**row, **_bands(merged, self.request.reading)}
 
     def _text_row(self, cut: tuple[int, ...], split: str) -> dict[str, object]:
         """Perplexity of one mask; n counts tokens."""
@@ -208,6 +207,17 @@ class Measured:
         )
 
 
+def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:
+    """Both null bands of a bias: columns null_* (words) and group_null_* (whole descriptors), and why one is missing."""
+    words, group = null_band(table, reading, NULL_DRAWS), group_band(table, reading, NULL_DRAWS)
+    found = {
+        f"{start}_{name}": getattr(band, name)
+        for start, band in (("null", words), ("group_null", group))
+        for name in ("mean", "low", "high", "p")
+    }
+    return {**found, "group_note": "; ".join(group.notes)}
+
+
 def _after_kind(shard: Shard) -> tuple[tuple[int, ...], str, str, int]:
     return shard.cut, shard.axis, shard.split, shard.seed
 
@@ -229,7 +239,8 @@ def _mean_difference(dense: pd.DataFrame, table: pd.DataFrame, n_boot: int) -> D
 def _row(metric: str, shown: Interval, change: Difference | None) -> dict[str, object]:
     nan = float("nan")
     row = {"metric": metric, "value": shown.value, "low": shown.low, "high": shown.high, "n": shown.n}
-    row |= {"null_mean": nan, "null_low": nan, "null_high": nan, "null_p": nan, "group": "", "verdict": ""}
+    row |= {f"{start}_{name}": nan for start in ("null", "group_null") for name in ("mean", "low", "high", "p")}
+    row |= {"group_note": "", "group": "", "verdict": ""}
     if change is None:
         return {**row, "delta": nan, "delta_low": nan, "delta_high": nan, "delta_p": nan}
     return {
