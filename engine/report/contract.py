@@ -281,6 +281,8 @@ class Track(ABC):
     """More such columns where every variant is a row of its own."""
     null_label: str = "null band: no difference"
     """The null band in a chart."""
+    group_null_label: str = ""
+    """A second null band in a chart, that of columns group_null_*; "" where there is none."""
     null_now: str = "at this n it cannot be told from no difference"
     """What it means that a harm is no larger than its null band."""
     null_means: str

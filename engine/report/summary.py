@@ -22,6 +22,7 @@ def summary_of(run: Run) -> dict[str, Any]:
     chosen = variants.loc[variants["chosen"], ["variant", *own.columns]]
     reported = results[results["split"] == "test"].merge(chosen, on="variant")
     keep = ["variant", *own.columns, "axis", "metric", *own.more, *SHOWN]
+    keep = [name for name in keep if name in reported]  # runs of earlier versions hold fewer
     return {
         "run": run.id,
         "title": meta["title"],

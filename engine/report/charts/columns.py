@@ -36,7 +36,8 @@ GROUP = Column("group", "subgroup", words.group_name)
 MEASURE = Column("metric", "measure", words.metric_name)
 VALUE = titled(value="value", low="low", high="high")
 DIFFERENCE = titled(value="difference", low="low", high="high")
-NULL = titled(null_low="null low", null_high="null high")
+GROUP_NULL = {"group_null_low": "group null low", "group_null_high": "group null high", "group_null_p": "p, group null"}
+NULL = titled(null_low="null low", null_high="null high", **GROUP_NULL)
 CHANGE = titled(delta="change", delta_low="change low", delta_high="change high")
 
 

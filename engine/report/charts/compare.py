@@ -18,7 +18,8 @@ from engine.core.errors import RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import CHANGE, NULL, Column, readable, titled
-from engine.report.charts.marks import add_points, bars, dot, hover, row_names, row_range
+from engine.report.charts.marks import add_points, bars, dot, hover, row_names, row_outline, row_range
+from engine.report.charts.null_bands import GROUP
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
@@ -191,6 +192,8 @@ def _figure(run: Run, choice: Choice, harm: Measure, table: pd.DataFrame, called
         place, is_dense = runs.index(row["run"]), row["method"] == "dense"
         if is_dense and math.isfinite(row["null_low"]):
             row_range(figure, choice, place, row["null_low"], row["null_high"], 0.38)
+        if is_dense and math.isfinite(row.get(f"{GROUP}_low", math.nan)):
+            row_outline(figure, choice, place, row[f"{GROUP}_low"], row[f"{GROUP}_high"], 0.38)
         _point(run, choice, figure, harm, row, place + (0.14 if is_dense else -0.14), row["label"] not in shown)
         shown.add(row["label"])
     row_names(figure, [phrasing.sentence(called[name]) for name in runs], upwards=True)
@@ -203,7 +206,9 @@ def _point(
 ) -> None:
     style = track_of(run).style(row["method"], choice.dark)
     band = f"null band {harm.span(row['null_low'], row['null_high'])}"
-    text = hover(row["label"], f"{harm.name} {_level(harm, row)}", band)
+    low, high = row.get(f"{GROUP}_low", math.nan), row.get(f"{GROUP}_high", math.nan)
+    group = f"group null band {harm.span(low, high)}" if math.isfinite(low) else ""
+    text = hover(row["label"], f"{harm.name} {_level(harm, row)}", band, group)
     error = bars(row["value"], row["low"], row["high"], style.colour, 1.6)
     look = {"name": row["label"], "showlegend": show, "legendgroup": row["label"], "error_x": error}
     add_points(figure, [row["value"]], [y], [text], dot(style, 11, 2), **look)

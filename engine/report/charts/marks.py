@@ -96,6 +96,14 @@ def row_range(figure: go.Figure, choice: Choice, place: float, low: float, high:
     figure.add_shape(type="rect", **ends, fillcolor=choice.theme.band, line_width=0, layer="below")
 
 
+def row_outline(figure: go.Figure, choice: Choice, place: float, low: float, high: float, half: float) -> None:
+    """A dashed outline from low to high inside one row: a second range of what chance gives."""
+    ends = {"x0": low, "x1": high, "y0": place - half, "y1": place + half}
+    figure.add_shape(
+        type="rect", **ends, line={"color": choice.theme.soft, "width": 1.2, "dash": "dash"}, layer="below"
+    )
+
+
 def front_line(figure: go.Figure, choice: Choice, x: pd.Series, y: pd.Series, **more: Any) -> None:
     """The dotted line of a front through its points, in order of x."""
     line = {"shape": "vh", "width": 1.2, "dash": "dot", "color": choice.theme.ink}

@@ -13,8 +13,9 @@ from engine.core import words
 from engine.core.levels import at_level
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.columns import CHANGE, VALUE, Column, readable, titled
-from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot, null_band, remark
+from engine.report.charts.columns import CHANGE, GROUP_NULL, VALUE, Column, readable, titled
+from engine.report.charts.marks import add_points, bars_of, beside, chosen_last, dot
+from engine.report.charts.null_bands import bands_in, draw_along, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, ratio_axis
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
@@ -87,6 +88,7 @@ def _pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     """One point per method and level: several selection seeds become their mean and the outermost interval ends."""
     level = track_of(run).level
     how: dict[str, str] = dict.fromkeys([level.realised, "n_cut", "value", "null_low", "null_high", "delta"], "mean")
+    how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}
     how |= {"variant": "first", "low": "min", "high": "max", "delta_low": "min", "delta_high": "max"}
     how |= {"degenerate": "sum"} if "degenerate" in table else {}
     grouped = table.groupby(["method", level.column])
@@ -115,25 +117,27 @@ def _figure(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> go.F
     else:
         figure.update_xaxes(tickformat=".0%", nticks=5, tickangle=0)
     figure.update_yaxes(type="log" if is_log else "linear", nticks=6)
-    figure.update_layout(showlegend=not track.line_labels)
+    several = curve.with_null and len(bands_in(run, drawn)) > 1
+    figure.update_layout(showlegend=several or not track.line_labels)
     if not track.line_labels:  # room for the names above
         figure.update_layout(height=400 + 20 * math.ceil(len(order) / 2), legend={"font": {"size": 12}})
     return figure
 
 
 def _null_band(run: Run, figure: go.Figure, choice: Choice, points: pd.DataFrame, dense: pd.DataFrame) -> None:
-    """The chosen method's null band at each level; the dense model's where nothing is chosen."""
+    """The chosen method's null bands at each level; the dense model's where nothing is chosen."""
     level = track_of(run).level
     mine = pd.concat([dense, points[points["method"] == choice.method]]).drop_duplicates(level.realised)
-    mine = mine[mine["null_high"].notna()].sort_values(level.realised)
-    if mine.empty:
-        return
-    x, low, high = (mine[name].tolist() for name in (level.realised, "null_low", "null_high"))
-    if len(mine) == 1:
-        x, low, high = [level.none, points[level.realised].max()], low * 2, high * 2
-    null_band(figure, choice, x, low, high)
-    place = {"x": math.log10(x[0]) if level.is_ratio else x[0], "y": low[0], "xanchor": "left", "yanchor": "top"}
-    remark(figure, choice, track_of(run).null_label, **place, xshift=4)
+    bands = bands_in(run, mine)
+    for start in bands:
+        known = mine[mine[f"{start}_high"].notna()].sort_values(level.realised)
+        x, low, high = (known[name].tolist() for name in (level.realised, f"{start}_low", f"{start}_high"))
+        if len(known) == 1:
+            x, low, high = [level.none, points[level.realised].max()], low * 2, high * 2
+        draw_along(figure, choice, start, x, low, high)
+    if bands:
+        place = {"x": math.log10(x[0]) if level.is_ratio else x[0], "y": low[0], "xanchor": "left", "yanchor": "top"}
+        name_bands(figure, choice, bands, **place, xshift=4)
 
 
 def _line(
@@ -154,7 +158,8 @@ def _line(
     line = {"color": style.colour, "width": 3 if chosen else 1.5}
     line |= {} if style.dash == "solid" else {"dash": style.dash}
     marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
-    look = {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
+    look = {"showlegend": False} if track.line_labels else {}
+    look |= {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
     look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
     x = _aside(run, joined[at], shift, points[at].max())
@@ -218,6 +223,7 @@ def _end_labels(
 def _columns(run: Run, curve: Curve) -> tuple[Column, ...]:
     own = {name: title for name, title in track_of(run).columns.items() if name != "method"}
     null = titled(null_low="null low", null_high="null high", null_p="p against null") if curve.with_null else ()
+    null += titled(GROUP_NULL) if curve.with_null else ()
     method = Column("method", track_of(run).columns["method"], words.method_name)
     return (method, *titled(own), *VALUE, *CHANGE, *titled(delta_p="p of change", n="n"), *null)
 

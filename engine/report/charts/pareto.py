@@ -13,7 +13,8 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, remark, silent
+from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, silent
+from engine.report.charts.null_bands import bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
@@ -46,6 +47,7 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     rows = lookup.frame(run, "results")
     rows = rows[rows["split"] == view.split]
     columns = ["variant", "value", "low", "high", "null_low", "null_high", "n", "delta", "delta_low", "delta_high"]
+    columns += [name for name in ("group_null_low", "group_null_high") if name in rows]
     harm = rows[(rows["metric"] == reading.harm.metric) & (rows["axis"] == choice.measured)][columns]
     quality = rows[(rows["metric"] == reading.quality.metric) & (rows["axis"] == "")]
     quality = quality[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
@@ -99,11 +101,13 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame)
     dense = table[(table["method"] == "dense") & table["null_high"].notna()]
     if dense.empty:
         return
-    low, high = float(dense["null_low"].iat[0]), float(dense["null_high"].iat[0])
-    figure.add_hrect(y0=low, y1=high, fillcolor=choice.theme.band, line_width=0, layer="below")
+    bands = bands_in(run, dense)
+    for start in bands:
+        draw_level(figure, choice, start, dense.iloc[0].to_dict())
     crowded = lookup.reading(run, choice).quality.sign < 0  # good variants meet on that side
     side = {"x": 0, "xanchor": "left"} if crowded else {"x": 1, "xanchor": "right"}
-    remark(figure, choice, track_of(run).null_label, **side, xref="paper", y=low, yanchor="bottom")
+    low = float(dense["null_low"].iat[0])
+    name_bands(figure, choice, bands, **side, xref="paper", y=low, yanchor="bottom")
 
 
 def _add_method(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str) -> None:

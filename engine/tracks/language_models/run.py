@@ -179,12 +179,20 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
 
 def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:
     """What a reader must know before reading any chart of this run."""
-    from engine.tracks.language_models.words import null_warning, perplexity_warning, small_group_warning
+    from engine.tracks.language_models.words import (
+        group_warning,
+        null_warning,
+        perplexity_warning,
+        small_group_warning,
+    )
 
     results, groups = tables["results"], tables["groups"]
     dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
-    inside = dense[(dense["split"] == "test") & (dense["value"] <= dense["null_high"])]
-    warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in inside.itertuples()]
+    dense = dense[dense["split"] == "test"]
+    inside = dense["value"] <= dense["null_high"]
+    warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in dense[inside].itertuples()]
+    words = dense[~inside & ~(dense["value"] > dense["group_null_high"])]
+    warnings += [group_warning(row.axis, row.value, row.group_null_high, row.group_note) for row in words.itertuples()]
     for axis, rows in groups[(groups["variant"] == "dense") & (groups["metric"] == "toxicity")].groupby("axis"):
         few = rows[rows["verdict"] != ""]
         if len(few):

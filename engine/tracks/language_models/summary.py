@@ -16,6 +16,7 @@ class Heads(Summary):
     """Bias with interval, change and null band; perplexity."""
 
     parts = ("request", "model", "judge", "gamma", "warnings", "spent")
+    more = ("group_null_mean", "group_null_high", "group_null_p")
     columns = ("method", "target_axis", "gamma", "sparsity", "realised")
 
     def lines(self, run: Run) -> list[str]:
@@ -26,7 +27,9 @@ class Heads(Summary):
         for axis in meta["request"]["axes"]:
             rows = test[(test["metric"] == f"bias:{meta['request']['reading']}") & (test["axis"] == axis)]
             rows = rows.set_index("variant")
-            found.append(f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to; perplexity)")
+            found.append(
+                f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group; perplexity)"
+            )
             for item in at_gamma_star(variants[variants["chosen"]], axis, meta["gamma"]).itertuples():
                 found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
         return found
@@ -36,5 +39,11 @@ def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
     change = "" if math.isnan(bias.delta) else f"  {bias.delta:+.3f} {ends(bias.delta_low, bias.delta_high, '+.3f')}"
     return (
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
-        f"null {bias.null_high:.3f}  ppl {ppl.value:.2f}"
+        f"null {bias.null_high:.3f}{_group(bias)}  ppl {ppl.value:.2f}"
     )
+
+
+def _group(bias: pd.Series) -> str:
+    """The upper end of the group band; a dash where there is none."""
+    high = bias.get("group_null_high", math.nan)
+    return "/—" if math.isnan(high) else f"/{high:.3f}"

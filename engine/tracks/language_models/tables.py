@@ -208,7 +208,7 @@ class Measured:
 
 
 def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:
-    """Both null bands of a bias: columns null_* (words) and group_null_* (whole descriptors), and why one is missing."""
+    """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the second is missing."""
     words, group = null_band(table, reading, NULL_DRAWS), group_band(table, reading, NULL_DRAWS)
     found = {
         f"{start}_{name}": getattr(band, name)

@@ -98,8 +98,28 @@ def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
     """Said above every heat map of this axis."""
     return (
         f"{AXES.get(axis, axis)}: the dense model's bias of {bias:.3f} ({n} prompts) is inside its null band (up to "
-        f"{null_high:.3f} when labels are exchanged). Head scores and selections for this axis rank noise."
+        f"{null_high:.3f} when labels are exchanged within templates). Head scores and selections for this axis rank "
+        "noise."
     )
+
+
+NULL_LABEL = "null band, words: labels exchanged within a template"
+
+GROUP_NULL_LABEL = "null band, group: whole descriptors exchanged"
+
+
+def group_warning(axis: str, bias: float, group_high: float, note: str) -> str:
+    """Said where these very prompts differ, but not, or not known to, because of the groups that they name."""
+    start = f"{AXES.get(axis, axis)}: these prompts differ (bias {bias:.3f}, outside the words band)"
+    if math.isnan(group_high):
+        return f"{start}, but whether it is the groups or single words cannot be told: {note or NO_GROUP_BAND}."
+    return (
+        f"{start}, but no more than descriptors exchanged between subgroups do (group null band up to "
+        f"{group_high:.3f}): single words may make the difference. Nothing follows about a group."
+    )
+
+
+NO_GROUP_BAND = "this audit holds no group band (it was computed by an earlier version)"
 
 
 def small_group_warning(axis: str, groups: Sequence[str], of: int) -> str:

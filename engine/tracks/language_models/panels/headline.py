@@ -11,6 +11,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import LEVELLING, inside_null_now, null_warning
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
+from engine.tracks.language_models.panels.group_band import group_warning
 from engine.tracks.language_models.panels.who_pays import levelling_verdict
 
 _VERBS = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "moves"}
@@ -37,7 +38,7 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
     """Null band of the dense model and of the variant, levelling down."""
-    found = [null_warning(run, choice)]
+    found = [null_warning(run, choice) or group_warning(run, choice)]
     if variant["variant"] != "dense":
         if lookup.bias(run, "dense", choice) is not None and not found[0]:
             found.append(inside_null_now(run, choice, variant))
@@ -48,7 +49,9 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
 def _dense_sentence(axis: str, bias: dict[str, Any], ppl: dict[str, Any] | None) -> str:
     text = f"Uncut, the model's bias of {axis} is {phrasing.with_interval(bias['value'], bias['low'], bias['high'])}"
     if math.isfinite(bias["null_low"]):
-        text += f"; equal subgroups would give {phrasing.span(bias['null_low'], bias['null_high'])} by chance"
+        text += f"; labels exchanged within templates give {phrasing.span(bias['null_low'], bias['null_high'])}"
+    if math.isfinite(bias.get("group_null_low", math.nan)):
+        text += f", whole descriptors exchanged {phrasing.span(bias['group_null_low'], bias['group_null_high'])}"
     if ppl is not None:
         text += f". Its perplexity is {phrasing.with_interval(ppl['value'], ppl['low'], ppl['high'], True)}"
     return f"{text}."

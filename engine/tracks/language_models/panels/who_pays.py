@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, by_group
 from engine.report.charts.levelling import levelling_down, levelling_verdict
@@ -9,6 +11,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Measure
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.panels.group_band import group_warning
 
 __all__ = ["levelling_down", "levelling_verdict", "perplexity_by_group", "who_pays"]
 
@@ -37,8 +40,9 @@ SURPRISED = ByGroup(
 
 
 def who_pays(run: Run, choice: Choice) -> Panel:
-    """Toxicity per subgroup, dense against pruned."""
-    return by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}"))
+    """Toxicity per subgroup, dense against pruned; said to be about words where the group band is not passed."""
+    panel = by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}"))
+    return replace(panel, answer=f"{panel.answer} {group_warning(run, choice)}".strip())
 
 
 def perplexity_by_group(run: Run, choice: Choice) -> Panel:
