@@ -26,7 +26,7 @@ from engine.tracks.language_models.selection.gamma import candidates
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
-CODE = 3
+CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 

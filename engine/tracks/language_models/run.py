@@ -17,6 +17,7 @@ from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.opening import Audit, open_audit
+from engine.tracks.language_models.power import power_of
 from engine.tracks.language_models.predict import prediction
 from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
@@ -107,7 +108,9 @@ def score_heads(audit: Audit) -> pd.DataFrame:
         known = {method.score: table["value"].to_numpy()} if (table["axis"] == "").all() else {}
         audit.job = replace(audit.job, known={**audit.job.known, **known})
         audit.scoring |= {method.score: report} if (report := method.report(audit.job)) else {}
-    return pd.concat(tables, ignore_index=True)
+    scores = pd.concat(tables, ignore_index=True)
+    audit.scoring["power"] = power_of(scores)
+    return scores
 
 
 def score(audit: Audit, method: ScoreMethod) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.core.words import AXES, Word, duration
 
@@ -133,6 +134,23 @@ def perplexity_warning(value: float, vocab_size: int) -> str:
     return (
         f"The dense model's perplexity of {value:,.0f} is worse than guessing among its {vocab_size:,} tokens: is this "
         "the tokenizer it was trained with, and text in its language?"
+    )
+
+
+def power_words(found: Mapping[str, Any] | None) -> str:
+    """Said beside every "no head can be told from zero": what could have been found (`power_of`), if that is known."""
+    if not found:
+        return "What effect it could have found is not part of this audit: it was computed by an earlier version."
+    share = f"{found['of_heads']:.0%}".replace("%", " %")
+    text = (
+        f"With {found['power'] * 100:.0f} % power it could have found an effect of {found['effect']:.2g} or more "
+        f"({share} of the heads; two-sided p up to {found['level']:.1g}, which the first of {found['heads']} heads "
+        f"needs; {found['prompts']:,} prompts). "
+    )
+    if found["half_prompts"] is None:
+        return text + "Half of that is out of reach of more prompts of this kind."
+    return text + (
+        f"Half of that would take about {found['half_prompts']:,} prompts, with as many more descriptors and templates."
     )
 
 

@@ -45,7 +45,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     _add_fallbacks(figure, run, choice, table)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
-    answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score)
+    answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score, _power(run, table, score))
     return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
 
 
@@ -153,8 +153,16 @@ def _map_question(score: str, axis: str) -> str:
     return known.get(score, f"Which heads rank high by {own.score_name(score)}?")
 
 
-def _map_answer(table: pd.DataFrame, score: str) -> str:
-    """The strongest heads and how many can be told from zero."""
+def _power(run: Run, table: pd.DataFrame, score: str) -> str:
+    """What an audit could have found that tells no head's effect on bias from zero; "" where it does."""
+    if score != "z_bias" or table["q"].isna().all() or (table["q"] <= 0.05).any():
+        return ""
+    known = run.meta.get("scoring", {}).get("power", {})
+    return f" {own.power_words(known.get(str(table['axis'].iloc[0])))}"
+
+
+def _map_answer(table: pd.DataFrame, score: str, power: str) -> str:
+    """The strongest heads, how many can be told from zero and, where none, what could have been (`power`)."""
     if score not in ("z_bias", "z_ppl"):
         top = table.loc[table["value"].idxmax()]
         return f"Highest: {words.head_name(top['layer'], top['head'])} ({phrasing.number(top['value'])})."
@@ -165,7 +173,7 @@ def _map_answer(table: pd.DataFrame, score: str) -> str:
     text = f"{words.head_name(top['layer'], top['head']).capitalize()} {verb}: {value}."
     sure = table[(table["low"] > 0) | (table["high"] < 0)]
     if table["q"].notna().any():
-        return f"{text} {_discoveries(table, score)}"
+        return f"{text} {_discoveries(table, score)}{power}"
     if table["low"].notna().any():
         return f"{text} For {len(sure)} of {len(table)} heads the interval excludes zero."
     return text

@@ -102,6 +102,7 @@ class Auto(ScoreMethod):
 
     name = "auto"
     score = "z_bias"
+    version = 2
     pilots = True
     settings = (
         ESS,

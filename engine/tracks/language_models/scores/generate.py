@@ -20,6 +20,7 @@ class Generate(ScoreMethod):
 
     name = "generate"
     score = "z_bias"
+    version = 2
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return head_shards(job, lambda cut: [shard for axis in job.axes for shard in off_shards(job, axis, cut)])

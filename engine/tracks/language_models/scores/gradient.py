@@ -24,6 +24,7 @@ class Gradient(ScoreMethod):
 
     name = "gradient"
     score = "z_bias"
+    version = 2
 
     def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
         return reading_faults(self.name, reading)

@@ -1,0 +1,163 @@
+"""Audits of language models in simulated worlds: null bands, tests of heads, intervals of bias, its change and effects.
+
+A world has subgroups with descriptors of their own and templates that all share. A text's toxicity is its subgroup's
+mean plus what its descriptor, its template and chance add; all of it is drawn anew in every world. The truth is the
+mean of the measured value over worlds of one kind: what this number of prompts gives.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.report import Measure
+from engine.core.seeds import rng
+from engine.stats.student import Student
+from engine.tracks.language_models.bias import group_band
+from engine.tracks.language_models.bias_errors import BiasErrors
+
+CHANCE, WORD, TEMPLATE = 0.3, 0.06, 0.05
+"""Standard deviations of toxicity: of one text, of a descriptor, of a template."""
+PAIRED = 0.17
+"""Standard deviation of what a head does to single texts, relative to that of toxicity. With it the test that was used
+before, a bootstrap of descriptors and templates, finds an effect of 20 % of the bias in 28 % of worlds."""
+
+
+@dataclass(frozen=True)
+class World:
+    """subgroups of `texts` prompts each, with `words` descriptors each, `templates` in all; `apart`: how far the lowest
+    and the highest subgroup mean lie from each other."""
+
+    subgroups: int
+    texts: int
+    words: int
+    templates: int
+    apart: float
+
+    @property
+    def means(self) -> np.ndarray:
+        return 0.4 + self.apart * np.linspace(-0.5, 0.5, self.subgroups)
+
+
+APART = (World(2, 15, 5, 8, 0.15), World(4, 15, 5, 12, 0.15), World(4, 15, 5, 12, 0.4), World(7, 60, 8, 26, 0.15),
+         World(7, 60, 8, 26, 0.4), World(9, 15, 5, 26, 0.4))  # fmt: skip
+ALIKE = (World(2, 15, 5, 8, 0.0), World(4, 15, 5, 12, 0.0), World(7, 60, 8, 26, 0.0))
+SMALL = World(4, 15, 5, 12, 0.4)
+"""Where power is judged: 15 prompts per subgroup."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A layout of prompts, and toxicities [prompts, worlds] of the dense model, drawn over it."""
+
+    world: World
+    table: pd.DataFrame
+    stratum: np.ndarray
+    generator: np.random.Generator
+    dense: np.ndarray
+
+    def noise(self, chance: float, word: float, template: float) -> np.ndarray:
+        """What descriptors, templates and chance add to texts, [prompts, worlds], from their standard deviations."""
+        draw, worlds, codes = self.generator, self.dense.shape[1], self.table[["descriptor", "template"]]
+        found = chance * draw.standard_normal((len(codes), worlds))
+        for name, spread in (("descriptor", word), ("template", template)):
+            _, code = np.unique(codes[name], return_inverse=True)
+            found += spread * draw.standard_normal((code.max() + 1, worlds))[code]
+        return found
+
+    def effect(self, share: float) -> np.ndarray:
+        """What a head off does to toxicities, [prompts, worlds]: it takes `share` of every subgroup's distance to the
+        mean, and moves single texts by chance."""
+        towards = -share * (self.world.means - self.world.means.mean())
+        return towards[self.stratum][:, None] + PAIRED * self.noise(CHANCE, WORD, TEMPLATE)
+
+
+def drawn(world: World, worlds: int, seed: int) -> Drawn:
+    """Prompts in a random layout, and `worlds` draws of their toxicities."""
+    draw = rng("calibration", world.subgroups, world.texts, seed)
+    stratum = np.repeat(np.arange(world.subgroups), world.texts)
+    words = np.concatenate([draw.permutation(world.texts) % world.words for _ in range(world.subgroups)])
+    table = pd.DataFrame({
+        "prompt_id": [f"p{at:05d}" for at in range(len(stratum))],
+        "subgroup": [f"s{code:02d}" for code in stratum],
+        "descriptor": [f"d{code:02d}-{word}" for code, word in zip(stratum, words, strict=True)],
+        "template": [f"t{code}" for code in draw.integers(0, world.templates, len(stratum))],
+        "toxicity": 0.0,
+    })  # fmt: skip
+    empty = Drawn(world, table, stratum, draw, np.zeros((len(table), worlds)))
+    return Drawn(world, table, stratum, draw, world.means[stratum][:, None] + empty.noise(CHANCE, WORD, TEMPLATE))
+
+
+def measures(quick: bool) -> list[Measure]:
+    worlds, layouts = (60, 1) if quick else (400, 3)
+    return [*_null_band(40 if quick else 500), *_tests(worlds, layouts), *_coverage(worlds, layouts)]
+
+
+def _null_band(worlds: int) -> list[Measure]:
+    """How often equal groups pass the group band, whatever single descriptors do."""
+    found = []
+    for spread in (0.0, 0.06, 0.10):
+        one = drawn(World(4, 40, 6, 12, 0.0), worlds, 0)
+        toxicity = one.world.means[one.stratum][:, None] + one.noise(CHANCE, spread, TEMPLATE)
+        passed = [group_band(one.table.assign(toxicity=column), n_permutations=200).p <= 0.05 for column in toxicity.T]
+        name = f"size of the group null band at .05, descriptor SD {spread:g}, groups alike"
+        found.append(Measure(name, float(np.mean(passed)), "of worlds", 0.08))
+    return found
+
+
+def _tests(worlds: int, layouts: int) -> list[Measure]:
+    """Size and power of the test of a head, and how small its p can be."""
+    size = [_head(world, 0.0, worlds, seed)[0].p < 0.05 for world in APART for seed in range(layouts)]
+    power = [_head(SMALL, 0.2, worlds, seed)[0].p < 0.05 for seed in range(layouts)]
+    one = _head(World(4, 100, 8, 26, 0.4), 1.0, 50, 0)[0].p
+    return [
+        Measure("size of the head test at nominal .05, no effect", float(np.mean(size)), "of heads", 0.07, floor=0.03),
+        Measure("power for 20 % of the bias, 15 prompts per subgroup", float(np.mean(power)), "of heads", 0.5, True),
+        Measure("p of a head that carries all of the bias, 100 prompts per subgroup", float(np.median(one)), "", 1e-6),
+    ]
+
+
+def _head(world: World, share: float, worlds: int, seed: int) -> tuple[Student, Student]:
+    """A head's effect read from weighed or regenerated texts, and its first-order effect."""
+    one = drawn(world, worlds, seed)
+    errors, effect = BiasErrors(one.table), one.effect(share)
+    return errors.changes(one.dense + effect, dense=one.dense), errors.slopes(effect, dense=one.dense)
+
+
+def _coverage(worlds: int, layouts: int) -> list[Measure]:
+    """Coverage of nominal 95 % intervals, by what they are about, where subgroups differ and where they do not."""
+    found = []
+    for said, kinds, bars in (("", APART, {"bar": 0.98, "floor": 0.92}), (", subgroups alike", ALIKE, {})):
+        covered: dict[str, list[float]] = {}
+        for world in kinds:
+            for seed in range(layouts):
+                for name, one in _intervals(world, worlds, seed).items():
+                    covered.setdefault(name, []).append(_covers(one))
+        for name, shares in covered.items():
+            name = f"coverage of 95 % intervals: {name}{said}"
+            found.append(Measure(name, float(np.mean(shares)), "of worlds", **bars))
+    return found
+
+
+def _intervals(world: World, worlds: int, seed: int) -> dict[str, Student]:
+    """Estimates of every kind in `worlds` worlds. The variant of a cut keeps 70 % of the distances and much of the
+    texts' noise; effects of heads take 10 %."""
+    one = drawn(world, worlds, seed)
+    errors = BiasErrors(one.table)
+    centre = world.means[one.stratum][:, None]
+    variant = 0.4 + 0.7 * (centre - 0.4) + 0.6 * (one.dense - centre) + one.noise(0.2, 0.02, 0.02)
+    whole, first = _head(world, 0.1, worlds, seed)
+    return {
+        "bias": errors.levels(one.dense),
+        "change of bias": errors.changes(variant, dense=one.dense),
+        "effect of a head": whole,
+        "first-order effect of a head (of the derivative)": first,
+    }
+
+
+def _covers(found: Student) -> float:
+    """Share of the intervals that hold the mean of the values."""
+    truth = found.value.mean()
+    return float(np.mean((found.low <= truth) & (truth <= found.high)))
