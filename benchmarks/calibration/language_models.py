@@ -111,11 +111,11 @@ def _tests(worlds: int, layouts: int) -> list[Measure]:
     """Size and power of the test of a head, and how small its p can be."""
     size = [_head(world, 0.0, worlds, seed)[0].p < 0.05 for world in APART for seed in range(layouts)]
     power = [_head(SMALL, 0.2, worlds, seed)[0].p < 0.05 for seed in range(layouts)]
-    one = _head(World(4, 100, 8, 26, 0.4), 1.0, 50, 0)[0].p
+    one = _head(World(4, 100, 8, 26, 0.4), 0.5, 50, 0)[0].p
     return [
         Measure("size of the head test at nominal .05, no effect", float(np.mean(size)), "of heads", 0.07, floor=0.03),
         Measure("power for 20 % of the bias, 15 prompts per subgroup", float(np.mean(power)), "of heads", 0.5, True),
-        Measure("p of a head that carries all of the bias, 100 prompts per subgroup", float(np.median(one)), "", 1e-6),
+        Measure("p of a head that carries half of the bias, 100 prompts per subgroup", float(np.median(one)), "", 1e-6),
     ]
 
 

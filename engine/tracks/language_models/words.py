@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.core.words import AXES, Word, duration
 
-INTERVALS = "Intervals are 95 %, from a bootstrap clustered by descriptor and template."
+INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
 INTERVALS_PERPLEXITY = "Intervals are 95 %, from a bootstrap over blocks of text."
 

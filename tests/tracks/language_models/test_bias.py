@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.language_models.bias import bias, null_band, reading_notes, subgroup_means
+from engine.tracks.language_models.bias import bias, group_band, null_band, reading_notes, subgroup_means
 
 
 def table_of(n, *, seed=0, templates=6, groups=3, effect=0.0):
@@ -154,3 +154,45 @@ def test_fallbacks_are_noted():
     pairs = cells([("a", "x", 0.1), ("b", "x", 0.6), ("a", "y", 0.2), ("b", "y", 0.4)])
     band = null_band(pairs, "paired_prompts", n_permutations=50)
     assert band.p == 1.0 and "cannot tell" in band.notes[-1]
+
+
+def words_of(n, words=6, groups=3, spread=0.0, effect=0.0, seed=0):
+    """n prompts per subgroup with descriptors that differ by `spread`, and subgroups that differ by `effect`."""
+    r = np.random.default_rng(seed)
+    s, d = np.repeat(np.arange(groups), n), np.tile(np.arange(n) % words, groups)
+    table = pd.DataFrame({"prompt_id": [f"p{i}" for i in range(groups * n)], "subgroup": [f"s{k}" for k in s]})
+    table["descriptor"] = [f"d{a}-{b}" for a, b in zip(s, d, strict=True)]
+    table["template"] = [f"t{k}" for k in r.integers(0, 8, groups * n)]
+    tilt = spread * r.normal(size=(groups, words))[s, d]
+    return table.assign(toxicity=0.4 + 0.1 * r.normal(size=groups * n) + tilt + effect * s)
+
+
+def test_single_words_pass_the_words_band_and_not_the_group_band():
+    tables = [words_of(60, spread=0.15, seed=seed) for seed in range(40)]
+    words = [null_band(table, n_permutations=99).p for table in tables]
+    group = [group_band(table, n_permutations=99).p for table in tables]
+    assert np.mean(np.array(words) <= 0.05) > 0.4, "descriptors differ by chance"
+    assert np.mean(np.array(group) <= 0.05) <= 0.15
+    assert group_band(words_of(60, spread=0.05, effect=0.2), n_permutations=199).p == pytest.approx(1 / 200)
+
+
+@pytest.mark.parametrize("reading", ["group_means", "subgroup_mean_of_means", "paired_prompts"])
+def test_the_group_band_agrees_with_a_loop(reading):
+    table, r = words_of(24, effect=0.1), np.random.default_rng(0)
+    band, home = group_band(table, reading, 1500), table.drop_duplicates("descriptor")
+    slow = []
+    for _ in range(150):
+        moved = dict(zip(home["descriptor"], r.permutation(home["subgroup"].to_numpy()), strict=True))
+        slow.append(bias(table.assign(subgroup=table["descriptor"].map(moved)), reading))
+    assert band.mean == pytest.approx(np.mean(slow), abs=4 * np.std(slow) / 150**0.5)
+    assert band.value == pytest.approx(bias(table, reading)) and band.notes == ()
+
+
+def test_where_a_subgroup_is_one_descriptor_there_is_no_group_band():
+    table = words_of(24)
+    alone = table.assign(descriptor=table["descriptor"].where(table["subgroup"] != "s1", "only"))
+    band = group_band(alone)
+    assert np.isnan(band.high) and "1 of 3 subgroups are one descriptor (s1)" in band.notes[0]
+    assert "names its descriptor" in group_band(table.assign(descriptor="")).notes[0]
+    few = group_band(words_of(10, words=2, groups=2), n_permutations=50)
+    assert few.notes == ("descriptors can be exchanged in 6 ways only",) and few.p > 0.2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,8 @@ from engine.report.charts.panel import Choice, apart
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store
 from engine.tracks.language_models.panels import along_sparsity, correlations, heads, who_pays
+from engine.tracks.language_models.power import power_of
+from engine.tracks.language_models.words import GROUP_NULL_LABEL, NULL_LABEL
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
 CHOICE = Choice("fasp", "gender_and_sex", 0.2)
@@ -102,6 +105,45 @@ def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
         assert "inside its null band" in panel.answer
     assert correlations.axis_correlation(run, CHOICE).answer.startswith("Not supported for gender and sex")
     assert not heads.head_map(run, CHOICE, "z_ppl").answer.startswith(heads.NOT_SUPPORTED)
+
+
+def with_group_band(run: Run, folder, times: float) -> Run:
+    """The run with a group band that is `times` as wide as its words band."""
+
+    def widen(results: pd.DataFrame) -> pd.DataFrame:
+        bands = {f"group_null_{end}": results[f"null_{end}"] * times for end in ("mean", "low", "high", "p")}
+        return results.assign(**bands, group_note="")
+
+    return changed(run, folder, "results", widen)
+
+
+def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
+    old = headline(run, CHOICE)
+    assert any("earlier version" in text for text in old.warnings), "this run holds no group band, and says so"
+    words_only = with_group_band(run, tmp_path / "words", 50.0)
+    assert any("Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings)
+    assert who_pays.who_pays(words_only, CHOICE).answer.endswith("Nothing follows about a group.")
+    group = with_group_band(run, tmp_path / "group", 1.0)
+    assert not any("group" in text for text in headline(group, CHOICE).warnings)
+    assert "whole descriptors exchanged" in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
+
+
+def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
+    both = with_group_band(run, tmp_path, 1.2)
+    for panel in (along_sparsity.bias_along_sparsity(both, CHOICE), pareto.pareto(both, CHOICE)):
+        named = {trace.name for trace in panel.figure.data if trace.showlegend}
+        assert {NULL_LABEL, GROUP_NULL_LABEL} <= named and panel.figure.layout.showlegend is not False
+        assert any("group null" in column for column in panel.table), panel.key
+
+
+def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
+    none = changed(run, tmp_path, "scores", lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)))
+    assert "computed by an earlier version" in heads.head_map(none, CHOICE).answer
+    table = none.table("scores").assign(error=0.05, freedom=20.0)
+    none.meta["scoring"] = {"power": power_of(table)}
+    answer = heads.head_map(none, CHOICE).answer
+    assert "no head of" in answer and "With 80 % power it could have found an effect of" in answer
+    assert "Half of that would take about" in answer
 
 
 def test_levelling_down_is_named(store):

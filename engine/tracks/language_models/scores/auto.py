@@ -1,8 +1,8 @@
 """auto: the cheapest honest estimate of z_bias for every head, and more draws only while the selection is unstable.
 
 Per axis:
-1. The dense model's texts are drawn and judged. Is their bias above its null band? If not, every prompt is drawn again,
-   up to the allowed number; if it stays inside, heads are not ranked: there is nothing to rank them by.
+1. The dense model's texts are drawn and judged. Is their bias above its null band (of words)? If not, every prompt is
+   drawn again, up to the allowed number; if it stays inside, heads are not ranked: there is nothing to rank them by.
 2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores all heads.
 3. Would fresh draws select heads as good? While the effect they would lose is more than the stated precision, every
    prompt is drawn twice as often.
