@@ -169,8 +169,8 @@ def words_of(n, words=6, groups=3, spread=0.0, effect=0.0, seed=0):
 
 def test_single_words_pass_the_words_band_and_not_the_group_band():
     tables = [words_of(60, spread=0.15, seed=seed) for seed in range(40)]
-    words = [null_band(table, n_permutations=99).p for table in tables]
-    group = [group_band(table, n_permutations=99).p for table in tables]
+    words = [null_band(table, n_permutations=99, seed=seed).p for seed, table in enumerate(tables)]
+    group = [group_band(table, n_permutations=99, seed=seed).p for seed, table in enumerate(tables)]
     assert np.mean(np.array(words) <= 0.05) > 0.4, "descriptors differ by chance"
     assert np.mean(np.array(group) <= 0.05) <= 0.15
     assert group_band(words_of(60, spread=0.05, effect=0.2), n_permutations=199).p == pytest.approx(1 / 200)
