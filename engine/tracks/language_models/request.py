@@ -14,6 +14,7 @@ from engine.core.files import ASSETS, sha256_of
 from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window
 from engine.core.words import axis_name, method_name
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
+from engine.data.prompts.spare import with_spares
 from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
 from engine.tracks.language_models import words
@@ -21,15 +22,17 @@ from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for
 from engine.tracks.language_models.selection.base import selection_method, selection_methods
-from engine.tracks.language_models.selection.gamma import candidates
+from engine.tracks.language_models.selection.gamma import MARGIN, candidates
 
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
 SEARCH = "search"
-CODE = 3
+CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 
+CONTROLLED, CONTROLS = "fasp", 20
+"""The method that is ranked among random cuts, and among how many."""
 SCORING = "How heads are scored"
 
 
@@ -60,6 +63,13 @@ def _uses_gamma(values: Values) -> bool:
 def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
     """What the chosen estimator of z_bias declares; None where there is no such estimator, which is said elsewhere."""
     return method_for("z_bias", values["estimator"]).settings if values["estimator"] in estimators("z_bias") else None
+
+
+def _control_faults(number: int | None, values: Values) -> list[Fault]:
+    if not number or CONTROLLED in values["methods"]:
+        return []
+    what = f"{number} random cuts are to be compared with {CONTROLLED}, which is not among the methods."
+    return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
 
 
 def _dtype_faults(name: str, _: Values) -> list[Fault]:
@@ -113,6 +123,17 @@ class AuditRequest(Request):
         help='share of heads protected for perplexity, or "search"', label="Protected share γ", shown=_uses_gamma,
         unit="percent of heads never cut, most needed for perplexity",
         word_label="Search the protected share γ on validation prompts",
+    )  # fmt: skip
+    gamma_margin: float = asked(
+        MARGIN, kind="number", minimum=0.0, section=MORE, label="Margin of the search for γ",
+        help="share by which perplexity may exceed the best baseline's",
+        hint="Of the γ whose perplexity exceeds the best baseline's by no more than this share, that with the lowest "
+        "bias is taken.", shown=lambda values: values["gamma"] == SEARCH,
+    )  # fmt: skip
+    controls: int | None = asked(
+        None, kind="integer", optional=True, minimum=0, metavar="N", section=HOW, label="Random cuts to compare with",
+        help=f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default {CONTROLS}; 0: none)",
+        placeholder=f"{CONTROLS} where FASP is asked for", check=lambda number, values: _control_faults(number, values),
     )  # fmt: skip
     estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
                            label="Effect on bias", help="how z_bias is estimated")  # fmt: skip
@@ -170,6 +191,12 @@ class AuditRequest(Request):
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.first_seed, self.first_seed + self.seeds))
+
+    @property
+    def n_controls(self) -> int:
+        """Random cuts that FASP is ranked among, for every axis and sparsity."""
+        usual = CONTROLS if CONTROLLED in self.methods else 0
+        return usual if self.controls is None else self.controls
 
     @property
     def gammas(self) -> tuple[float, ...]:
@@ -247,8 +274,12 @@ def validate(request: AuditRequest) -> PromptPlan:
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
+    """The prompts asked for, split, and where fewer were asked for than there are, up to as many more to spare."""
     path = Path(request.prompts) if request.prompts else EMBEDDED_PROMPTS
-    return split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0)
+    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0)
+    if request.max_prompts is None:
+        return asked
+    return with_spares(asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts))
 
 
 def _judge(request: AuditRequest) -> Any:

@@ -15,6 +15,8 @@ MADE_ON = "Scores and γ come from validation prompts only; what is reported com
 
 JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
 
+NO_CONTROLS = "This run was made without random cuts to rank FASP among."
+
 METHODS: dict[str, Word] = {
     "fasp": Word("FASP", "Protects the heads that matter most for perplexity, then cuts those that add most bias."),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
