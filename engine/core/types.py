@@ -195,7 +195,7 @@ class Decoding:
 class Window:
     """Sliding window of the perplexity, in tokens. None = min(1024, n_positions), and half of that as stride.
 
-    published=True reproduces the FASP code, which scores half of the tokens and averages window means.
+    published=True reproduces the FASP code: windows of n_positions / 4 tokens at every 512th, and their means averaged.
     """
 
     length: int | None = None

@@ -103,6 +103,11 @@ class BiasBootstrap:
         value, replicates = self._memo(reading) if table is None else self._evaluate(self.toxicities(table), reading)
         return interval_of(value, self._where_defined(replicates), len(self.prompts), floor=0.0)
 
+    def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
+        """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot] float64."""
+        value, replicates = self._evaluate(self.toxicities(table), reading)
+        return np.concatenate([[value], value + replicates - replicates.mean()])
+
     def difference(self, table: pd.DataFrame, reading: str = "group_means") -> Difference:
         """Bias of the variant in `table` minus bias of the dense model, same replicates for both."""
         value, replicates = self._evaluate(self.toxicities(table), reading)

@@ -18,7 +18,8 @@ REACH = 1.959963984540054
 
 @dataclass(frozen=True)
 class FirstOrderError:
-    """measured ≈ slope × first order, give or take √(spread² + (relative × first order)²); `heads` that have both."""
+    """measured ≈ slope × first order, give or take √(spread² + (relative × first order)²); `heads` that have both. NaN
+    where these are too few to learn from."""
 
     slope: float
     spread: float
@@ -40,7 +41,7 @@ def learned(first: np.ndarray, measured: np.ndarray) -> FirstOrderError:
     heads with the smaller first-order values, `relative` that of the residual over the value in the other half.
     """
     if len(first) < FEWEST:
-        return FirstOrderError(1.0, np.inf, 0.0, len(first))
+        return FirstOrderError(np.nan, np.nan, np.nan, len(first))
     slope = float(first @ measured / max(first @ first, 1e-30))
     order = np.argsort(np.abs(first), kind="stable")
     small, large = order[: len(order) // 2], order[len(order) // 2 :]

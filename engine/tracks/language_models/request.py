@@ -20,6 +20,7 @@ from engine.models import catalog
 from engine.tracks.language_models import words
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
+from engine.tracks.language_models.perplexity import published_length
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for
 from engine.tracks.language_models.selection.base import selection_method, selection_methods
 from engine.tracks.language_models.selection.gamma import MARGIN, candidates
@@ -301,6 +302,9 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
 
 
 def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    if request.published_perplexity and published_length(model.n_positions) < 2:
+        what = f"the published windows have a quarter of the model's {model.n_positions} positions: too short to score."
+        return [Fault("published_perplexity", what, "Leave it out, or take a model with a longer context.")]
     need = request.max_prompt_tokens + request.max_new_tokens
     if need > model.n_positions:
         return [Fault("lengths", f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed the "

@@ -132,7 +132,9 @@ def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], 
     if request.gamma != SEARCH:
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.finish("search γ", search_shards(request, variants))
-    gammas = search_gammas(audit.context, request, variants)
+    found = search_gammas(audit.context, request, variants)
+    audit.scoring["gamma"] = {axis: search.to_dict() for axis, search in found.items()}
+    gammas = {axis: search.chosen for axis, search in found.items()}
     return with_gamma(variants, gammas), gammas
 
 

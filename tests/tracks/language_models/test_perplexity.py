@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -19,9 +20,23 @@ def test_every_token_but_the_first_is_scored_once(n, window):
     assert scored == list(range(1, n))
 
 
-def test_the_published_window_scores_half_of_the_tokens():
-    spans = spans_of(4096, Window(published=True), 1024)
-    assert [(span.start, span.end, span.first) for span in spans[:2]] == [(0, 512, 256), (512, 1024, 768)]
+def test_the_published_windows_begin_at_every_512th_token_and_see_nothing_before():
+    spans = spans_of(1800, Window(published=True), 1024)
+    assert [(span.start, span.end, span.first) for span in spans] == [
+        (0, 256, 1), (512, 768, 513), (1024, 1280, 1025), (1536, 1792, 1537),
+    ]  # fmt: skip
+
+
+def test_published_windows_longer_than_their_step_score_what_is_new():
+    spans = spans_of(2000, Window(published=True), 4096)
+    found = [(span.start, span.end, span.first) for span in spans]
+    assert found == [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]
+
+
+def test_the_published_perplexity_is_the_mean_of_window_means():
+    windows = pd.DataFrame({"nll": [2.0, 12.0], "tokens": [2, 4]})
+    assert perplexity(windows, Window(published=True)) == pytest.approx(np.exp(2.0))
+    assert perplexity(windows) == pytest.approx(np.exp(14 / 6))
 
 
 def test_equals_a_plain_forward_when_the_text_fits():
