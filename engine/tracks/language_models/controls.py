@@ -20,13 +20,13 @@ from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
+from engine.tracks.language_models.rank import is_settled
 from engine.tracks.language_models.request import CONTROLLED, AuditRequest
 from engine.tracks.language_models.selection.base import Ballot, selection_method
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, score_vectors
 
 CHANCE = "random_noncritical"
-LEVEL = 0.05
 DRAWS = 300
 """Bootstrap draws behind "the few prompts cannot say"."""
 COLUMNS = ("variant", "target_axis", "gamma", "sparsity", "control", "cut", "prompts", "draws", "bias", "method_bias",
@@ -115,17 +115,3 @@ def _texts(context: PromptContext, cut: tuple[int, ...], axis: str, stage: Stage
     parts = context.fetch([Shard("verdicts", cut, axis, stage.split, seed) for seed in stage.seeds])
     prompts = context.rows(axis, stage.split)[["prompt_id", "subgroup", "template", "descriptor"]]
     return prompts.merge(pd.concat(parts), on="prompt_id", validate="one_to_many")
-
-
-def rank_p(below: int, n: int) -> float:
-    """Chance of ranking so well among n controls when the method is one of them: (1 + controls no worse) / (1 + n)."""
-    return (1 + below) / (1 + n)
-
-
-def is_settled(below: np.ndarray, unclear: np.ndarray) -> bool:
-    """Whether the rank lies on one side of LEVEL whichever way the controls that cannot be told apart turn out.
-
-    below and unclear [controls] bool: no worse than the method; not told apart from it.
-    """
-    least, most = int((below & ~unclear).sum()), int((below | unclear).sum())
-    return rank_p(most, len(below)) <= LEVEL or rank_p(least, len(below)) > LEVEL

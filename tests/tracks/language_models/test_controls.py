@@ -13,8 +13,9 @@ from engine.report.charts.panel import Choice
 from engine.report.charts.pareto import pareto
 from engine.store.runs import Store
 from engine.tracks.language_models.context import FEW_TEST
-from engine.tracks.language_models.controls import Stage, is_settled, rank_p, stages
+from engine.tracks.language_models.controls import Stage, stages
 from engine.tracks.language_models.panels.chance import chance
+from engine.tracks.language_models.rank import is_settled, rank_p
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.critical import critical_heads

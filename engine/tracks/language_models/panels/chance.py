@@ -13,7 +13,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Chance
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.controls import LEVEL, rank_p
+from engine.tracks.language_models.rank import LEVEL, rank_p
 from engine.tracks.language_models.request import CONTROLLED
 
 TABLE = "controls"
