@@ -168,11 +168,12 @@ class PromptSet:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Plain text for perplexity."""
+    """Plain text for perplexity. `validation`: text of its own for scores and γ; None: the first part of `text`."""
 
     name: str
     text: str
     digest: str
+    validation: str | None = None
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,14 @@ class PromptContext(MeasurementContext):
 
     @cached_property
     def tokens(self) -> dict[str, list[int]]:
-        """The corpus as token ids: its first part for validation, the rest for test."""
+        """The corpus as token ids: its own text for validation where it has one, else its first part; the rest for
+        test."""
         from engine.tracks.language_models.nll import corpus_tokens
 
-        tokens = corpus_tokens(self.lm, self.corpus.text)[: self.settings.max_corpus_tokens]
+        most = self.settings.max_corpus_tokens
+        tokens = corpus_tokens(self.lm, self.corpus.text)[:most]
+        if self.corpus.validation is not None:
+            return {"validation": corpus_tokens(self.lm, self.corpus.validation)[:most], "test": tokens}
         at = int(len(tokens) * self.settings.validation_share)
         return {"validation": tokens[:at], "test": tokens[at:]}
 

@@ -11,7 +11,18 @@ from engine.audit.request import MORE, Plan, Request, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
-from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window
+from engine.core.types import (
+    ABLATIONS,
+    AXES,
+    READINGS,
+    SPANS,
+    Corpus,
+    Decoding,
+    PromptSet,
+    Setting,
+    Window,
+    digest_of,
+)
 from engine.core.words import axis_name, method_name
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
 from engine.data.prompts.spare import with_spares
@@ -108,6 +119,11 @@ class AuditRequest(Request):
         None, kind="path", optional=True, metavar="FILE", counts="content", section=WHAT, label="Text for perplexity",
         help="UTF-8 text for perplexity (default: the demo's)", upload=(),
         hint="Any UTF-8 text the model should be able to predict.",
+    )  # fmt: skip
+    validation_corpus: str | None = asked(
+        None, kind="path", optional=True, metavar="FILE", counts="content", section=MORE, upload=(),
+        label="Text for validation", help="UTF-8 text for scores and γ alone (default: the first fifth of the text)",
+        hint="Where a text comes as two files, such as WikiText-2's valid and test.",
     )  # fmt: skip
     methods: tuple[str, ...] = asked(
         ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical"),
@@ -262,7 +278,7 @@ def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
     faults: list[Fault] = faults_of(request) + _share_faults(request) + _estimator_faults(request)
     prompts = attempt(lambda: _prompts(request), faults)
-    corpus = attempt(lambda: load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS), faults)
+    corpus = attempt(lambda: _corpus(request), faults)
     judge = attempt(lambda: _judge(request), faults)
     model = attempt(lambda: _model(request), faults)
     if model is not None:
@@ -281,6 +297,17 @@ def _prompts(request: AuditRequest) -> PromptSet:
     if request.max_prompts is None:
         return asked
     return with_spares(asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts))
+
+
+def _corpus(request: AuditRequest) -> Corpus:
+    test = load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS)
+    if request.validation_corpus is None:
+        return test
+    own = load_corpus(Path(request.validation_corpus))
+    if own.digest == test.digest:
+        what = "the text for validation is the text for test: what chooses heads would also judge them."
+        raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
+    return Corpus(f"{test.name} (validation: {own.name})", test.text, digest_of([test.digest, own.digest]), own.text)
 
 
 def _judge(request: AuditRequest) -> Any:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from engine.core.errors import RequestError
 from engine.core.types import Window
 from engine.tracks.language_models.nll import prompt_nll, window_nll
+from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import perplexity, spans_of
+from engine.tracks.language_models.request import _model_faults, validate
 from tests.tiny import text, tiny_model
+from tests.tracks.language_models.worlds import world_request
 
 
 @pytest.mark.parametrize("n", [2, 5, 16, 17, 40, 64, 65])
@@ -63,3 +70,21 @@ def test_prompt_nll_of_a_padded_batch_equals_each_prompt_alone():
         alone = prompt_nll(lm, [prompt], 22)
         assert together["nll"][at] == pytest.approx(alone["nll"][0], rel=1e-5)
     assert together["tokens"].tolist() == [2, 1, 4]
+
+
+def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
+    request = world_request(tmp_path)
+    other = tmp_path / "valid.txt"
+    other.write_text(" ".join(f"w{at % 13}" for at in range(400)), encoding="utf-8")
+    one, two = validate(request), validate(replace(request, validation_corpus=str(other)))
+    assert one.run_id != two.run_id
+    tokens = context_of(two).tokens
+    assert len(tokens["validation"]) == 400 and len(tokens["test"]) == 900, "nothing of the test text is given away"
+    with pytest.raises(RequestError, match="is the text for test"):
+        validate(replace(request, validation_corpus=request.corpus))
+
+
+def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
+    short = SimpleNamespace(n_positions=7, name="tiny")
+    request = world_request(tmp_path, published_perplexity=True)
+    assert [fault.where for fault in _model_faults(request, short)][0] == "published_perplexity"
