@@ -64,8 +64,8 @@ SCORES: dict[str, Word] = {
 ESTIMATORS: dict[str, Word] = {
     "auto": Word(
         "automatic",
-        "Starts with the gradient for all heads, measures those that matter by the cheapest honest estimator, then takes "
-        "more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band.",
+        "Starts with the gradient for all heads, measures those that matter by the cheapest honest estimator, then "
+        "takes more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(
