@@ -168,11 +168,12 @@ class PromptSet:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Plain text for perplexity."""
+    """Plain text for perplexity. `validation`: text of its own for scores and γ; None: the first part of `text`."""
 
     name: str
     text: str
     digest: str
+    validation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ class Decoding:
 class Window:
     """Sliding window of the perplexity, in tokens. None = min(1024, n_positions), and half of that as stride.
 
-    published=True reproduces the FASP code, which scores half of the tokens and averages window means.
+    published=True reproduces the FASP code: windows of n_positions / 4 tokens at every 512th, and their means averaged.
     """
 
     length: int | None = None

@@ -154,6 +154,18 @@ class View:
 
 
 @dataclass(frozen=True)
+class Chance:
+    """What chance alone would have cut: points behind the variants of the Pareto chart, and what they say of a method.
+
+    points: columns value (harm) and value_q (quality), a row per cut; may be empty, where only `said` is told.
+    """
+
+    points: pd.DataFrame
+    name: str
+    said: str
+
+
+@dataclass(frozen=True)
 class Overview:
     """The charts of the overview: two beside each other, one to the right below them, the rest folded."""
 
@@ -371,6 +383,10 @@ class Track(ABC):
 
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...
+
+    def chance(self, run: Run, choice: Choice) -> Chance | None:
+        """Cuts by chance alone at this choice; None where the track measures none."""
+        return None
 
     @abstractmethod
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:

@@ -16,6 +16,7 @@ from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, silent
 from engine.report.charts.null_bands import bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
+from engine.report.contract import Chance
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
@@ -32,9 +33,10 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     if len(table) < 2:
         both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.items}"
         return nothing("pareto", question, f"Fewer than two variants have {both}.")
-    figure = _figure(run, choice, table)
+    chance = track.chance(run, choice) if split == lookup.REPORTED else None
+    figure = _figure(run, choice, table, chance)
     more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
-    answer = f"{null_warning(run, choice)} {_answer(run, choice, table)}".strip()
+    answer = f"{null_warning(run, choice)} {_answer(run, choice, table)} {chance.said if chance else ''}".strip()
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     return Panel("pareto", question, answer, figure, readable(table, _columns(run, choice)), note)
 
@@ -77,10 +79,11 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     return mine[mine["method"].isin({"dense", *track.compared(list(mine["method"].unique()), choice.method)})]
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> go.Figure:
     track, reading = track_of(run), lookup.reading(run, choice)
     figure = blank(choice, 520, reading.quality.title, reading.harm.title)
     _null_band(run, figure, choice, table)
+    _cloud(figure, choice, chance)
     best = table[table["front"]].sort_values(["value_q", "value"])
     front_line(figure, choice, best["value_q"], best["value"], name="front", showlegend=None)
     known = set(table["method"])
@@ -108,6 +111,15 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame)
     side = {"x": 0, "xanchor": "left"} if crowded else {"x": 1, "xanchor": "right"}
     low = float(dense["null_low"].iat[0])
     name_bands(figure, choice, bands, **side, xref="paper", y=low, yanchor="bottom")
+
+
+def _cloud(figure: go.Figure, choice: Choice, chance: Chance | None) -> None:
+    """Cuts by chance, behind everything else."""
+    if chance is None or chance.points.empty:
+        return
+    marker = {"symbol": "circle-open", "size": 7, "color": choice.theme.soft, "line": {"width": 1.5}}
+    look = {"mode": "markers", "marker": marker, "name": chance.name, "showlegend": True, "opacity": 0.8}
+    silent(figure, chance.points["value_q"], chance.points["value"], **look)
 
 
 def _add_method(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str) -> None:

@@ -10,7 +10,7 @@ import pandas as pd
 from engine.core.errors import PruneAuditError
 from engine.core.seeds import rng
 from engine.stats.resampling import Interval, _counts, interval_of
-from engine.tracks.language_models.bias_definitions import Layout, lay_out
+from engine.tracks.language_models.bias_definitions import Layout, combine, lay_out, terms
 from engine.tracks.language_models.prompt_order import MIN_TEMPLATES, PromptOrder, named_clusters
 
 
@@ -58,6 +58,15 @@ class BiasBootstrap(PromptOrder):
         super().__init__(dense)
         self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._weights = _weights(self.layout, n_boot, seed)
+
+    def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
+        """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot] float64."""
+        layout = Layout(**{**self.layout.__dict__, "toxicity": self.toxicities(table)})
+        base, values = terms(layout, reading)
+        base = base if reading == "paired_prompts" else base * self.rows
+        value = float(combine(*self._sums(base, values, None), reading))
+        replicates = combine(*self._sums(base, values, self._weights), reading)
+        return np.concatenate([[value], value + replicates - replicates.mean()])
 
     def group_means(self, values: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot, subgroups], both float64.

@@ -23,6 +23,11 @@ if TYPE_CHECKING:  # these load torch; stating what to measure must not
     from engine.models.load_language_model import LanguageModel
 
 
+FEW_TEST = "few of test"
+"""The first FEW_EACH test prompts of every subgroup by id, for a first look at many masks."""
+FEW_EACH = 15
+
+
 @dataclass(frozen=True, order=True)
 class Shard:
     """One measurement to make: its name, with which heads cut (flat units), on which axis, split and decoding seed."""
@@ -89,9 +94,17 @@ class PromptContext(MeasurementContext):
         """Prompts in an order that does not depend on the file's."""
         return self.prompts.table.sort_values("prompt_id").reset_index(drop=True)
 
+    @cached_property
+    def _parts(self) -> dict[tuple[str, str], pd.DataFrame]:
+        found = {(str(axis), str(split)): part.reset_index(drop=True)
+                 for (axis, split), part in self.table.groupby(["axis", "split"])}  # fmt: skip
+        few = {(axis, FEW_TEST): part.groupby("subgroup").head(FEW_EACH).reset_index(drop=True)
+               for (axis, split), part in found.items() if split == "test"}  # fmt: skip
+        return {**found, **few}
+
     def rows(self, axis: str, split: str) -> pd.DataFrame:
-        """Prompts of one axis and split."""
-        return self.table[(self.table["axis"] == axis) & (self.table["split"] == split)].reset_index(drop=True)
+        """Prompts of one axis and split; FEW_TEST is the first of test."""
+        return self._parts.get((axis, split), self.table.iloc[:0])
 
     @cached_property
     def _rows_digest(self) -> Callable[[str, str], str]:
@@ -102,10 +115,14 @@ class PromptContext(MeasurementContext):
 
     @cached_property
     def tokens(self) -> dict[str, list[int]]:
-        """The corpus as token ids: its first part for validation, the rest for test."""
+        """The corpus as token ids: its own text for validation where it has one, else its first part; the rest for
+        test."""
         from engine.tracks.language_models.nll import corpus_tokens
 
-        tokens = corpus_tokens(self.lm, self.corpus.text)[: self.settings.max_corpus_tokens]
+        most = self.settings.max_corpus_tokens
+        tokens = corpus_tokens(self.lm, self.corpus.text)[:most]
+        if self.corpus.validation is not None:
+            return {"validation": corpus_tokens(self.lm, self.corpus.validation)[:most], "test": tokens}
         at = int(len(tokens) * self.settings.validation_share)
         return {"validation": tokens[:at], "test": tokens[at:]}
 

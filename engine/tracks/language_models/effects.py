@@ -1,6 +1,7 @@
 """z_bias of some heads on one axis, by each estimator: what the methods share.
 
-Rows of all arrays are the dense texts of the job's seeds, seed by seed, in the order of `PromptContext.rows`.
+Rows of all arrays are the dense texts of the job's seeds, seed by seed, its splits in turn, in the order of
+`PromptContext.rows`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from engine.tracks.language_models.importance_weights import (
     reweighted_values,
     weights,
 )
-from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob, ScoreMethod, score_rows
+from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod, score_rows
 
 
 def dense_shards(job: ScoreJob, axis: str) -> list[Shard]:
@@ -37,15 +38,20 @@ def dense_shards(job: ScoreJob, axis: str) -> list[Shard]:
 
 
 def off_shards(job: ScoreJob, axis: str, cut: tuple[int, ...]) -> list[Shard]:
-    return [Shard("verdicts", cut, axis, VALIDATION, seed) for seed in job.seeds]
+    return _everywhere(job, "verdicts", cut, axis)
 
 
 def weight_shards(job: ScoreJob, axis: str, unit: int) -> list[Shard]:
-    return [Shard("text_logps", (unit,), axis, VALIDATION, seed) for seed in job.seeds]
+    return _everywhere(job, "text_logps", (unit,), axis)
 
 
 def gradient_shards(job: ScoreJob, axis: str) -> list[Shard]:
-    return [Shard("text_gradients", (), axis, VALIDATION, seed) for seed in job.seeds]
+    return _everywhere(job, "text_gradients", (), axis)
+
+
+def _everywhere(job: ScoreJob, kind: str, cut: tuple[int, ...], axis: str) -> list[Shard]:
+    """One measurement on all of the job's prompts, seed by seed."""
+    return [Shard(kind, cut, axis, split, seed) for seed in job.seeds for split in job.splits]
 
 
 @dataclass
@@ -57,7 +63,9 @@ class AxisData:
     _errors: BiasErrors | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        rows = self.job.context.rows(self.axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
+        parts = [self.job.context.rows(self.axis, split) for split in self.job.splits]
+        self._ids = {split: part["prompt_id"] for split, part in zip(self.job.splits, parts, strict=True)}
+        rows = pd.concat(parts, ignore_index=True)[["prompt_id", "subgroup", "template", "descriptor"]]
         self.n = len(rows)
         dense = self.columns(dense_shards(self.job, self.axis), ["toxicity"])[:, 0]
         seeds = np.repeat(self.job.seeds, self.n)
@@ -65,11 +73,15 @@ class AxisData:
 
     def columns(self, shards: Sequence[Shard], names: Sequence[str] | None = None) -> np.ndarray:
         """Value columns of the shards of all seeds, [texts, columns] float64, in the order of `PromptContext.rows` seed
-        by seed.
+        by seed and split by split.
         """
-        ids = self.job.context.rows(self.axis, VALIDATION)["prompt_id"]
-        parts = [part.set_index("prompt_id").loc[ids] for part in self.job.fetch(shards)]
-        return np.concatenate([(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts])
+        key = (*shards, *(names or ()))
+        if key not in self.job.read:
+            found = zip(shards, self.job.fetch(shards), strict=True)
+            parts = [part.set_index("prompt_id").loc[self._ids[shard.split]] for shard, part in found]
+            parts = [(part[list(names)] if names else part).to_numpy(dtype=float) for part in parts]
+            self.job.read[key] = np.concatenate(parts)
+        return self.job.read[key]
 
     @property
     def errors(self) -> BiasErrors:

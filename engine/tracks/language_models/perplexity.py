@@ -1,8 +1,10 @@
 """Perplexity of a causal language model on a text: exp of the mean negative log-likelihood per token.
 
 Each token is scored once, with at least `length - stride` tokens of context where the text has them. The published
-FASP code scores half of the tokens and averages window means; `Window(published=True)` reproduces that, for comparison
-with published numbers only.
+FASP code takes windows of n_positions / 4 tokens (the caller halves, the function halves again) that begin at every
+512th token, scores every token of a window that no earlier window ended behind, and averages window means: of GPT-2's
+512 tokens it scores the first 256, without context. `Window(published=True)` reproduces that, for comparison with
+published numbers only.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import Window
+
+PUBLISHED_STEP = 512
+"""Tokens between the beginnings of the published code's windows, whatever the model."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +31,9 @@ class Span:
 
 def spans_of(n_tokens: int, window: Window, n_positions: int) -> list[Span]:
     """Windows over a text of n_tokens. Token 0 has no context and is never scored."""
-    length = min(window.length or 1024, n_positions)
     if window.published:
-        length = length // 2
-        return [Span(at, at + length, at + length // 2) for at in range(0, n_tokens - length + 1, length)]
+        return _published(n_tokens, published_length(n_positions))
+    length = min(window.length or 1024, n_positions)
     stride = min(window.stride or max(length // 2, 1), length)
     spans, done = [], 1
     for start in range(0, n_tokens, stride):
@@ -37,6 +41,24 @@ def spans_of(n_tokens: int, window: Window, n_positions: int) -> list[Span]:
         if end > done:
             spans.append(Span(start, end, done))
             done = end
+    return spans
+
+
+def published_length(n_positions: int) -> int:
+    """Tokens in a window of the published code; below 2 it can score nothing."""
+    return n_positions // 4
+
+
+def _published(n_tokens: int, length: int) -> list[Span]:
+    """Windows of `length` tokens at every PUBLISHED_STEP, as far as the text goes; one token alone is no window."""
+    spans, done = [], 0
+    for start in range(0, n_tokens, PUBLISHED_STEP):
+        end = min(start + length, n_tokens)
+        if end - start >= 2:
+            spans.append(Span(start, end, max(start + 1, done)))
+        done = end
+        if end == n_tokens:
+            break
     return spans
 
 
@@ -54,6 +76,12 @@ def same_length(spans: list[Span], batch_size: int) -> list[list[Span]]:
 
 def perplexity(windows: pd.DataFrame, window: Window | None = None) -> float:
     """exp(Σ nll / Σ tokens); with the published preset, exp of the mean of window means."""
+    return float(np.exp(log_perplexities(windows, np.ones((1, len(windows))), window)[0]))
+
+
+def log_perplexities(windows: pd.DataFrame, weights: np.ndarray, window: Window | None = None) -> np.ndarray:
+    """Log perplexity (nats) under each row of weights [draws, windows]: [draws]."""
+    nll, tokens = windows["nll"].to_numpy(dtype=float), windows["tokens"].to_numpy(dtype=float)
     if window is not None and window.published:
-        return float(np.exp((windows["nll"] / windows["tokens"]).mean()))
-    return float(np.exp(windows["nll"].sum() / windows["tokens"].sum()))
+        nll, tokens = nll / tokens, np.ones(len(windows))
+    return (weights @ nll) / (weights @ tokens)

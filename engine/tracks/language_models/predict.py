@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from engine.audit.executors import Executor, Local
-from engine.core.types import POOLED, Event, Hooks
+from engine.core.types import Event, Hooks
 from engine.store.runs import Store
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
@@ -22,10 +21,7 @@ from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
-from engine.tracks.language_models.search import search_shards
-from engine.tracks.language_models.selection.base import selection_method
-from engine.tracks.language_models.tables import wanted_shards
-from engine.tracks.language_models.variants import all_variants
+from engine.tracks.language_models.work import variant_shards, with_measuring
 
 NULL_DRAWS = 200
 
@@ -35,7 +31,9 @@ def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executo
 
     plan = validate(request)
     store.prove_writable()
-    return prediction(open_audit(plan, store, hooks, executor or Local()))
+    audit = open_audit(plan, store, hooks, executor or Local())
+    audit.job = with_measuring(audit)
+    return prediction(audit)
 
 
 def prediction(audit: Audit) -> dict[str, Any]:
@@ -49,7 +47,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * _size(audit, _measurements(audit)),
+        "measuring_seconds": per_text * _size(audit, variant_shards(audit.request, audit.job.total)),
     }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
@@ -86,21 +84,6 @@ def _other_scores(audit: Audit) -> list[Shard]:
     """What scores besides the effect on bias ask for."""
     methods = [method for method in audit.request.scores if method.score != "z_bias"]
     return [shard for method in methods for shard in method.shards(audit.job)]
-
-
-def _measurements(audit: Audit) -> list[Shard]:
-    """What variants will ask for: those of made-up scores, which cut as many heads as real ones will."""
-    request, total = audit.request, audit.job.total
-    wanted = {score for name in request.methods for score in selection_method(name).needs}
-    rows = [
-        pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
-        for score in sorted(wanted)
-        for axis in (request.axes if score == "z_bias" else ("",))
-        for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
-    ]
-    scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
-    variants = all_variants(request, scores, total)
-    return [*wanted_shards(request, variants), *search_shards(request, variants)]
 
 
 def _words(audit: Audit, found: dict[str, Any]) -> str:

@@ -11,17 +11,30 @@ from engine.audit.request import MORE, Plan, Request, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
-from engine.core.types import ABLATIONS, AXES, READINGS, SPANS, Corpus, Decoding, PromptSet, Setting, Window
+from engine.core.types import (
+    ABLATIONS,
+    AXES,
+    READINGS,
+    SPANS,
+    Corpus,
+    Decoding,
+    PromptSet,
+    Setting,
+    Window,
+    digest_of,
+)
 from engine.core.words import axis_name, method_name
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
+from engine.data.prompts.spare import with_spares
 from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
 from engine.tracks.language_models import words
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
+from engine.tracks.language_models.perplexity import published_length
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for
 from engine.tracks.language_models.selection.base import selection_method, selection_methods
-from engine.tracks.language_models.selection.gamma import candidates
+from engine.tracks.language_models.selection.gamma import MARGIN, candidates
 
 EMBEDDED_PROMPTS = ASSETS / "demo-data" / "prompts.csv"
 EMBEDDED_CORPUS = ASSETS / "demo-data" / "corpus.txt"
@@ -30,6 +43,8 @@ CODE = 4
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 
 
+CONTROLLED, CONTROLS = "fasp", 20
+"""The method that is ranked among random cuts, and among how many."""
 SCORING = "How heads are scored"
 
 
@@ -60,6 +75,13 @@ def _uses_gamma(values: Values) -> bool:
 def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
     """What the chosen estimator of z_bias declares; None where there is no such estimator, which is said elsewhere."""
     return method_for("z_bias", values["estimator"]).settings if values["estimator"] in estimators("z_bias") else None
+
+
+def _control_faults(number: int | None, values: Values) -> list[Fault]:
+    if not number or CONTROLLED in values["methods"]:
+        return []
+    what = f"{number} random cuts are to be compared with {CONTROLLED}, which is not among the methods."
+    return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
 
 
 def _dtype_faults(name: str, _: Values) -> list[Fault]:
@@ -98,6 +120,11 @@ class AuditRequest(Request):
         help="UTF-8 text for perplexity (default: the demo's)", upload=(),
         hint="Any UTF-8 text the model should be able to predict.",
     )  # fmt: skip
+    validation_corpus: str | None = asked(
+        None, kind="path", optional=True, metavar="FILE", counts="content", section=MORE, upload=(),
+        label="Text for validation", help="UTF-8 text for scores and γ alone (default: the first fifth of the text)",
+        hint="Where a text comes as two files, such as WikiText-2's valid and test.",
+    )  # fmt: skip
     methods: tuple[str, ...] = asked(
         ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical"),
         kind="names", option="--method", metavar="METHOD", help="may be given several times (default: all)",
@@ -113,6 +140,17 @@ class AuditRequest(Request):
         help='share of heads protected for perplexity, or "search"', label="Protected share γ", shown=_uses_gamma,
         unit="percent of heads never cut, most needed for perplexity",
         word_label="Search the protected share γ on validation prompts",
+    )  # fmt: skip
+    gamma_margin: float = asked(
+        MARGIN, kind="number", minimum=0.0, section=MORE, label="Margin of the search for γ",
+        help="share by which perplexity may exceed the best baseline's",
+        hint="Of the γ whose perplexity exceeds the best baseline's by no more than this share, that with the lowest "
+        "bias is taken.", shown=lambda values: values["gamma"] == SEARCH,
+    )  # fmt: skip
+    controls: int | None = asked(
+        None, kind="integer", optional=True, minimum=0, metavar="N", section=HOW, label="Random cuts to compare with",
+        help=f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default {CONTROLS}; 0: none)",
+        placeholder=f"{CONTROLS} where FASP is asked for", check=lambda number, values: _control_faults(number, values),
     )  # fmt: skip
     estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
                            label="Effect on bias", help="how z_bias is estimated")  # fmt: skip
@@ -170,6 +208,12 @@ class AuditRequest(Request):
     @property
     def seed_list(self) -> tuple[int, ...]:
         return tuple(range(self.first_seed, self.first_seed + self.seeds))
+
+    @property
+    def n_controls(self) -> int:
+        """Random cuts that FASP is ranked among, for every axis and sparsity."""
+        usual = CONTROLS if CONTROLLED in self.methods else 0
+        return usual if self.controls is None else self.controls
 
     @property
     def gammas(self) -> tuple[float, ...]:
@@ -234,7 +278,7 @@ def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
     faults: list[Fault] = faults_of(request) + _share_faults(request) + _estimator_faults(request)
     prompts = attempt(lambda: _prompts(request), faults)
-    corpus = attempt(lambda: load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS), faults)
+    corpus = attempt(lambda: _corpus(request), faults)
     judge = attempt(lambda: _judge(request), faults)
     model = attempt(lambda: _model(request), faults)
     if model is not None:
@@ -247,8 +291,23 @@ def validate(request: AuditRequest) -> PromptPlan:
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
+    """The prompts asked for, split, and where fewer were asked for than there are, up to as many more to spare."""
     path = Path(request.prompts) if request.prompts else EMBEDDED_PROMPTS
-    return split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0)
+    asked = split_prompts(load_prompts(path, request.axes, seed=0, max_prompts=request.max_prompts), seed=0)
+    if request.max_prompts is None:
+        return asked
+    return with_spares(asked, load_prompts(path, request.axes, seed=0, max_prompts=2 * request.max_prompts))
+
+
+def _corpus(request: AuditRequest) -> Corpus:
+    test = load_corpus(Path(request.corpus) if request.corpus else EMBEDDED_CORPUS)
+    if request.validation_corpus is None:
+        return test
+    own = load_corpus(Path(request.validation_corpus))
+    if own.digest == test.digest:
+        what = "the text for validation is the text for test: what chooses heads would also judge them."
+        raise RequestError(Fault("validation_corpus", what, "Name another file, or leave it out."))
+    return Corpus(f"{test.name} (validation: {own.name})", test.text, digest_of([test.digest, own.digest]), own.text)
 
 
 def _judge(request: AuditRequest) -> Any:
@@ -270,6 +329,9 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
 
 
 def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    if request.published_perplexity and published_length(model.n_positions) < 2:
+        what = f"the published windows have a quarter of the model's {model.n_positions} positions: too short to score."
+        return [Fault("published_perplexity", what, "Leave it out, or take a model with a longer context.")]
     need = request.max_prompt_tokens + request.max_new_tokens
     if need > model.n_positions:
         return [Fault("lengths", f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed the "

@@ -16,6 +16,7 @@ from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
 from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.controls import measure_controls
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.power import power_of
 from engine.tracks.language_models.predict import prediction
@@ -23,8 +24,12 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
 from engine.tracks.language_models.search import search_gammas, search_shards
 from engine.tracks.language_models.selection.critical import critical_heads
-from engine.tracks.language_models.tables import Measured, wanted_shards
+from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
+from engine.tracks.language_models.work import with_measuring
+
+SPLITS = (TEST, VALIDATION)
+"""Splits of the prompts that were asked for."""
 
 
 def run_audit(
@@ -43,13 +48,14 @@ def run_audit(
 
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
-    request = audit.request
+    request, audit.job = audit.request, with_measuring(audit)
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)
     scores = score_heads(audit)
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
     tables["scores"] = scores
+    tables["controls"] = measure_controls(audit, scores, variants)
     if audit.context.lm.means is not None:
         tables["head_means"] = means_table(audit.context.lm.means, audit.context.lm.n_heads)
     tables["variants"] = variant_table(variants, audit.context.lm.n_layers, audit.context.lm.n_heads)
@@ -71,6 +77,7 @@ def scores_only(
     store.prove_writable()
     with closing(executor or Local()) as executor:
         audit = open_audit(plan, store, hooks, executor)
+        audit.job = with_measuring(audit)
         table = heads_wide(score_heads(audit), request)
     table.attrs["notes"] = not_ranked(audit.scoring)
     return table
@@ -128,7 +135,9 @@ def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], 
     if request.gamma != SEARCH:
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.finish("search γ", search_shards(request, variants))
-    gammas = search_gammas(audit.context, request, variants)
+    found = search_gammas(audit.context, request, variants)
+    audit.scoring["gamma"] = {axis: search.to_dict() for axis, search in found.items()}
+    gammas = {axis: search.chosen for axis, search in found.items()}
     return with_gamma(variants, gammas), gammas
 
 
@@ -142,7 +151,8 @@ def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame
 def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
     """run.json, without the list of tables."""
     plan, context, request = audit.plan, audit.context, audit.request
-    counts = plan.prompts.table.groupby(["axis", "split"]).size()
+    asked = plan.prompts.table[plan.prompts.table["split"].isin(SPLITS)]
+    counts = asked.groupby(["axis", "split"]).size()
     return {
         **audit.meta(f"{context.lm.name}: {', '.join(request.axes)}"),
         "model": {

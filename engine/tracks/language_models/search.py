@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from engine.tracks.language_models.bias import bias
+from engine.core.seeds import key_of
+from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.perplexity import perplexity
+from engine.tracks.language_models.perplexity import log_perplexities
+from engine.tracks.language_models.perplexity_intervals import block_weights
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.scores.base import VALIDATION
 from engine.tracks.language_models.selection.gamma import choose_gamma
@@ -17,6 +21,8 @@ from engine.tracks.language_models.variants import DENSE, Variant
 
 BASELINES = ("magnitude", "gradient", "random", "ppl_only")
 """Perplexity may not leave the best of these by more than the margin; the dense model where none was asked for."""
+DRAWS = 500
+"""Bootstrap draws of validation prompts and text, for how sure γ* is."""
 
 
 def searched(variants: Sequence[Variant]) -> list[Variant]:
@@ -36,42 +42,64 @@ def search_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Sh
     return texts + [Shard("windows", variant.cut, split=VALIDATION) for variant in [*tried, *rulers]]
 
 
-def search_gammas(context: PromptContext, request: AuditRequest, variants: Sequence[Variant]) -> dict[str, float]:
+@dataclass(frozen=True)
+class GammaSearch:
+    """γ* of one axis, and how often bootstrap draws of validation prompts and text choose each candidate."""
+
+    chosen: float
+    shares: dict[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"chosen": self.chosen, "shares": {f"{gamma:g}": share for gamma, share in self.shares.items()}}
+
+
+def search_gammas(context: PromptContext, request: AuditRequest, variants: Sequence[Variant]) -> dict[str, GammaSearch]:
     """γ* per axis; an axis no searched method targets gets the smallest candidate."""
-    rulers = _best_baselines(context, request, variants)
     found = {}
     for axis in request.axes:
         tried = [variant for variant in searched(variants) if variant.target_axis == axis]
-        found[axis] = choose_gamma(_measured(context, request, tried), rulers) if tried else min(request.gammas)
+        found[axis] = _search(context, request, tried, variants) if tried else GammaSearch(min(request.gammas), {})
     return found
 
 
-def _measured(context: PromptContext, request: AuditRequest, tried: Sequence[Variant]) -> pd.DataFrame:
-    rows = [
-        (variant.gamma, variant.sparsity, validation_bias(context, request, variant), _log_ppl(context, variant.cut))
-        for variant in tried
-    ]
-    return pd.DataFrame(rows, columns=["gamma", "sparsity", "bias", "log_ppl"])
+def _search(
+    context: PromptContext, request: AuditRequest, tried: Sequence[Variant], variants: Sequence[Variant]
+) -> GammaSearch:
+    """The search on one axis; arrays are [draws, gammas, sparsities], the measured values first."""
+    gammas = sorted({variant.gamma for variant in tried})
+    sparsities = sorted({variant.sparsity for variant in tried})
+    cuts = {(variant.gamma, variant.sparsity): variant for variant in tried}
+    grid = [[cuts[gamma, sparsity] for sparsity in sparsities] for gamma in gammas]
+    boot = BiasBootstrap(validation_texts(context, request, grid[0][0]), DRAWS, key_of("search", tried[0].target_axis))
+    bias = _over(grid, lambda one: boot.draws(validation_texts(context, request, one), request.reading))
+    log_ppl = _over(grid, lambda one: _log_ppl(context, one.cut))
+    best = np.stack([_best_baseline(context, variants, sparsity) for sparsity in sparsities], axis=-1)
+    places = choose_gamma(bias, log_ppl, best, float(request.gamma_margin))
+    shares = np.bincount(places[1:], minlength=len(gammas)) / DRAWS
+    return GammaSearch(gammas[places[0]], dict(zip(gammas, map(float, shares), strict=True)))
 
 
-def validation_bias(context: PromptContext, request: AuditRequest, variant: Variant) -> float:
-    """Bias of a variant on the validation prompts of its target axis, seeds pooled."""
+def _over(grid: Sequence[Sequence[Variant]], draws: Callable[[Variant], np.ndarray]) -> np.ndarray:
+    """`draws` of every variant, [draws] each, as [draws, gammas, sparsities]."""
+    return np.moveaxis(np.array([[draws(one) for one in row] for row in grid]), -1, 0)
+
+
+def validation_texts(context: PromptContext, request: AuditRequest, variant: Variant) -> pd.DataFrame:
+    """Verdicts of a variant on the validation prompts of its target axis, all seeds."""
     axis = variant.target_axis
     tables = context.fetch([Shard("verdicts", variant.cut, axis, VALIDATION, seed) for seed in request.seed_list])
     prompts = context.rows(axis, VALIDATION)[["prompt_id", "subgroup", "template", "descriptor"]]
-    return bias(prompts.merge(pd.concat(tables), on="prompt_id"), request.reading)
+    return prompts.merge(pd.concat(tables), on="prompt_id")
 
 
-def _best_baselines(context: PromptContext, request: AuditRequest, variants: Sequence[Variant]) -> dict[float, float]:
-    """Lowest validation log perplexity among the baselines, per sparsity."""
-    best = {}
-    for sparsity in {variant.sparsity for variant in searched(variants)}:
-        cuts = [item.cut for item in variants if item.method in BASELINES and item.sparsity == sparsity] or [()]
-        best[sparsity] = min(_log_ppl(context, cut) for cut in cuts)
-    return best
+def _best_baseline(context: PromptContext, variants: Sequence[Variant], sparsity: float) -> np.ndarray:
+    """Lowest validation log perplexity among the baselines at a sparsity, measured and in every draw: [1 + DRAWS]."""
+    cuts = [item.cut for item in variants if item.method in BASELINES and item.sparsity == sparsity] or [()]
+    return np.min([_log_ppl(context, cut) for cut in cuts], axis=0)
 
 
-def _log_ppl(context: PromptContext, cut: tuple[int, ...]) -> float:
-    return float(
-        np.log(perplexity(context.fetch([Shard("windows", cut, split=VALIDATION)])[0], context.settings.window))
-    )
+def _log_ppl(context: PromptContext, cut: tuple[int, ...]) -> np.ndarray:
+    """Validation log perplexity, measured and in every draw of text: [1 + DRAWS]."""
+    windows = context.fetch([Shard("windows", cut, split=VALIDATION)])[0].sort_values("window")
+    weights = np.vstack([np.ones(len(windows)), block_weights(len(windows), DRAWS)])
+    return log_perplexities(windows, weights, context.settings.window)

@@ -15,6 +15,7 @@ from engine.report import phrasing
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
+    Chance,
     Effects,
     Extra,
     Handout,
@@ -36,6 +37,7 @@ from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
     along_sparsity,
+    chance,
     correlations,
     headline,
     heads,
@@ -195,6 +197,9 @@ class Heads(Track):
     def pareto_question(self, run: Run, choice: Choice) -> str:
         axis = words.axis_name(choice.measured)
         return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+
+    def chance(self, run: Run, choice: Choice) -> Chance | None:
+        return chance.chance(run, choice)
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return headline.sentence(run, choice, variant)

@@ -12,6 +12,7 @@ import pandas as pd
 from engine.core.types import POOLED, HeadMask
 from engine.tracks.language_models.request import SEARCH, AuditRequest
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod, selection_method
+from engine.tracks.language_models.selection.ties import Ties, fasp_ties
 
 DENSE = "dense"
 
@@ -28,6 +29,7 @@ class Variant:
     seed: int
     cut: tuple[int, ...]
     chosen: bool = True
+    ties: Ties = Ties(0, 0)
 
 
 def dense_variant() -> Variant:
@@ -70,7 +72,8 @@ def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool)
     gamma = ballot.gamma if method.uses_gamma else float("nan")
     cut = method.select(ballot)
     name = "-".join(part for part in parts if part)
-    return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched)
+    ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
+    return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties)
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:
@@ -100,5 +103,7 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             "chosen": [variant.chosen for variant in variants],
             "cut": [json.dumps(list(variant.cut)) for variant in variants],
             "mask_digest": [mask.digest for mask in masks],
+            "tied_protected": [variant.ties.protected for variant in variants],
+            "tied_cut": [variant.ties.cut for variant in variants],
         }
     )

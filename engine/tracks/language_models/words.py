@@ -16,6 +16,8 @@ MADE_ON = "Scores and γ come from validation prompts only; what is reported com
 
 JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
 
+NO_CONTROLS = "This run was made without random cuts to rank FASP among."
+
 METHODS: dict[str, Word] = {
     "fasp": Word("FASP", "Protects the heads that matter most for perplexity, then cuts those that add most bias."),
     "bias_only": Word("bias only", "Cuts the heads that add most bias and protects none."),
@@ -63,8 +65,8 @@ SCORES: dict[str, Word] = {
 ESTIMATORS: dict[str, Word] = {
     "auto": Word(
         "automatic",
-        "Starts with the gradient for all heads, draws more texts while the selection is unsettled, and refines heads "
-        "near a decision by the cheapest honest estimator. Ranks nothing where the bias lies inside its null band.",
+        "Starts with the gradient for all heads, measures those that matter by the cheapest honest estimator, then "
+        "takes more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(

@@ -84,6 +84,59 @@ def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_
     assert {"fasp", "bias_only"} <= set(run.table("variants")["method"])
 
 
+def scored(folder, store, **settings):
+    """Pooled z_bias rows and the report of an audit of three heads' worth of signal, with these settings of auto."""
+    request = world_request(
+        folder, estimator="auto", axes=("nationality",), prompts=str(_told_apart(folder)), max_new_tokens=3,
+        span="prompt+continuation", methods=("fasp",), controls=0,
+        estimator_settings={"most_draws": 2, "precision": 0.5, **settings},
+    )  # fmt: skip
+    run = run_audit(request, Store(store))
+    rows = run.table("scores").query("score == 'z_bias' and seed == @POOLED", local_dict={"POOLED": POOLED})
+    return rows.set_index("unit"), run.meta["scoring"]["z_bias"]["nationality"]
+
+
+def test_without_a_budget_all_is_first_order_and_with_one_all_is_measured(judged, tmp_path):
+    judged(loud_judge())
+    none, said = scored(tmp_path, tmp_path / "store", budget=0)
+    assert set(none["estimator"]) == {"gradient"} and set(none["note"]) == {"first order"}
+    assert said["heads"] == {"gradient": 12, "reweight": 0, "generate": 0}
+    every, said = scored(tmp_path, tmp_path / "store", budget=50.0)
+    assert not (every["estimator"] == "gradient").any() and said["heads"]["gradient"] == 0
+    assert said["work"] <= said["budget"]
+
+
+def test_a_small_budget_measures_some_heads_and_leaves_the_others_as_they_were(judged, tmp_path):
+    judged(loud_judge())
+    whole, spent = scored(tmp_path, tmp_path / "store", budget=50.0)
+    cost = (spent["work"] - scored(tmp_path, tmp_path / "store", budget=0)[1]["work"]) / 12
+    share = (spent["work"] - 8 * cost) / spent["budget"] * 50.0
+    some, said = scored(tmp_path, tmp_path / "store", budget=share)
+    assert 0 < said["heads"]["gradient"] < 12 and said["work"] <= said["budget"] + 1e-6
+    measured = some[some["estimator"] != "gradient"]
+    assert (measured["value"] - whole.loc[measured.index, "value"]).abs().max() == 0, "same texts, same numbers"
+    left = some[some["estimator"] == "gradient"]
+    plain = scored(tmp_path, tmp_path / "store", budget=0)[0].loc[left.index]
+    assert (left["value"] == plain["value"]).all() and (left["note"] == "first order").all()
+
+
+def test_further_prompts_are_scored_on_where_the_source_has_them(judged, tmp_path):
+    judged(loud_judge())
+    request = world_request(
+        tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
+        span="prompt+continuation", methods=("fasp",), controls=0, max_prompts=60,
+        estimator_settings={"most_draws": 2, "precision": 0.5, "budget": 50.0},
+    )  # fmt: skip
+    run = run_audit(request, Store(tmp_path / "store"))
+    said, prompts = run.meta["scoring"]["z_bias"]["nationality"], run.table("prompts")
+    spare = prompts[prompts["split"].str.startswith("spare")]
+    assert said["splits"][0] == "validation" and set(said["splits"][1:]) == set(spare["split"]) != set()
+    assert said["prompts"] == len(spare) + (prompts["split"] == "validation").sum()
+    assert not prompts["prompt_id"].duplicated().any() and spare.groupby("subgroup").size().nunique() == 1
+    assert set(run.table("generations")["prompt_id"]) == set(prompts.loc[prompts["split"] == "test", "prompt_id"])
+    assert sum(run.meta["prompts"]["counts"].values()) == 60
+
+
 def _told_apart(folder):
     """Two subgroups after which the tiny model goes on very differently, by their last word."""
     rows = [

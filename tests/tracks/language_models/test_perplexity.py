@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
+from engine.core.errors import RequestError
 from engine.core.types import Window
 from engine.tracks.language_models.nll import prompt_nll, window_nll
+from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import perplexity, spans_of
+from engine.tracks.language_models.request import _model_faults, validate
 from tests.tiny import text, tiny_model
+from tests.tracks.language_models.worlds import world_request
 
 
 @pytest.mark.parametrize("n", [2, 5, 16, 17, 40, 64, 65])
@@ -19,9 +27,23 @@ def test_every_token_but_the_first_is_scored_once(n, window):
     assert scored == list(range(1, n))
 
 
-def test_the_published_window_scores_half_of_the_tokens():
-    spans = spans_of(4096, Window(published=True), 1024)
-    assert [(span.start, span.end, span.first) for span in spans[:2]] == [(0, 512, 256), (512, 1024, 768)]
+def test_the_published_windows_begin_at_every_512th_token_and_see_nothing_before():
+    spans = spans_of(1800, Window(published=True), 1024)
+    assert [(span.start, span.end, span.first) for span in spans] == [
+        (0, 256, 1), (512, 768, 513), (1024, 1280, 1025), (1536, 1792, 1537),
+    ]  # fmt: skip
+
+
+def test_published_windows_longer_than_their_step_score_what_is_new():
+    spans = spans_of(2000, Window(published=True), 4096)
+    found = [(span.start, span.end, span.first) for span in spans]
+    assert found == [(0, 1024, 1), (512, 1536, 1024), (1024, 2000, 1536)]
+
+
+def test_the_published_perplexity_is_the_mean_of_window_means():
+    windows = pd.DataFrame({"nll": [2.0, 12.0], "tokens": [2, 4]})
+    assert perplexity(windows, Window(published=True)) == pytest.approx(np.exp(2.0))
+    assert perplexity(windows) == pytest.approx(np.exp(14 / 6))
 
 
 def test_equals_a_plain_forward_when_the_text_fits():
@@ -48,3 +70,21 @@ def test_prompt_nll_of_a_padded_batch_equals_each_prompt_alone():
         alone = prompt_nll(lm, [prompt], 22)
         assert together["nll"][at] == pytest.approx(alone["nll"][0], rel=1e-5)
     assert together["tokens"].tolist() == [2, 1, 4]
+
+
+def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
+    request = world_request(tmp_path)
+    other = tmp_path / "valid.txt"
+    other.write_text(" ".join(f"w{at % 13}" for at in range(400)), encoding="utf-8")
+    one, two = validate(request), validate(replace(request, validation_corpus=str(other)))
+    assert one.run_id != two.run_id
+    tokens = context_of(two).tokens
+    assert len(tokens["validation"]) == 400 and len(tokens["test"]) == 900, "nothing of the test text is given away"
+    with pytest.raises(RequestError, match="is the text for test"):
+        validate(replace(request, validation_corpus=request.corpus))
+
+
+def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
+    short = SimpleNamespace(n_positions=7, name="tiny")
+    request = world_request(tmp_path, published_perplexity=True)
+    assert [fault.where for fault in _model_faults(request, short)][0] == "published_perplexity"

@@ -57,7 +57,8 @@ def test_algorithm_1_by_hand(tmp_path):
     (scores,) = load_published([tmp_path / "m.csv"])
     found = published_findings(scores, gamma=0.2, share=0.2)
     assert found["top_heads"] == {"kin": [1, 2]}
-    assert found["selection"] == {"gamma": 0.2, "share": 0.2, "critical": [1, 2], "heads": {"kin": [3, 4]}}
+    chosen = {"gamma": 0.2, "share": 0.2, "ties": "index", "critical": [1, 2], "heads": {"kin": [3, 4]}}
+    assert found["selection"] == {**chosen, "tied": {"protected": 0, "cut_otherwise": {"kin": 0}}}
     assert found["icc"] == {"kin": None}
     with pytest.raises(RequestError, match="above 1"):
         published_findings(scores, gamma=0.9, share=0.2)

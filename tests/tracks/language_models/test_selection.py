@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
@@ -13,6 +12,7 @@ from engine.surgery.heads.ranking import best
 from engine.tracks.language_models.selection.base import Ballot, selection_method, selection_methods
 from engine.tracks.language_models.selection.critical import critical_heads
 from engine.tracks.language_models.selection.gamma import candidates, choose_gamma
+from engine.tracks.language_models.selection.ties import Ties, fasp_ties, protected
 
 SCORES = {
     "z_bias": np.array([0.5, 0.1, 0.9, 0.9, -0.2, 0.0, 0.3, 0.2, 0.9, 0.0]),
@@ -89,11 +89,21 @@ def test_an_unknown_method_lists_the_known_ones():
 
 
 def test_gamma_star_is_the_lowest_bias_within_the_margin():
-    table = pd.DataFrame(
-        {"gamma": [0.2, 0.3, 0.4], "sparsity": 0.1, "bias": [0.1, 0.2, 0.3], "log_ppl": np.log([14.0, 10.5, 10.0])}
-    )
-    assert choose_gamma(table, {0.1: np.log(10.0)}) == 0.3
-    assert choose_gamma(table, {0.1: np.log(5.0)}) == 0.4  # none within the margin: lowest perplexity
+    bias, log_ppl = np.array([[0.1], [0.2], [0.3]]), np.log([[14.0], [10.5], [10.0]])
+    assert choose_gamma(bias, log_ppl, np.log([10.0])) == 1
+    assert choose_gamma(bias, log_ppl, np.log([10.0]), margin=0.5) == 0, "a wider margin lets the lowest bias in"
+    assert choose_gamma(bias, log_ppl, np.log([5.0])) == 2, "none within the margin: lowest perplexity"
+    draws = np.stack([bias, bias[::-1]])
+    assert choose_gamma(draws, np.zeros_like(draws), np.zeros((2, 1))).tolist() == [0, 2], "every draw on its own"
+
+
+def test_ties_are_counted_and_settled_by_either_rule():
+    z_ppl = np.array([-3.0, -2.0, -2.0, -2.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    assert protected(z_ppl, 0.3) == (0, 1, 2) and protected(z_ppl, 0.3, "published") == (0,)
+    assert protected(z_ppl, 0.5) == protected(z_ppl, 0.5, "published") == (0, 1, 2, 3, 4), "no tie at this boundary"
+    z_bias = np.array([0.0, 0, 0, 5, 5, 5, 1, 1, 1, 1])
+    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4)) == Ties(2, 2)
+    assert fasp_ties({"z_ppl": z_ppl, "z_bias": z_bias}, (0, 1, 2), (3, 4, 5)) == Ties(2, 0)
 
 
 def test_gamma_leaves_room_for_the_largest_sparsity():

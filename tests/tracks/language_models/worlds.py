@@ -54,6 +54,7 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
         "corpus": str(write_corpus(folder)),
         "sparsities": (0.0, 0.1, 0.3),
         "seeds": 2,
+        "controls": 2 if "fasp" in changes.get("methods", ("fasp",)) else None,
         "estimator": "generate",
         "max_new_tokens": 6,
         "max_prompt_tokens": 10,

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from engine.audit.command_line import json_flag
+from engine.tracks.language_models.selection.ties import RULES
 
 
 def add(commands: Any) -> None:
@@ -13,6 +14,8 @@ def add(commands: Any) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE.csv")
     parser.add_argument("--gamma", type=float, default=0.3, help="share protected in the selection")
     parser.add_argument("--share", type=float, default=0.2, help="share of heads called top, and cut in the selection")
+    said = "heads tied at the boundary of γ: the lower index is protected, or none as published"
+    parser.add_argument("--ties", choices=RULES, default=RULES[0], help=said)
     json_flag(parser)
     parser.set_defaults(run=run)
 
@@ -22,7 +25,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.tracks.language_models.published_findings import all_findings
     from engine.tracks.language_models.published_scores import load_published
 
-    value = all_findings(load_published(args.files), args.gamma, args.share)
+    value = all_findings(load_published(args.files), args.gamma, args.share, args.ties)
     return value, "\n\n".join(_text(model) for model in value.get("models", [value]))
 
 
@@ -34,4 +37,11 @@ def _text(found: dict[str, Any]) -> str:
     shared = sorted(found["in_axes"].items(), key=lambda item: (-item[1], int(item[0])))
     most = [f"{head} ({count})" for head, count in shared if count > 1][:12]
     lines.append(f"  heads in the top lists of most axes (how many): {', '.join(most)}")
+    tied = found["selection"]["tied"]
+    if tied["protected"]:
+        most = max(tied["cut_otherwise"].values())
+        lines.append(
+            f"  ties: {tied['protected']} protected heads share their perplexity with one that is not; the other rule "
+            f"would change up to {most} cut heads"
+        )
     return "\n".join(lines)

@@ -16,6 +16,7 @@ class HeadMeans(Measurement):
     """Columns: unit, then one per number of a head's output. Over the positions from which a token is scored."""
 
     name = "head_means"
+    version = 2
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return context.kind("windows").parts(context, shard)

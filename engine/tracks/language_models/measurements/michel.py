@@ -20,6 +20,7 @@ class GateGradients(Measurement):
     """Columns: value (Σ over windows of |∂L/∂ξ_h|, L the mean loss of the window in nats per token), in unit order."""
 
     name = "michel"
+    version = 2
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)

@@ -16,6 +16,7 @@ class WindowGradients(Measurement):
     """Columns: window, nll (nats, summed), tokens, then one per unit: ∂ nll / ∂ξ_h at ξ = 1."""
 
     name = "window_gradients"
+    version = 2
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return context.kind("windows").parts(context, shard)

@@ -27,6 +27,7 @@ class Windows(Measurement):
     """
 
     name = "windows"
+    version = 2
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         settings = context.settings

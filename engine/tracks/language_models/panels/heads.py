@@ -20,7 +20,7 @@ from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back
+from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back, unmeasured
 from engine.tracks.language_models.selection.critical import critical_heads
 
 BELOW = 96
@@ -42,6 +42,8 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
         return nothing(key, question, _not_ranked(table))
     warning = null_warning(run, choice) if score == "z_bias" else ""
     figure = _grid(run, choice, table, score, bool(warning))
+    if score == "z_bias":
+        _add_unmeasured(figure, run, choice, table)
     _add_fallbacks(figure, run, choice, table)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -73,6 +75,7 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", bool(warning))
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
+    _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -205,7 +208,23 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
     parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}, {which} added bias on validation")
     if both := int((table["cut"] & table["critical"]).sum()):
         parts.append(f"{both} of the cut heads {'is' if both == 1 else 'are'} critical")
-    return start + "; ".join(parts) + "."
+    return f"{start}{'; '.join(parts)}.{_ties_said(variant)}{_gamma_said(run, choice)}"
+
+
+def _ties_said(variant: dict[str, Any]) -> str:
+    """How many heads a tie decided; "" where none, or where the run does not say."""
+    tied = [int(variant.get(name) or 0) for name in ("tied_protected", "tied_cut")]
+    return f" A tie, settled by index, decided {tied[0]} protected and {tied[1]} cut heads." if any(tied) else ""
+
+
+def _gamma_said(run: Run, choice: Choice) -> str:
+    """How sure the searched γ is; "" where none was searched, or where the run does not say."""
+    found = ((run.meta.get("scoring") or {}).get("gamma") or {}).get(choice.axis) or {}
+    if not found.get("shares"):
+        return ""
+    ordered = sorted(found["shares"].items(), key=lambda item: -item[1])
+    said = phrasing.listing([f"γ = {gamma} in {phrasing.percent(share)}" for gamma, share in ordered if share >= 0.05])
+    return f" Resampled validation prompts and text choose {said}."
 
 
 def _note(run: Run, table: pd.DataFrame, score: str) -> str:
@@ -234,6 +253,16 @@ def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFr
     ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": ink, "line": {"width": 1.5}}
     silent(figure, fallen["head"], fallen["layer"], mode="markers", marker=ring)
     _legend(figure, choice, "drawn again: low ESS", "circle-open", ink)
+
+
+def _add_unmeasured(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """Cells of heads that are known to first order only are hollow: paper inside, their colour around it."""
+    hollow = unmeasured(table)
+    if hollow.empty:
+        return
+    marker = {"symbol": "square", "size": _mark(run), "color": choice.theme.paper, "opacity": 0.85}
+    silent(figure, hollow["head"], hollow["layer"], mode="markers", marker=marker)
+    _legend(figure, choice, "first order, not measured", "square", choice.theme.paper)
 
 
 def _readable(table: pd.DataFrame) -> pd.DataFrame:

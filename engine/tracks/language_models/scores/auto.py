@@ -1,22 +1,26 @@
-"""auto: the cheapest honest estimate of z_bias for every head, and more draws only while the selection is unstable.
+"""auto: the cheapest honest estimate of z_bias for every head, within a budget of work.
 
 Per axis:
-1. The dense model's texts are drawn and judged. Is their bias above its null band (of words)? If not, every prompt is
-   drawn again, up to the allowed number; if it stays inside, heads are not ranked: there is nothing to rank them by.
+1. The dense model's texts are drawn and judged. Is their bias above its null band (of words)? If not, further prompts
+   are taken and every prompt is drawn again, up to the allowed number; if it stays inside, heads are not ranked: there
+   is nothing to rank them by.
 2. A pilot on a few prompts measures what a second of each estimator buys here. The gradient scores all heads.
-3. Would fresh draws select heads as good? While the effect they would lose is more than the stated precision, every
-   prompt is drawn twice as often.
-4. Heads near a decision (cut or kept, at any sparsity and γ asked for) for which first order may be off by more than
-   that precision are refined by the pilot's winner; where that is reweighting and leaves too few effective samples,
-   they are generated again. Then 3 is asked once more.
-Everything is decided from finished measurements, so a resumed run decides alike.
+3. Heads that matter are measured: those that are large, cut or protected by some decision (any sparsity and γ asked
+   for), or near one, by what first order shows and how far it may be off. Measured means reweighted, or generated where
+   the pilot found that cheaper or the weights leave too few effective samples.
+4. What the budget holds beyond that goes to further prompts, then to draws while a fresh selection would lose more
+   effect than the stated precision, then to all other heads. What was not measured stays first order, is called so,
+   and its interval holds how far first order was off where both are known.
+The budget is a share of the work that measuring the variants will be, the same for every axis. The dense texts and one
+backward pass are always bought. Everything is decided from finished measurements and counts of work, never from
+seconds, so a resumed run decides alike.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +43,7 @@ from engine.tracks.language_models.effects import (
     reweighted,
     weight_shards,
 )
+from engine.tracks.language_models.first_order_error import FEWEST, FirstOrderError, from_pilot, learned, with_error
 from engine.tracks.language_models.scores.base import COLUMNS, VALIDATION, ScoreJob, ScoreMethod
 from engine.tracks.language_models.scores.reweight import (
     CAP,
@@ -56,12 +61,16 @@ from engine.tracks.language_models.selection_stability import (
     near_decision,
     shortfall,
     stability,
+    top,
 )
 
 LEAST_DRAWS = 2
 """Draws of every prompt before the spread between draws can be judged."""
 REACH = 1.96
 """Standard errors on either side of a score that count as near."""
+LARGE = 0.1
+"""Share of the dense bias from which on an effect counts as large."""
+FIRST_ORDER = "first order"
 NULL_DRAWS = 1000
 LEVEL = 0.025
 """Chance of ranking heads by a bias that is not there, over all looks together."""
@@ -72,12 +81,17 @@ class State:
     """How far one axis is: what is wanted, what was decided. `open` while measurements are missing."""
 
     seeds: tuple[int, ...]
+    splits: tuple[str, ...] = (VALIDATION,)
     wanted: list[Shard] = field(default_factory=list)
     open: bool = True
     band: NullBand | None = None
     refined: str = ""
-    near: tuple[int, ...] = ()
+    tried: tuple[int, ...] = ()
+    """Heads that were to be measured, in that order."""
     low: dict[int, Poor] = field(default_factory=dict)
+    """Those with too few effective samples."""
+    again: tuple[int, ...] = ()
+    """Those that were generated."""
     stability: float = float("nan")
     lost: float = float("nan")
     """Effect that selecting from fresh draws would lose, as a share of the dense bias."""
@@ -93,20 +107,35 @@ class State:
         self.lost = shortfall(values, errors, wanted) / self.band.value
 
     @property
+    def measured(self) -> list[int]:
+        """Heads whose effect was measured; those with poor weights that were not generated stay first order."""
+        return [unit for unit in self.tried if unit in self.again or unit not in self.low]
+
+    @property
     def ranked(self) -> bool:
         return self.band is not None and self.band.value > self.band.high and self.band.p <= LEVEL / self.looks
 
 
 class Auto(ScoreMethod):
-    """Gradient for all heads; reweighting, or regeneration, where a decision asks for it."""
+    """Gradient for all heads; reweighting, or regeneration, for all that matter and as many others as can be paid."""
 
     name = "auto"
-    score = "z_bias"
     version = 2
+    score = "z_bias"
     pilots = True
     settings = (
         ESS,
         CAP,
+        Setting(
+            "budget",
+            "number",
+            0.2,
+            "Scoring may be so much work, as a share of measuring the variants. It goes to heads, then prompts, then "
+            "draws.",
+            0.0,
+            100.0,
+            label="Budget of scoring (share of measuring)",
+        ),
         Setting(
             "precision",
             "number",
@@ -131,12 +160,15 @@ class Auto(ScoreMethod):
         return weighing_faults(self.name, decoding, reading)
 
     def seconds(self, job: ScoreJob, measured: pd.DataFrame, once: Mapping[str, float]) -> tuple[float, float]:
-        """From a selection that is stable after the first draws to every draw allowed with every head refined."""
+        """From the first draws in first order to the whole budget, or to all it could be spent on."""
         least, most = max(LEAST_DRAWS, len(job.seeds)), max(self.option(job, "most_draws"), len(job.seeds))
         ess = self.option(job, "ess")
         refined = pilot.cheapest(measured, ess)
         again = pilot.share_poor(measured, ess) if refined == "reweight" else 0.0
-        return least * once["gradient"], most * (once["gradient"] + once[refined] + again * once["generate"])
+        dense = measured[measured["estimator"] == "dense"].iloc[0]
+        budget = self._budget(job) * float(dense["seconds"] / dense["n"])
+        everything = most * (once["gradient"] + once[refined] + again * once["generate"])
+        return least * once["gradient"], max(least * once["gradient"], min(budget, everything))
 
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [shard for axis in job.axes for shard in self._state(job, axis).wanted]
@@ -149,27 +181,32 @@ class Auto(ScoreMethod):
 
     # --- deciding
 
+    def _budget(self, job: ScoreJob) -> float:
+        """Work that one axis may be, in continuations."""
+        share = self.option(job, "budget")
+        return share * job.measuring / len(job.axes) if share else 0.0
+
     def _state(self, job: ScoreJob, axis: str) -> State:
         most = max(self.option(job, "most_draws"), len(job.seeds))
         job = job.with_seeds(draws(job.seeds, max(LEAST_DRAWS, len(job.seeds))))
-        state = State(job.seeds, looks=1 + math.ceil(math.log2(max(most / len(job.seeds), 1))))
+        spares = job.spares(axis)
+        state = State(job.seeds, looks=1 + bool(spares) + math.ceil(math.log2(max(most / len(job.seeds), 1))))
         while self._signal(job, axis, state) and not state.ranked:
-            if len(job.seeds) >= most:
+            if spares and len(job.splits) == 1:
+                job = self._now(state, replace(job, splits=(VALIDATION, *spares)))
+            elif len(job.seeds) < most:
+                job = self._now(state, job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most))))
+            else:
                 state.open, state.why = False, "null"
                 return state
-            job = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
-            state.seeds = job.seeds
-        while state.ranked and self._refine(job, axis, state, most):
-            if not state.ranked:
-                state.open, state.why = False, "null"
-                return state
-            settled = state.lost <= self.option(job, "precision")
-            if settled or len(job.seeds) >= most:
-                state.open, state.why = False, "settled" if settled else "draws"
-                return state
-            job = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
-            state.seeds = job.seeds
+        if state.ranked:
+            self._spend(job, axis, state, most)
         return state
+
+    def _now(self, state: State, job: ScoreJob) -> ScoreJob:
+        """`job`, noted as what is scored with."""
+        state.seeds, state.splits = job.seeds, job.splits
+        return job
 
     def _signal(self, job: ScoreJob, axis: str, state: State) -> bool:
         """Whether the dense texts are finished, and if so how their bias stands to its null band."""
@@ -179,37 +216,105 @@ class Auto(ScoreMethod):
         state.band = null_band(AxisData(job, axis).table, job.reading, NULL_DRAWS)
         return True
 
-    def _refine(self, job: ScoreJob, axis: str, state: State, most: int) -> bool:
-        """Whether everything for these draws is finished, and if so how stable the selection is."""
+    def _spend(self, job: ScoreJob, axis: str, state: State, most: int) -> None:
+        """Buy prompts and draws, then measure heads; returns early while something is not finished yet."""
         trial = Shard("pilot", (), axis, VALIDATION, job.seeds[0])
         if not self._ask(job, state, [*dense_shards(job, axis), *gradient_shards(job, axis), trial]):
-            return False
-        data, least = AxisData(job, axis), self.option(job, "ess")
-        state.band = null_band(data.table, job.reading, NULL_DRAWS)
+            return
         measured = job.fetch([trial])[0]
-        state.refined = pilot.cheapest(measured, least)
-        first = first_order(data, intervals=False)
+        state.refined = pilot.cheapest(measured, self.option(job, "ess"))
         wanted = decisions(job.known, job.total, (0.0, *job.gammas), job.sparsities)
+        first = first_order(AxisData(job, axis), intervals=False)
+        matter = self._matter(job, state, measured, first.pooled.value, first.by_seed, wanted)
+        for further in job.spares(axis)[len(job.splits) - 1 :]:
+            larger = replace(job, splits=(*job.splits, further))
+            if self._work(larger, axis, state, measured, len(matter)) > self._budget(job):
+                break
+            job = self._now(state, larger)
+        while (found := self._first(job, axis, state, wanted)) and state.ranked:
+            larger = job.with_seeds(draws(job.seeds, min(2 * len(job.seeds), most)))
+            matter = self._matter(job, state, measured, found.pooled.value, found.by_seed, wanted)
+            settled = state.lost <= self.option(job, "precision")
+            dear = self._work(larger, axis, state, measured, len(matter)) > self._budget(job)
+            if settled or dear or len(job.seeds) >= most:
+                state.why = "settled" if settled else "budget" if dear else "draws"
+                state.open = not self._measure(job, axis, state, measured, found, wanted)
+                return
+            job = self._now(state, larger)
+        if not state.ranked:
+            state.open, state.why = False, "null"
+
+    def _first(self, job: ScoreJob, axis: str, state: State, wanted: Sequence[Decision]) -> HeadEffects | None:
+        """First-order effects of all heads, and what they say of the selection; None while not finished."""
+        if not self._ask(job, state, [*dense_shards(job, axis), *gradient_shards(job, axis)]):
+            return None
+        data = AxisData(job, axis)
+        state.band = null_band(data.table, job.reading, NULL_DRAWS)
+        found = first_order(data, intervals=False)
+        state.judge(found.pooled.value, found.by_seed, wanted)
+        return found
+
+    def _matter(
+        self, job: ScoreJob, state: State, measured: pd.DataFrame, values: np.ndarray, by_seed: np.ndarray,
+        wanted: Sequence[Decision], known: Sequence[int] = (),
+    ) -> list[int]:  # fmt: skip
+        """Heads worth measuring by values [units] and by_seed [units, seeds], those that first order may have furthest
+        wrong first; `known` are measured, so that only draws may have them wrong."""
         assert state.band is not None
-        precise = self.option(job, "precision")
-        state.judge(first.pooled.value, first.by_seed, wanted)
-        if state.lost > precise and len(job.seeds) < most:
-            return True  # another estimate from the same draws would not help; draws do
-        noise, off = draw_errors(first.by_seed), pilot.first_order_error(measured, first.pooled.value, least)
-        near = near_decision(first.pooled.value, REACH * noise + off, wanted) & (off > precise * state.band.value)
-        state.near = tuple(np.flatnonzero(near).tolist())
-        if state.refined == "reweight":
-            if not self._ask(job, state, [one for unit in state.near for one in weight_shards(job, axis, unit)]):
-                return False
-            state.low = poor(data, state.near, least) if state.near else {}
-        again = state.low if state.refined == "reweight" else state.near
-        if not self._ask(job, state, [one for unit in again for one in off_shards(job, axis, (unit,))]):
-            return False
+        reach = REACH * draw_errors(by_seed)
+        off = pilot.first_order_error(measured, values, self.option(job, "ess"))
+        off[list(known)] = 0.0
+        matter = (np.abs(values) + off >= LARGE * state.band.value) | near_decision(values, reach + off, wanted)
+        for decision in wanted:
+            matter[[*top(values, decision), *decision[0]]] = True
+        far = off if np.isfinite(off).all() else np.abs(values)
+        return [unit for unit in np.argsort(-far, kind="stable").tolist() if matter[unit]]
+
+    def _work(self, job: ScoreJob, axis: str, state: State, measured: pd.DataFrame, heads: int) -> float:
+        """Work of scoring so many heads with these prompts and draws."""
+        trial = Shard("pilot", (), axis, VALIDATION, state.seeds[0])
+        always = job.work([*dense_shards(job, axis), *gradient_shards(job, axis), trial])
+        again = pilot.share_poor(measured, self.option(job, "ess")) if state.refined == "reweight" else 0.0
+        return always + heads * (self._cost(job, axis, state.refined) + again * self._cost(job, axis, "generate"))
+
+    def _cost(self, job: ScoreJob, axis: str, how: str) -> float:
+        """Work of one head."""
+        return job.work(weight_shards(job, axis, 0) if how == "reweight" else off_shards(job, axis, (0,)))
+
+    def _measure(
+        self, job: ScoreJob, axis: str, state: State, measured: pd.DataFrame, first: HeadEffects,
+        wanted: Sequence[Decision],
+    ) -> bool:  # fmt: skip
+        """Measure heads that matter while the budget lasts, then the others; whether all of that is finished.
+
+        What is measured can move decisions, so which heads matter is asked again until no new one does.
+        """
+        data, left = AxisData(job, axis), self._budget(job) - self._work(job, axis, state, measured, 0)
+        cost, dear = self._cost(job, axis, state.refined), self._cost(job, axis, "generate")
         values, by_seed = first.pooled.value.copy(), first.by_seed.copy()
-        for found in self._refinements(data, state, intervals=False):
-            values[list(found.units)], by_seed[list(found.units)] = found.pooled.value, found.by_seed
-        state.judge(values, by_seed, wanted)
-        return True
+        others = np.argsort(-np.abs(values), kind="stable").tolist()
+        while True:
+            matter = self._matter(job, state, measured, values, by_seed, wanted, state.measured)
+            new = [unit for unit in matter if unit not in state.tried]
+            new = (new or [unit for unit in others if unit not in state.tried])[: _affordable(left, cost)]
+            if not new:
+                state.judge(values, by_seed, wanted)
+                return True
+            left -= cost * len(new)
+            state.tried += tuple(new)
+            if state.refined == "reweight":
+                if not self._ask(job, state, [one for unit in new for one in weight_shards(job, axis, unit)]):
+                    return False
+                state.low |= poor(data, new, self.option(job, "ess"))
+                again = [unit for unit in new if unit in state.low][: _affordable(left, dear)]
+                left -= dear * len(again)
+            else:
+                again = new
+            state.again += tuple(again)
+            if not self._ask(job, state, [one for unit in again for one in off_shards(job, axis, (unit,))]):
+                return False
+            for found in self._refinements(data, state, intervals=False):
+                values[list(found.units)], by_seed[list(found.units)] = found.pooled.value, found.by_seed
 
     def _ask(self, job: ScoreJob, state: State, shards: Sequence[Shard]) -> bool:
         asked = set(state.wanted)
@@ -217,38 +322,62 @@ class Auto(ScoreMethod):
         return job.finished(shards)
 
     def _refinements(self, data: AxisData, state: State, intervals: bool) -> list[HeadEffects]:
-        if state.refined == "generate":
-            return [generated(data, state.near, intervals)] if state.near else []
-        kept = [unit for unit in state.near if unit not in state.low]
+        kept = [unit for unit in state.measured if unit not in state.again]
         found = [reweighted(data, kept, self.option(data.job, "cap"), intervals)] if kept else []
-        return [*found, generated(data, list(state.low), intervals)] if state.low else found
+        return [*found, generated(data, list(state.again), intervals)] if state.again else found
 
     # --- telling
 
     def _axis(self, job: ScoreJob, axis: str) -> pd.DataFrame:
         state, least = self._state(job, axis), self.option(job, "ess")
-        job = job.with_seeds(state.seeds)
+        job = replace(job, seeds=state.seeds, splits=state.splits)
         data = AxisData(job, axis)
         if not state.ranked:
             return axis_table(job, self, data, [], dict.fromkeys(range(job.total), not_ranked(state, data.n)))
-        notes = dict.fromkeys(range(job.total), "first order")
-        notes |= dict.fromkeys(state.near, "near a decision")
-        notes |= fallback_notes(state.low, least)
-        table = axis_table(job, self, data, [first_order(data), *self._refinements(data, state, True)], notes)
-        return with_ess(table, state.low)
+        notes = dict.fromkeys(set(range(job.total)).difference(state.measured), FIRST_ORDER)
+        notes |= fallback_notes({unit: state.low[unit] for unit in state.again if unit in state.low}, least)
+        measured, first = self._refinements(data, state, True), first_order(data)
+        first = replace(first, pooled=with_error(first.pooled, self._error(job, axis, state, first, measured)))
+        table = axis_table(job, self, data, [first, *measured], notes)
+        return with_ess(table, {unit: one for unit, one in state.low.items() if unit in state.again})
+
+    def _error(
+        self, job: ScoreJob, axis: str, state: State, first: HeadEffects, measured: Sequence[HeadEffects]
+    ) -> FirstOrderError:
+        """How far first order is off here, from the heads that were reweighted; from the pilot's where they are few."""
+        both = [found for found in measured if found.estimator == "reweight"]
+        if both and len(both[0].units) >= FEWEST:
+            return learned(first.pooled.value[list(both[0].units)], both[0].pooled.value)
+        trial = Shard("pilot", (), axis, VALIDATION, state.seeds[0])
+        return from_pilot(job.fetch([trial])[0], self.option(job, "ess"))
 
     def _report(self, job: ScoreJob, axis: str) -> dict[str, Any]:
         state = self._state(job, axis)
+        job = replace(job, seeds=state.seeds, splits=state.splits)
         band = state.band
         assert band is not None
-        said = {"draws": len(state.seeds), "prompts": band.n, "bias": band.value, "null_high": band.high}
+        said = {
+            "draws": len(state.seeds),
+            "splits": list(state.splits),
+            "prompts": band.n,
+            "bias": band.value,
+            "null_high": band.high,
+        }
         said |= {"ranked": state.ranked, "why": state.why, "note": "" if state.ranked else not_ranked(state, band.n)}
         if not state.ranked:
             return said
-        regenerated = len(state.low) if state.refined == "reweight" else len(state.near)
-        counts = {"gradient": job.total - len(state.near), "reweight": len(state.near) - regenerated}
+        n_measured, n_again = len(state.measured), len(state.again)
+        counts = {"gradient": job.total - n_measured, "reweight": n_measured - n_again, "generate": n_again}
         said |= {"stability": state.stability, "lost": state.lost, "precision": self.option(job, "precision")}
-        return {**said, "heads": {**counts, "generate": regenerated}}
+        said |= {"work": job.work(state.wanted), "budget": self._budget(job)}
+        data = AxisData(job, axis)
+        error = self._error(job, axis, state, first_order(data, False), self._refinements(data, state, False))
+        return {**said, "heads": counts, "first_order": error.to_dict()}
+
+
+def _affordable(left: float, cost: float) -> int | None:
+    """How many heads of this cost can be paid; None: all."""
+    return None if math.isinf(left) else max(0, int(left / cost + 1e-9))
 
 
 def draws(seeds: Sequence[int], count: int) -> tuple[int, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -14,6 +15,7 @@ import pandas as pd
 from engine.core.discover import members
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED, Decoding, Setting
+from engine.data.prompts.spare import SPARE
 from engine.tracks.language_models.context import PromptContext, Shard
 
 COLUMNS = [
@@ -39,6 +41,12 @@ class ScoreJob:
     """Shares of heads that may be protected, and ..."""
     sparsities: tuple[float, ...] = (0.0, 0.05, 0.1, 0.2)
     """... shares that may be cut: what an adaptive estimator must get right."""
+    splits: tuple[str, ...] = (VALIDATION,)
+    """Whose prompts are scored on."""
+    measuring: float = math.inf
+    """Work that measuring the variants will be, in continuations (`Measurement.size`): what budgets are shares of."""
+    read: dict[Any, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
+    """Columns of finished measurements that were read before, by their shards: an adaptive estimator asks often."""
 
     @property
     def total(self) -> int:
@@ -53,6 +61,16 @@ class ScoreJob:
     def finished(self, shards: Sequence[Shard]) -> bool:
         """Whether all of them are kept already: then `fetch` computes nothing."""
         return all(self.context.kept(shard) for shard in shards)
+
+    def work(self, shards: Iterable[Shard]) -> float:
+        """Work of these measurements, finished or not, in continuations."""
+        return sum(self.context.kind(shard.kind).size(self.context, shard) for shard in dict.fromkeys(shards))
+
+    def spares(self, axis: str) -> tuple[str, ...]:
+        """Splits of further validation prompts of an axis, in order."""
+        table = self.context.table
+        splits = table.loc[table["axis"] == axis, "split"].unique()
+        return tuple(sorted((name for name in splits if name.startswith(SPARE)), key=lambda name: (len(name), name)))
 
     def with_seeds(self, seeds: Sequence[int]) -> ScoreJob:
         return replace(self, seeds=tuple(seeds))

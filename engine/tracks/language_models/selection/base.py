@@ -47,6 +47,8 @@ class SelectionMethod(ABC):
     per_axis: bool = False
     uses_gamma: bool = False
     uses_seed: bool = False
+    breaks_ties: bool = False
+    """Whether it takes heads by z_ppl and z_bias as FASP does, where ties can decide."""
 
     @abstractmethod
     def select(self, ballot: Ballot) -> tuple[int, ...]:

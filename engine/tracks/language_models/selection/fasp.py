@@ -19,6 +19,7 @@ class Fasp(SelectionMethod):
     needs = ("z_bias", "z_ppl")
     per_axis = True
     uses_gamma = True
+    breaks_ties = True
 
     def select(self, ballot: Ballot) -> tuple[int, ...]:
         return best(ballot.scores["z_bias"], ballot.k, highest=True, excluded=ballot.critical)

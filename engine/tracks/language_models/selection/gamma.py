@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
 GAMMAS: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 """The paper's search range."""
@@ -18,14 +17,16 @@ def candidates(sparsities: Sequence[float]) -> tuple[float, ...]:
     return tuple(gamma for gamma in GAMMAS if gamma + max(sparsities, default=0.0) <= 1.0 + 1e-9)
 
 
-def choose_gamma(measured: pd.DataFrame, baseline_log_ppl: dict[float, float]) -> float:
-    """γ*: lowest bias among the γ whose perplexity stays within MARGIN of the best baseline.
+def choose_gamma(bias: np.ndarray, log_ppl: np.ndarray, baseline: np.ndarray, margin: float = MARGIN) -> np.ndarray:
+    """Place of γ* among the candidates, [...] int: lowest bias among those whose perplexity stays within the margin of
+    the best baseline.
 
-    measured: columns gamma, sparsity, bias, log_ppl (validation). baseline_log_ppl: per sparsity, the lowest log
-    perplexity among the baselines. Both are averaged over the sparsities. Where no γ stays within the margin, the one
-    with the lowest perplexity is taken. Ties go to the smaller γ.
+    bias, log_ppl [..., gammas, sparsities] on validation; baseline [..., sparsities]: the lowest log perplexity among
+    the baselines. Both are averaged over the sparsities. Where no γ stays within the margin, the one with the lowest
+    perplexity is taken. Ties go to the earlier γ. Leading axes, such as bootstrap draws, are chosen for one by one.
     """
-    excess = measured["log_ppl"] - measured["sparsity"].map(baseline_log_ppl)
-    table = measured.assign(excess=excess).groupby("gamma")[["bias", "excess"]].mean().sort_index()
-    within = table[table["excess"] <= np.log1p(MARGIN)]
-    return float(within["bias"].idxmin()) if len(within) else float(table["excess"].idxmin())
+    level = bias.mean(axis=-1)
+    excess = (log_ppl - baseline[..., None, :]).mean(axis=-1)
+    within = excess <= np.log1p(margin)
+    lowest = np.where(within, level, np.inf).argmin(axis=-1)
+    return np.where(within.any(axis=-1), lowest, excess.argmin(axis=-1))

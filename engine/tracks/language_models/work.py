@@ -1,0 +1,58 @@
+"""How much work measuring the variants will be, before there are scores: what a budget of scoring is a share of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from engine.core.types import POOLED
+from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
+from engine.tracks.language_models.opening import Audit
+from engine.tracks.language_models.request import CONTROLLED, AuditRequest
+from engine.tracks.language_models.scores.base import ScoreJob
+from engine.tracks.language_models.search import search_shards
+from engine.tracks.language_models.selection.base import selection_method
+from engine.tracks.language_models.tables import wanted_shards
+from engine.tracks.language_models.variants import Variant, all_variants
+
+
+def with_measuring(audit: Audit) -> ScoreJob:
+    """The audit's job, which knows how much work measuring will be. What is finished counts too: a resumed audit
+    decides as the interrupted one did."""
+    shards = dict.fromkeys(variant_shards(audit.request, audit.job.total))
+    alike: Counter[Shard] = Counter(replace(shard, cut=shard.cut[:1], seed=0) for shard in shards)
+    return replace(audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items()))
+
+
+def variant_shards(request: AuditRequest, total: int) -> list[Shard]:
+    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will."""
+    wanted = {score for name in request.methods for score in selection_method(name).needs}
+    rows = [
+        pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
+        for score in sorted(wanted)
+        for axis in (request.axes if score == "z_bias" else ("",))
+        for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
+    ]
+    scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+    variants = all_variants(request, scores, total)
+    return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
+
+
+def _controls(request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Variant]) -> list[Shard]:
+    """Random cuts beside one variant of every axis and sparsity, as far as all prompts drawn once."""
+    by_place = {
+        (one.target_axis, one.sparsity): replace(one, chosen=True) for one in variants if one.method == CONTROLLED
+    }
+    total = scores["unit"].nunique()
+    return [
+        shard
+        for variant in controlled(request, list(by_place.values()))
+        for cuts in [control_cuts(request, scores, variant, total)]
+        for stage in stages(request)[:2]
+        for shard in shards_of(variant, cuts, stage)
+    ]

@@ -1,0 +1,87 @@
+"""FASP against chance: random cuts under the same protection, few prompts first, and a rank that is a p-value."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.core.errors import RequestError
+from engine.report.charts.panel import Choice
+from engine.report.charts.pareto import pareto
+from engine.store.runs import Store
+from engine.tracks.language_models.context import FEW_TEST
+from engine.tracks.language_models.controls import Stage, stages
+from engine.tracks.language_models.panels.chance import chance
+from engine.tracks.language_models.rank import is_settled, rank_p
+from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.run import run_audit
+from engine.tracks.language_models.selection.critical import critical_heads
+from tests.tracks.language_models.made_up_run import make_run
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+
+
+@pytest.fixture(scope="module")
+def run(words_judged_here, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("controls")
+    request = world_request(folder, methods=("fasp", "random"), gamma="search", controls=4, sparsities=(0.0, 0.1, 0.3))
+    return run_audit(request, Store(folder / "store"))
+
+
+def test_every_variant_of_fasp_has_its_controls_of_the_same_size_and_protection(run):
+    table, variants, scores = run.table("controls"), run.table("variants"), run.table("scores")
+    fasp = variants[(variants["method"] == "fasp") & variants["chosen"] & (variants["n_cut"] > 0)]
+    assert set(table["variant"]) == set(fasp["variant"]) and (table.groupby("variant").size() == 4).all()
+    z_ppl = scores[scores["score"] == "z_ppl"].sort_values("unit")["value"].to_numpy()
+    for row in table.merge(fasp[["variant", "n_cut"]], on="variant").itertuples():
+        cut = set(json.loads(row.cut))
+        assert len(cut) == row.n_cut and not cut & set(critical_heads(z_ppl, row.gamma))
+    assert (table.groupby("variant")["method_bias"].nunique() == 1).all() and table["perplexity"].gt(1).all()
+
+
+def test_the_search_says_how_sure_it_is(run):
+    for axis, found in run.meta["scoring"]["gamma"].items():
+        assert found["chosen"] == run.meta["gamma"][axis]
+        assert sum(found["shares"].values()) == pytest.approx(1.0)
+
+
+def test_the_chart_draws_them_behind_and_says_the_rank(run):
+    choice = Choice("fasp", "religion", 0.3)
+    found = chance(run, choice)
+    rows = run.table("controls").query("target_axis == 'religion' and sparsity == 0.3")
+    assert len(found.points) == 4 and "of 4 random cuts" in found.said and "p = " in found.said
+    shift = found.points["value"].to_numpy() - rows["bias"].to_numpy()
+    assert np.ptp(shift) == pytest.approx(0.0, abs=1e-12), "differences to FASP are those on the same texts"
+    panel = pareto(run, choice)
+    assert "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.answer
+
+
+def test_a_run_without_controls_says_so_and_draws_nothing(tmp_path):
+    found = chance(make_run(tmp_path), Choice("fasp", "gender_and_sex", 0.1))
+    assert found.points.empty and "without random cuts" in found.said
+
+
+def test_a_rank_is_a_p_value_and_stops_when_it_cannot_change_sides():
+    assert rank_p(0, 20) == pytest.approx(1 / 21) and rank_p(20, 20) == 1.0
+    no, one = np.zeros(20, dtype=bool), np.eye(20, dtype=bool)[0]
+    assert is_settled(no, no), "clearly below all"
+    assert not is_settled(no, one), "one that may be lower would lift p above .05"
+    assert is_settled(one, no), "one is clearly lower"
+
+
+def test_few_prompts_come_first(tmp_path):
+    request = world_request(tmp_path, seeds=2)
+    assert stages(request) == (Stage(FEW_TEST, (0,)), Stage("test", (0,)), Stage("test", (0, 1)))
+    assert len(stages(replace(request, seeds=1))) == 2
+
+
+def test_controls_of_a_method_that_is_not_asked_are_refused(tmp_path):
+    request = world_request(tmp_path, methods=("random",))
+    assert request.n_controls == 0 and validate(request)
+    with pytest.raises(RequestError, match="fasp, which is not among the methods"):
+        validate(replace(request, controls=20))
+    assert validate(replace(request, controls=0)) and world_request(tmp_path, controls=None).n_controls == 20
