@@ -102,6 +102,7 @@ class Auto(ScoreMethod):
 
     name = "auto"
     score = "z_bias"
+    uses = ("gradient", "reweight", "generate")
     pilots = True
     settings = (
         ESS,

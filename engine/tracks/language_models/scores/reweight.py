@@ -52,6 +52,7 @@ class Reweight(ScoreMethod):
 
     name = "reweight"
     score = "z_bias"
+    uses = ("generate",)
     settings = (ESS, CAP)
 
     def faults(self, decoding: Decoding, reading: str) -> list[Fault]:
