@@ -176,3 +176,10 @@ def test_pretrained_weights_that_are_none(world, tmp_path):
     build("bert", tmp_path / "wide", hidden_size=64)
     wide = text_request(world, pretrained=str(tmp_path / "wide"))
     assert "is 64 wide" in faults_of(wide)["pretrained"]
+
+
+def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(world):
+    plan = validate_text(text_request(world, methods=("isp", "once:random", "once:michel")))
+    methods = {name for name in plan.versions if not name.startswith("measurement")}
+    scores = {f"score {name}" for name in ("conductance", "random", "michel")}
+    assert methods == {"audit", "procedure isp", "procedure once", *scores}
