@@ -76,6 +76,7 @@ def test_all_faults_at_once(world):
 
 @pytest.mark.parametrize("share", [1.0, 1.5, 0.0, -0.1, "half"])
 def test_every_head_cannot_be_cut_and_no_head_is_no_cut(world, share):
+    """One head at least must stay, and one must go."""
     assert "above 0 and below 1" in faults_of(text_request(world, sparsities=(share,)))["sparsity"]
 
 
