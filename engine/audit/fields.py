@@ -7,12 +7,13 @@ the row of the documents. `asked` declares, `fields_of` reads the declaration.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
 from typing import Any, Literal, TypeVar
 
-from engine.audit.request_checks import is_finite
+from engine.audit.request_checks import is_number
 from engine.audit.setting_faults import setting_faults
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
@@ -130,6 +131,11 @@ class Field(Setting):
             return [_not_allowed(self, value)]
         return [_not_allowed(self, one) for one in value if not _TYPES[self.kind](one)]
 
+    def sound_parts(self, value: Any) -> tuple[Any, ...]:
+        """The parts of a list that are of the right type; none of what is no list."""
+        is_list = self.kind in _LISTS and isinstance(value, tuple)
+        return tuple(one for one in value if _TYPES[self.kind](one)) if is_list else ()
+
     def _is_word(self, value: Any) -> bool:
         return bool(self.word) and isinstance(value, str) and value == self.word
 
@@ -150,7 +156,7 @@ class Field(Setting):
             self.minimum is None or value >= self.minimum, self.above is None or value > self.above,
             self.maximum is None or value <= self.maximum, self.below is None or value < self.below,
         )  # fmt: skip
-        return all(bounds)
+        return -math.inf < value < math.inf and all(bounds)
 
     def allowed(self) -> str:
         """What it allows, in words."""
@@ -221,7 +227,7 @@ def type_faults(request: Any) -> list[Fault]:
 
 def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
     """All that is wrong with the fields of a request, and the request to ask further: with what is usual in place of
-    every value of another type than its field's, so that no check meets one.
+    every value of another type than its field's, and lists without such parts, so that no check meets one.
 
     RequestError where there is no such value: nothing else can be asked without a model.
     """
@@ -230,10 +236,11 @@ def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
     told = type_faults(request)
     if any(field.required and field.kind not in _LISTS for field in wrong.values()):
         raise RequestError(told)
-    instead = {name: () if field.required else field.default for name, field in wrong.items()}
+    parts = {name: field.sound_parts(values[name]) for name, field in wrong.items()}
+    instead = {name: parts[name] or (() if field.required else field.default) for name, field in wrong.items()}
     sound = dataclasses.replace(request, **instead)
     values = values_of(sound)
-    sounds = [field for field in fields_of(type(sound)) if field.name not in wrong]
+    sounds = [field for field in fields_of(type(sound)) if field.name not in wrong or parts[field.name]]
     return sound, told + [fault for field in sounds for fault in field.faults(values[field.name], values)]
 
 
@@ -383,7 +390,7 @@ _LISTS = ("names", "product", "numbers", "changes")
 _TYPES: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("text", "path", "source", "choice", "names", "product"), _is_text),
     **dict.fromkeys(("settings", "settings per method", "pairs"), _is_named),
-    **dict.fromkeys(("number", "numbers"), is_finite),
+    **dict.fromkeys(("number", "numbers"), is_number),
     "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
     "flag": lambda value: isinstance(value, bool),
     "changes": lambda value: _is_named(value) and isinstance(value.get("name"), str),

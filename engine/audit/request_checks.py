@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -13,10 +12,6 @@ T = TypeVar("T")
 
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def is_finite(value: Any) -> bool:
-    return is_number(value) and -math.inf < value < math.inf
 
 
 def axis_faults(axes: Sequence[str], known: Sequence[str]) -> list[Fault]:

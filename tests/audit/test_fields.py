@@ -164,6 +164,9 @@ def test_types_are_told_together_with_all_else_and_only_without_a_place_nothing_
     with pytest.raises(RequestError) as error:
         checked(Garden(5, tools=5, beds=0))
     assert {fault.where for fault in error.value.faults} == {"place", "tool"}
+    assert set(wrong(tools=("rake", 5), shares=(0.5, "x", 2.0))) == {"tool", "share"}
+    sound, faults = checked(Garden("here", shares=(0.5, "x", 2.0)))
+    assert sound == Garden("here", shares=(0.5, 2.0)) and [fault.what[:3] for fault in faults] == ["'x'", "2.0"]
     sound, faults = checked(Garden("here", tools=5, beds=4))
     assert sound == Garden("here", beds=4) and len(faults) == 1
 
