@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine.audit.tracks import tracks
+from engine.core import words
 from tests.imports import imports_of, module_name, modules, reached, used_by
 from tests.places import ROOT
 
@@ -169,3 +170,10 @@ def test_one_file_names_session_keys_and_one_caches():
             if word.arg == "key" and isinstance(word.value, ast.Constant) and isinstance(word.value.value, str)
         ]
         assert not literal or path.name == "state.py", (path, literal)
+
+
+@pytest.mark.parametrize("name", ["engine.report.palette", "engine.core.words"])
+def test_the_kernel_has_no_look_and_no_word_for_a_method_of_a_track(name):
+    methods = set(words.gathered("METHODS")) - set(words.METHODS)
+    assert methods, "tracks have words for their methods"
+    assert not methods & set(literals(name))

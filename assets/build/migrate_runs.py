@@ -1,20 +1,27 @@
 """Brings runs of earlier versions under the ids of this one: `python -m assets.build.migrate_runs [STORE]`.
 
-A run's id names its track by the folder's name and holds the version of all code that computed it. Tables are not
-touched, which is proved by their hashes; a run whose model or data is not here any more stays as it is.
+Only a run that this version would compute again to the number: the versions of all its code are those it was computed
+with, and its old id follows from what it was asked, its weights and its data as they lie here. Tables are not touched,
+which is proved by their hashes. Every other run stays as it is, and why is said.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.audit.request import Plan, run_id_of, said
 from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import PruneAuditError
-from engine.core.files import json_able, write_json
+from engine.core.files import folder_whole, json_able, write_json
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables
+
+NOT_RECORDED: Mapping[str, int] = {f"score z_bias by {name}": 1 for name in ("generate", "gradient", "reweight")}
+"""Code that runs were computed with before they recorded its version, and the version it had then."""
 
 
 def migrate(store: Store) -> dict[str, str]:
@@ -24,25 +31,55 @@ def migrate(store: Store) -> dict[str, str]:
 
 def _migrated(run: Run) -> str:
     try:
-        request = request_from({"track": run.meta.get("track"), **run.meta["request"]})
+        request = request_from({**run.meta["request"], "track": run.meta.get("track")})
         plan = track_of_request(request).part("validate")(request)
+        why = _differs(run, plan)
+        return f"left alone: {why}" if why else _moved(run, plan)
     except PruneAuditError as error:
         return f"left alone: {error}"
-    if run.meta["model"].get("starting_weight_hash", run.meta["model"]["weight_hash"]) != plan.model.weight_hash:
-        return "left alone: the model here is another one"
-    if damaged_tables(run):
-        return "left alone: its tables are damaged"
-    target = run.path.parent / plan.run_id
-    if target == run.path:
+
+
+def _differs(run: Run, plan: Plan) -> str:
+    """Why this version would not compute the run as it is; "" where it would."""
+    recorded = run.meta["provenance"].get("code", {})
+    changed = _changed(recorded, plan.versions)
+    if changed:
+        return f"other code computed it: {', '.join(changed)}"
+    if run.id != run_id_of(said(plan.request, run.meta["request"], "value"), plan.content, recorded):
+        return "the weights or the data here are others, or its id was made in another way"
+    return "its tables are damaged" if damaged_tables(run) else ""
+
+
+def _changed(recorded: Mapping[str, int], now: Mapping[str, int]) -> list[str]:
+    """Names of code whose versions differ, versions that were not recorded taken as they were."""
+    known = {**{name: version for name, version in NOT_RECORDED.items() if name in now}, **recorded}
+    return sorted(name for name in {*known, *now} if known.get(name) != now.get(name))
+
+
+def _moved(run: Run, plan: Plan) -> str:
+    """The new id, once the run lies under it: written whole beside the old one, which goes last."""
+    target = Run(run.path.parent / plan.run_id)
+    if target.path == run.path:
         return run.id
-    if target.exists():
-        return f"left alone: {target.name} is here already"
-    meta = {**run.meta, "id": plan.run_id, "track": request.track, "request": json_able(plan.spelled_out())}
+    if not target.path.exists():
+        _write(run, target.path, plan)
+    if target.meta["tables"] != run.meta["tables"] or damaged_tables(target):
+        return f"left alone: another run is under {target.id} already"
+    gone = run.path.with_name(f".{run.id}")
+    shutil.rmtree(gone, ignore_errors=True)
+    run.path.rename(gone)
+    shutil.rmtree(gone)
+    return target.id
+
+
+def _write(run: Run, target: Path, plan: Plan) -> None:
+    """The run as it would be written today, its tables byte for byte."""
+    meta = {**run.meta, "id": target.name, "track": plan.request.track, "request": json_able(plan.spelled_out())}
     meta["provenance"] = {**run.meta["provenance"], "code": plan.versions}
-    run.path.rename(target)
-    write_json(target / "run.json", meta)
-    assert not damaged_tables(Run(target)), "a table changed on its way"
-    return plan.run_id
+    with folder_whole(target) as folder:
+        for name in run.meta["tables"]:
+            shutil.copyfile(run.path / f"{name}.parquet", folder / f"{name}.parquet")
+        write_json(folder / "run.json", meta)
 
 
 def main(words: list[str]) -> Any:

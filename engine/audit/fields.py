@@ -11,12 +11,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
+from engine.audit.request_checks import is_number
 from engine.audit.setting_faults import setting_faults
-from engine.core.errors import Fault, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
 
+RequestT = TypeVar("RequestT")
 Values = Mapping[str, Any]
 """The other fields of the request, as far as they are known."""
 Kind = Literal[
@@ -119,6 +121,24 @@ class Field(Setting):
         """The values allowed, sorted where they were found; none where it takes any."""
         return tuple(self.known()) if self.known else self.choices
 
+    def type_faults(self, value: Any) -> list[Fault]:
+        """What is wrong with the type of a value, or of each part of a list; ranges and names are not looked at."""
+        if value is None and self.optional:
+            return []
+        if self.kind not in _LISTS:
+            return [] if _TYPES[self.kind](value) or self._is_word(value) else [_not_allowed(self, value)]
+        if not isinstance(value, tuple):
+            return [_not_allowed(self, value)]
+        return [_not_allowed(self, one) for one in value if not _TYPES[self.kind](one)]
+
+    def sound_parts(self, value: Any) -> tuple[Any, ...]:
+        """The parts of a list that are of the right type; none of what is no list."""
+        is_list = self.kind in _LISTS and isinstance(value, tuple)
+        return tuple(one for one in value if _TYPES[self.kind](one)) if is_list else ()
+
+    def _is_word(self, value: Any) -> bool:
+        return bool(self.word) and isinstance(value, str) and value == self.word
+
     def allows(self, value: Any) -> bool:
         """Whether a value, or each part of a list, is of this kind and in range."""
         if value is None:
@@ -129,23 +149,21 @@ class Field(Setting):
             return isinstance(value, bool)
         if self.kind == "choice":
             return value in self.names
-        return (bool(self.word) and value == self.word) or self._is_in_range(value)
+        return self._is_word(value) or (_TYPES[self.kind](value) and self._is_in_range(value))
 
-    def _is_in_range(self, value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int if self.kind == "integer" else (int, float)):
-            return False
+    def _is_in_range(self, value: float) -> bool:
         bounds = (
             self.minimum is None or value >= self.minimum, self.above is None or value > self.above,
             self.maximum is None or value <= self.maximum, self.below is None or value < self.below,
         )  # fmt: skip
-        return math.isfinite(value) and all(bounds)
+        return -math.inf < value < math.inf and all(bounds)
 
     def allowed(self) -> str:
         """What it allows, in words."""
         if self.kind in ("choice", "flag"):
             return super().allowed() if self.kind == "flag" else f"one of {', '.join(self.names)}"
-        if self.kind in ("text", "path", "source"):
-            return "a text"
+        if self.kind in _WORDS:
+            return _WORDS[self.kind]
         one = {"integer": "a whole number", "number": "a number", "numbers": "numbers"}[self.kind]
         low = f"above {self.above:g}" if self.above is not None else _or_nothing("from", self.minimum)
         high = f"below {self.below:g}" if self.below is not None else _or_nothing("to", self.maximum)
@@ -155,8 +173,14 @@ class Field(Setting):
         more = f', or "{self.word}"' if self.word else f", such as {self.example}" if self.example else ""
         return f"{one} {low}{between}{high}".strip() + more
 
+    def own_faults(self, value: Any) -> list[Fault]:
+        """What is wrong with a value whatever the other fields are."""
+        if found := self.type_faults(value):
+            return found
+        return [] if self.kind in _BY_OTHERS or value is None else _CHECKS.get(self.kind, _of_one)(self, value, {})
+
     def faults(self, value: Any, values: Values) -> list[Fault]:
-        """What is wrong with a value: its kind and range first, then what only this field asks."""
+        """What is wrong with a value of the right type: its range first, then what only this field asks."""
         found = _CHECKS.get(self.kind, _of_one)(self, value, values)
         is_sound = not found or isinstance(value, tuple | Mapping)
         return found + (self.check(value, values) if self.check and is_sound else [])
@@ -195,10 +219,45 @@ def values_of(request: Any) -> dict[str, Any]:
     return {field.name: getattr(request, field.name) for field in fields_of(type(request))}
 
 
+def type_faults(request: Any) -> list[Fault]:
+    """Values of a request that are not even of their field's type, as a notebook or a JSON file may have them."""
+    values = values_of(request)
+    return [fault for field in fields_of(type(request)) for fault in field.type_faults(values[field.name])]
+
+
+def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
+    """All that is wrong with the fields of a request, and the request to ask further: with what is usual in place of
+    every value of another type than its field's, and lists without such parts, so that no check meets one.
+
+    RequestError where there is no such value: nothing else can be asked without a model.
+    """
+    values = values_of(request)
+    wrong = {field.name: field for field in fields_of(type(request)) if field.type_faults(values[field.name])}
+    told = type_faults(request)
+    if any(field.required and field.kind not in _LISTS for field in wrong.values()):
+        raise RequestError(told)
+    parts = {name: field.sound_parts(values[name]) for name, field in wrong.items()}
+    instead = {name: parts[name] or (() if field.required else field.default) for name, field in wrong.items()}
+    sound = dataclasses.replace(request, **instead)
+    values = values_of(sound)
+    sounds = [field for field in fields_of(type(sound)) if field.name not in wrong or parts[field.name]]
+    return sound, told + [fault for field in sounds for fault in field.faults(values[field.name], values)]
+
+
 def faults_of(request: Any) -> list[Fault]:
     """What is wrong with the fields of a request, all of it."""
-    values = values_of(request)
-    return [fault for field in fields_of(type(request)) for fault in field.faults(values[field.name], values)]
+    return checked(request)[1]
+
+
+def faults_among(request: type, values: Values) -> list[Fault]:
+    """What is wrong with the values that are known of a request, by name; of those that depend on others nothing as
+    long as one of these is missing."""
+    fields = fields_of(request)
+    every = {field.name: field.default for field in fields} | dict(values)
+    is_whole = MISSING not in every.values()
+    said = [(field, values[field.name]) for field in fields if field.name in values]
+    found = [field.faults(value, every) if is_whole else field.own_faults(value) for field, value in said]
+    return [fault for faults in found for fault in faults]
 
 
 def option_fields(fields: Iterable[Field]) -> list[Field]:
@@ -315,3 +374,30 @@ _CHECKS: Mapping[str, Callable[[Field, Any, Values], list[Fault]]] = {
     "settings per method": _of_settings_per_method,
     **dict.fromkeys(("product", "pairs", "changes"), lambda field, value, values: []),
 }
+_BY_OTHERS = ("settings", "settings per method")
+"""Kinds whose check asks what other fields say."""
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(name, str) for name in value)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+_LISTS = ("names", "product", "numbers", "changes")
+_TYPES: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("text", "path", "source", "choice", "names", "product"), _is_text),
+    **dict.fromkeys(("settings", "settings per method", "pairs"), _is_named),
+    **dict.fromkeys(("number", "numbers"), is_number),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "flag": lambda value: isinstance(value, bool),
+    "changes": lambda value: _is_named(value) and isinstance(value.get("name"), str),
+}
+"""Whether a value is of a kind's type; of `_LISTS`, whether a part is."""
+_WORDS: Mapping[str, str] = {
+    **dict.fromkeys(("text", "path", "source"), "a text"), **dict.fromkeys(("names", "product"), "a list of names"),
+    **dict.fromkeys(("settings", "pairs"), "values by name"), "settings per method": "values by name, by method",
+    "changes": "a list of changes, each with its name",
+}  # fmt: skip

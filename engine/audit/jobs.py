@@ -21,6 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.audit.fields import type_faults
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.core.files import PROJECT, explained, json_able, safe_id, write_json
 from engine.core.types import Event, Hooks, digest_of
@@ -64,8 +65,8 @@ class JobState:
 
 
 def job_id_of(request: Request) -> str:
-    """Equal requests are one job."""
-    return "job-" + digest_of({**request.to_dict(), "title": ""})[:16]
+    """Requests for the same audit are one job, whatever they call it and however often it is begun."""
+    return "job-" + digest_of(request.identity)[:16]
 
 
 def check(request: Request, store: Store, faults: Sequence[Fault] = ()) -> None:
@@ -97,6 +98,7 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
 
 def submit(request: Request, store: Store) -> str:
     """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it."""
+    _refuse_other_types(request)
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
@@ -141,6 +143,12 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
             os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+def _refuse_other_types(request: Request) -> None:
+    """RequestError for values that no request can be told apart by, such as a number where a list belongs."""
+    if faults := type_faults(request):
+        raise RequestError(faults)
 
 
 def job_state(store: Store, job_id: str) -> JobState:
@@ -215,6 +223,7 @@ def run_job(
     from engine.audit.tracks import track_of_request
 
     run_audit = track_of_request(request).part("run")
+    _refuse_other_types(request)
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.audit.fields import Field, fields_of, option_fields, usual_words
+from engine.audit.fields import Field, faults_among, fields_of, option_fields, usual_words
 from engine.core.errors import Fault, RequestError
 
 RequestT = TypeVar("RequestT")
@@ -49,10 +49,14 @@ def foreign_options(args: argparse.Namespace, others: Iterable[Field], own: Iter
 
 
 def read_fields(args: argparse.Namespace, fields: Iterable[Field], faults: list[Fault]) -> dict[str, Any]:
-    """Values of the fields that the words say something about, by name."""
-    found = {field.name: _read_parts(args, field, faults) if field.parts else _read_one(args, field, faults)
-             for field in fields if field.parts or field.flag}  # fmt: skip
-    return {name: value for name, value in found.items() if value is not None}
+    """Values of the fields that the words say something about, by name; without those that cannot be read."""
+    found = {}
+    for field in fields:
+        before = len(faults)
+        value = _read_parts(args, field, faults) if field.parts else _read_one(args, field, faults)
+        if value is not None and len(faults) == before:
+            found[field.name] = value
+    return found
 
 
 def request_of(args: argparse.Namespace, request: type[RequestT], **fixed: Any) -> RequestT:
@@ -63,7 +67,10 @@ def request_of(args: argparse.Namespace, request: type[RequestT], **fixed: Any) 
 
 
 def made(request: type[RequestT], values: Mapping[str, Any], faults: Sequence[Fault] = ()) -> RequestT:
-    """A request of what was read, with what is usual where nothing was said."""
+    """A request of what was read, with what is usual where nothing was said.
+
+    faults: what could not be read. RequestError with all of these, and with what is wrong with the values that could.
+    """
     values, faults = dict(values), list(faults)
     for field in fields_of(request):
         if field.name not in values and field.usual:
@@ -71,7 +78,7 @@ def made(request: type[RequestT], values: Mapping[str, Any], faults: Sequence[Fa
         if field.name not in values and field.required:
             faults.append(Fault(field.flag, "is missing.", "Name it."))
     if faults:
-        raise RequestError(faults)
+        raise RequestError([*faults, *faults_among(request, values)])
     return request(**values)
 
 
@@ -84,7 +91,7 @@ def _read_parts(args: argparse.Namespace, field: Field, faults: list[Fault]) -> 
 
 
 def _read_one(args: argparse.Namespace, field: Field, faults: list[Fault]) -> Any:
-    words = given(args, field)
+    words = given(args, field) if field.flag else None
     if words is None:
         return None
     if field.read:

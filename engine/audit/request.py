@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from engine.audit.fields import asked, fields_of
 from engine.audit.request_checks import device_faults, is_number
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.types import digest_of
+from engine.core.files import json_able
+from engine.core.types import Setting, digest_of
 
 MORE = "More settings"
 """The section of the form for what is rarely asked."""
@@ -32,10 +33,12 @@ class Request:
                           help="begin again although data or weights changed since the last try")  # fmt: skip
 
     def __post_init__(self) -> None:
-        """Equal requests look equal: numbers as floats, lists of them ascending and each once."""
+        """Equal requests look equal: lists as tuples, numbers as floats, lists of them ascending and each once."""
         for field in fields_of(type(self)):
             value = getattr(self, field.name)
-            if field.kind == "numbers" and all(map(is_number, value)):
+            if isinstance(value, list):
+                object.__setattr__(self, field.name, value := tuple(value))
+            if field.kind == "numbers" and not field.type_faults(value):
                 object.__setattr__(self, field.name, tuple(sorted(set(map(float, value)))))
             elif field.kind == "number" and is_number(value):
                 object.__setattr__(self, field.name, float(value))
@@ -44,6 +47,11 @@ class Request:
         """JSON-able."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {**plain, "track": self.track}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What makes it another request than others, JSON-able: all it says but what does not count, as its title."""
+        return json_able(said(self, self.to_dict(), "value", "content"))
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> Self:
@@ -54,7 +62,7 @@ class Request:
         faults += [Fault("request", f"{name} is missing.", "Name it.") for name in _required(cls) if name not in value]
         if faults:
             raise RequestError(faults)
-        return cls(**{name: tuple(item) if isinstance(item, list) else item for name, item in value.items()})
+        return cls(**value)
 
 
 def _required(request: type[Request]) -> list[str]:
@@ -95,9 +103,24 @@ class Plan(ABC):
 
         Equal requests are one run, and a change of code that changes numbers is never answered by an old run.
         """
-        unsaid = {field.name for field in fields_of(type(self.request)) if field.counts != "value"}
-        said = {name: value for name, value in self.spelled_out().items() if name not in unsaid}
-        return digest_of([said, self.content, dict(sorted(self.versions.items()))])[:16]
+        return run_id_of(said(self.request, self.spelled_out(), "value"), self.content, self.versions)
+
+
+def said(request: Request, values: Mapping[str, Any], *counting: str) -> dict[str, Any]:
+    """Of a request's values by name, those whose field counts in one of these ways (`Field.counts`); and its track."""
+    others = {field.name for field in fields_of(type(request)) if field.counts not in counting}
+    return {name: value for name, value in values.items() if name not in others}
+
+
+def run_id_of(said: Mapping[str, Any], content: Sequence[Any], versions: Mapping[str, int]) -> str:
+    """The id of a run from what was said, what it rests on, and the versions of its code."""
+    return digest_of([dict(said), list(content), dict(versions)])[:16]
+
+
+def spelled(declared: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a method: as given, else as declared; numbers as floats, so that equal ones look equal."""
+    found = {setting: given.get(setting.name, setting.default) for setting in declared}
+    return {one.name: float(value) if one.kind == "number" else value for one, value in found.items()}
 
 
 def versions_of(audit: int, **parts: Mapping[str, Any]) -> dict[str, int]:

@@ -15,7 +15,8 @@ from engine.store.runs import Store
 class _Request(Protocol):
     restart: bool
 
-    def to_dict(self) -> dict[str, Any]: ...
+    @property
+    def identity(self) -> dict[str, Any]: ...
 
 
 class _Plan(Protocol):
@@ -45,8 +46,7 @@ def ended(store: Store, plan: _Plan) -> None:
 
 
 def _path(store: Store, plan: _Plan) -> Path:
-    words = {name: value for name, value in plan.request.to_dict().items() if name not in ("restart", "title")}
-    return store.root / "begun" / f"{digest_of(words)[:16]}.json"
+    return store.root / "begun" / f"{digest_of(plan.request.identity)[:16]}.json"
 
 
 def _read(path: Path) -> list[Any] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -230,7 +231,7 @@ class Setting:
         if isinstance(value, bool) or not isinstance(value, kinds):
             return False
         least, most = self.minimum, self.maximum
-        return (least is None or value >= least) and (most is None or value <= most)
+        return -math.inf < value < math.inf and (least is None or value >= least) and (most is None or value <= most)
 
     def allowed(self) -> str:
         """What it allows, in words."""

@@ -93,48 +93,17 @@ PAGES: dict[str, str] = {
 SETTINGS: dict[str, str] = {
     "track": "kind of audit",
     "max images": "images per split at most",
-    "max texts": "texts per split at most",
-    "max prompts": "prompts per axis at most",
-    "max length": "tokens of a text at most",
     "size": "side of the images in pixels",
-    "recipe": "training",
     "train": "training of the dense model first",
-    "retrain": "retraining",
-    "tune": "fine-tuning",
-    "retune": "full model fine-tuned here",
     "mirror": "training images mirrored",
-    "tune on": "cut and trained on",
-    "check every": "updates between two looks at validation images",
-    "strength": "strength of the fairness term, λ",
-    "tolerance": "gap that costs nothing, τ",
-    "notion": "what shall be alike between groups",
-    "fair gap": "fair from a gap of",
-    "within": "accuracy that may be lost for it",
-    "tradeoff sparsity": "sparsity of the trade-off",
-    "tradeoff strengths": "λ of the trade-off",
-    "tradeoff methods": "methods of the trade-off",
     "keep weights": "seeds or trials whose weights are kept",
-    "keep methods": "methods whose models are kept",
-    "step": "share of heads cut per round",
-    "score texts": "training texts a score reads",
-    "text b": "second text",
-    "pw": "PW loss",
     "ran with code": "version of the code for",
     "ran with device": "device it ran on",
     "ran with dtype": "number format",
     "rate": "learning rate",
-    "mask rate": "learning rate of the mask",
-    "inner": "weight updates per mask update",
-    "implicit": "implicit gradient",
-    "settle": "share with a fixed mask at the end",
-    "start": "first mask",
-    "sharpness": "sharpness of the surrogate",
-    "rho": "ρ",
-    "theta": "θ",
     "gamma": "γ",
-    "beta": "β",
 }
-"""Settings of requests whose own name says too little, with blanks for underscores."""
+"""Settings of requests and methods whose own name says too little, with blanks for underscores."""
 
 KINDS_ON_OTHER_IMAGES = (
     "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were not measured on the "
@@ -157,7 +126,7 @@ def _vocabularies() -> tuple[ModuleType, ...]:
 
 @cache
 def gathered(name: str) -> Mapping[str, Any]:
-    """One of the tables of words (METHODS, METRICS, PAGES, CHOICES), with what every track adds to it."""
+    """One of the tables of words (METHODS, METRICS, PAGES, CHOICES, SETTINGS), with what every track adds to it."""
     found = dict(globals().get(name, {}))
     for vocabulary in _vocabularies():
         found = {**getattr(vocabulary, name, {}), **found}
@@ -209,7 +178,7 @@ def quoted(group: str) -> str:
 def setting_name(setting: str) -> str:
     """A setting of a request or of a method in words."""
     plain = setting.replace("_", " ")
-    return SETTINGS.get(plain, plain)
+    return gathered("SETTINGS").get(plain, plain)
 
 
 def head_name(layer: int, head: int) -> str:

@@ -1,7 +1,11 @@
-"""Colours: Okabe-Ito per method (fixed), a blue-orange diverging scale, one theme for light and one for dark."""
+"""Colours: one theme for light and one for dark, a blue-orange diverging scale, and looks of methods and series.
+
+Okabe-Ito per method, fixed in the `styles.py` of its track.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -55,52 +59,16 @@ DARK = Theme(
     sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
 )
 
-_METHODS = {
-    "fasp": ("#0072B2", "#56B4E9", "circle"),
-    "bias_only": ("#D55E00", "#F0803C", "square"),
-    "ppl_only": ("#56B4E9", "#0093E0", "star"),
-    "magnitude": ("#009E73", "#2CC79B", "diamond"),
-    "gradient": ("#CC79A7", "#E59BC3", "triangle-up"),
-    "random": ("#7a7a7a", "#b0b0b0", "x-thin"),
-    "random_noncritical": ("#B07A00", "#E6B400", "cross"),
-    "autobot": ("#0072B2", "#56B4E9", "square"),
-    "taylor": ("#D55E00", "#F0803C", "triangle-up"),
-    "fpgm": ("#CC79A7", "#E59BC3", "pentagon"),
-}
-_FAIR = {
-    "bifp-str": ("#0072B2", "#56B4E9", "circle", "solid"),
-    "bifp-uns": ("#0072B2", "#56B4E9", "circle-open", "dash"),
-    "bifp-str-no-m": ("#2A93D5", "#9AD4F7", "triangle-left", "dot"),
-    "bifp-str-no-w": ("#2A93D5", "#9AD4F7", "triangle-right-open", "dashdot"),
-    "bifp-str-no-both": ("#2A93D5", "#9AD4F7", "x", "longdash"),
-    "snip": ("#B07A00", "#E6B400", "star", "dash"),
-    "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
-    "lottery": ("#009E73", "#2CC79B", "diamond", "dash"),
-    "pf": ("#D55E00", "#F0803C", "square", "solid"),
-    "pf-late": ("#D55E00", "#F0803C", "square-open", "dot"),
-    "pf-snip": ("#D55E00", "#F0803C", "triangle-up-open", "dash"),
-    "fp": ("#D55E00", "#F0803C", "triangle-down", "dashdot"),
-    "pf-random": ("#7a7a7a", "#b0b0b0", "cross", "dot"),
-    "dense-tuned": ("#7a7a7a", "#b0b0b0", "hexagon-open", "dot"),
-    "dense-fair": ("#7a7a7a", "#b0b0b0", "hexagon", "dot"),
-}
-"""Colour by family (BiFP, its ablations, pruning alone, two stages, references), symbol by method. Broken lines cut
-weights or leave something out."""
-_PROCEDURES = {
-    "once": ("#7a7a7a", "#b0b0b0", "square"),
-    "alg61": ("#B07A00", "#E6B400", "triangle-down"),
-    "igspf": ("#009E73", "#2CC79B", "diamond"),
-    "igspp": ("#CC79A7", "#E59BC3", "triangle-up"),
-    "isp": ("#0072B2", "#56B4E9", "circle"),
-    "one-shot-isp": ("#D55E00", "#F0803C", "pentagon"),
-}
-_BY = {
-    "conductance": ("", "solid"),
-    "michel": ("-open-dot", "dash"),
-    "magnitude": ("-dot", "dashdot"),
-    "random": ("-open", "dot"),
-}
-"""What ends the symbol of a procedure, and its dash, by the score that picks heads."""
+Look = tuple[str, str, str, str]
+"""How a method looks: its colour on light ground and on dark, Plotly's marker symbol, the dash of its lines."""
+_SERIES = (
+    ("#0072B2", "#56B4E9", "circle"),
+    ("#D55E00", "#F0803C", "square"),
+    ("#009E73", "#2CC79B", "diamond"),
+    ("#CC79A7", "#E59BC3", "triangle-up"),
+    ("#B07A00", "#E6B400", "triangle-down"),
+    ("#7a7a7a", "#b0b0b0", "pentagon"),
+)
 _SPARE = (("#8C6BB1", "#B79BDC", "hexagon"), ("#A6761D", "#D6A64B", "star"), ("#4B6A88", "#8FB0D0", "pentagon"))
 
 
@@ -108,64 +76,20 @@ def theme(dark: bool) -> Theme:
     return DARK if dark else LIGHT
 
 
-def method_colour(method: str, dark: bool = False) -> str:
-    """A method keeps its colour in every chart. Methods without one of their own get a spare, the same each time."""
+def style_of(method: str, looks: Mapping[str, Look], dark: bool = False) -> Style:
+    """A method keeps its look in every chart of its track, by name in `looks`; symbols, so that colour is never the
+    only difference. One without a look of its own gets a spare, the same each time."""
     if method == "dense":
-        return theme(dark).ink
-    return _style(method)[1 if dark else 0]
-
-
-def method_symbol(method: str) -> str:
-    """Plotly marker symbol, so that colour is never the only difference."""
-    return "circle-open" if method == "dense" else _style(method)[2].replace("x-thin", "x")
-
-
-def method_style(method: str, dark: bool = False) -> Style:
-    """Colour and symbol of a method that stands alone."""
-    return Style(method_colour(method, dark), method_symbol(method))
-
-
-def arm_style(arm: str, dark: bool = False) -> Style:
-    """A method with a loss: the method's colour; filled and solid with the whole PW loss, open and dotted without."""
-    base, _, loss = arm.partition("+")
-    if base == "dense":
-        return method_style(base, dark)
-    symbol = method_symbol(base)
-    endings = {"": ("-open", "dot"), "pw": ("", "solid")}
-    ending, dash = endings.get(loss, ("-open-dot", "dashdot"))
-    return Style(method_colour(base, dark), symbol + ending, dash)
-
-
-def ticket_style(arm: str, dark: bool = False) -> Style:
-    """A procedure with a score, "isp:random": the procedure's colour and symbol; filling and dash tell the score."""
-    procedure, _, score = arm.partition(":")
-    if procedure == "dense":
-        return method_style(procedure, dark)
-    light, bright, symbol = _PROCEDURES.get(procedure) or _style(procedure)
-    ending, dash = _BY.get(score, ("-open-dot", "longdash"))
-    return Style(bright if dark else light, symbol + ending, dash)
-
-
-def fair_style(method: str, dark: bool = False) -> Style:
-    """A way of fair training."""
-    if method not in _FAIR:
-        return method_style(method, dark)
-    light, bright, symbol, dash = _FAIR[method]
+        return Style(theme(dark).ink, "circle-open")
+    light, bright, symbol, dash = looks.get(method) or (*_SPARE[sum(method.encode()) % len(_SPARE)], "solid")
     return Style(bright if dark else light, symbol, dash)
 
 
 def series_styles(dark: bool = False) -> tuple[Style, ...]:
     """Colour and symbol of things without a method, such as groups, in order; told apart by colour-blind eyes."""
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B07A00", "#7a7a7a")
-    bright = ("#56B4E9", "#F0803C", "#2CC79B", "#E59BC3", "#E6B400", "#b0b0b0")
-    symbols = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon")
-    return tuple(Style(*pair) for pair in zip(bright if dark else colours, symbols, strict=True))
+    return tuple(Style(bright if dark else light, symbol) for light, bright, symbol in _SERIES)
 
 
 def series_colours(dark: bool = False) -> tuple[str, ...]:
     """Colours for things without one of their own, in order; told apart by colour-blind eyes."""
-    return tuple(_METHODS[name][1 if dark else 0] for name in ("fasp", "bias_only", "magnitude", "gradient", "random"))
-
-
-def _style(method: str) -> tuple[str, str, str]:
-    return _METHODS.get(method) or _SPARE[sum(method.encode()) % len(_SPARE)]
+    return tuple(series_styles(dark)[place].colour for place in (0, 1, 2, 3, 5))

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 
-from engine.audit.fields import asked, faults_of, fields_of, part, rows
+from engine.audit.fields import asked, checked, faults_of, fields_of, part, rows
+from engine.audit.jobs import job_id_of
 from engine.audit.reading import add_options, foreign_options, request_of
 from engine.audit.request import Request
+from engine.audit.resume_guard import begin, ended
+from engine.audit.start import audit
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Setting
+from engine.store.runs import Store
 
 DEPTH = Setting("depth", "integer", 3, "How deep.", 1, 9)
 UNLABELLED = ("product", "settings per method")
@@ -133,6 +137,117 @@ def test_what_is_wrong_is_named_by_the_field(values, where, said):
 def test_numbers_and_lists_of_them_are_kept_in_one_way():
     found = Garden("here", shares=(0.5, 0.25, 0.5), water=2)
     assert found.shares == (0.25, 0.5) and isinstance(found.water, float)
+
+
+@pytest.mark.parametrize(
+    ("values", "where", "said"),
+    [
+        ({"tools": 5}, "tool", "5 is not allowed. Give a list of names."),
+        ({"tools": ("dig", 5)}, "tool", "5 is not allowed. Give a list of names."),
+        ({"shares": 0.5}, "share", "0.5 is not allowed. Give numbers above 0 and below 1, such as 0.2,0.5."),
+        ({"shares": (0.5, "x", None)}, "share", "None is not allowed."),
+        ({"beds": math.nan}, "beds", "nan is not allowed. Give a whole number from 1 to 9."),
+        ({"soil": ["loam"]}, "soil", "('loam',) is not allowed. Give one of loam, sand."),
+        ({"map": 5}, "map", "5 is not allowed. Give a text."),
+        ({"settings": 5}, "setting", "5 is not allowed. Give values by name, by method."),
+        ({"recipe": "fast"}, "recipe", "'fast' is not allowed. Give values by name."),
+        ({"pairs": ({},)}, "pairs", "{} is not allowed. Give a list of names."),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_type_is_named_by_the_field_and_not_looked_into(values, where, said):
+    found = wrong(**values)
+    assert set(found) == {where} and found[where].startswith(said)
+
+
+def test_types_are_told_together_with_all_else_and_only_without_a_place_nothing_else():
+    assert set(wrong(tools=5, beds=0, soil="clay")) == {"tool", "beds", "soil"}
+    with pytest.raises(RequestError) as error:
+        checked(Garden(5, tools=5, beds=0))
+    assert {fault.where for fault in error.value.faults} == {"place", "tool"}
+    assert set(wrong(tools=("rake", 5), shares=(0.5, "x", 2.0))) == {"tool", "share"}
+    sound, faults = checked(Garden("here", shares=(0.5, "x", 2.0)))
+    assert sound == Garden("here", shares=(0.5, 2.0)) and [fault.what[:3] for fault in faults] == ["'x'", "2.0"]
+    sound, faults = checked(Garden("here", tools=5, beds=4))
+    assert sound == Garden("here", beds=4) and len(faults) == 1
+
+
+def test_a_list_is_as_good_as_a_tuple():
+    assert Garden("here", tools=["fill"], shares=[0.5, 0.25]) == Garden("here", ("fill",), (0.25, 0.5))
+
+
+def test_what_can_be_read_is_checked_beside_what_cannot():
+    with pytest.raises(RequestError) as error:
+        read("--place", "here", "--tool", "rake", "--water", "x", "--beds", "0", "--recipe", "fast", "--share", "a")
+    assert {fault.where for fault in error.value.faults} == {"--water", "--recipe", "--share", "tool", "beds"}
+    with pytest.raises(RequestError) as error:  # what is not named cannot be asked, but the rest can
+        read("--tool", "rake", "--water", "x", "--set", "dig.depth=0")
+    assert {fault.where for fault in error.value.faults} == {"--water", "--place", "tool"}
+
+
+def test_what_does_not_count_makes_no_other_request():
+    """One declaration says so, for jobs, resuming and ids alike."""
+    silent = {field.name: "x" if field.kind == "text" else True for field in fields_of(Garden) if field.counts == "no"}
+    one, other = Garden("here"), dataclasses.replace(Garden("here"), **silent)
+    assert silent.keys() == {"title", "restart", "hidden"} and one != other
+    assert one.identity == other.identity and job_id_of(one) == job_id_of(other)
+    assert job_id_of(one) != job_id_of(Garden("there")) and job_id_of(one) != job_id_of(Garden("here", beds=3))
+
+
+@dataclass(frozen=True)
+class Bed:
+    """A plan of a garden, as far as the guard asks."""
+
+    request: Garden
+    content: list[Any]
+
+
+def test_a_request_that_begins_again_is_guarded_as_the_one_that_was_begun(tmp_path):
+    store, one = Store(tmp_path), Garden("here", title="one")
+    begin(store, Bed(one, ["clay"]))
+    with pytest.raises(RequestError, match="data or weights changed|changed since"):
+        begin(store, Bed(dataclasses.replace(one, title="other"), ["sand"]))
+    begin(store, Bed(dataclasses.replace(one, restart=True), ["sand"]))
+    begin(store, Bed(one, ["sand"]))
+    ended(store, Bed(dataclasses.replace(one, restart=True), ["sand"]))
+    assert not list((tmp_path / "begun").iterdir())
+
+
+WRONG = (5, "x", None, True, 2.5, math.nan, math.inf, [{}], [5], [None], {"x": 1}, {"x": {"y": [{}]}}, [[]])
+"""What a notebook or a JSON file may say where something else is meant."""
+
+
+def nowhere(track: str) -> dict[str, Any]:
+    """What a request of a track cannot do without, and nothing of it is there."""
+    fields = fields_of(tracks()[track].part("request"))
+    files = {field.name: "/no/such" for field in fields if field.kind in ("source", "path")}
+    return files | {field.name: () for field in fields if field.required and field.name not in files}
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_no_value_of_any_field_of_a_track_is_more_than_a_fault(track):
+    """Every field with values of every type: faults, which name the field where its type is another."""
+    kind, validate = tracks()[track].part("request"), tracks()[track].part("validate")
+    for field in fields_of(kind):
+        for value in WRONG:
+            with pytest.raises(RequestError) as error:
+                validate(kind.from_dict(nowhere(track) | {field.name: value}))
+            request = kind.from_dict(nowhere(track) | {field.name: value})
+            if field.type_faults(getattr(request, field.name)):
+                assert field.called in {fault.where for fault in error.value.faults}, (field.name, value)
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_a_request_of_wrong_types_only_tells_all_of_them(track, tmp_path):
+    """Also what lies there is looked at then, and no job is begun."""
+    kind = tracks()[track].part("request")
+    usable = [field for field in fields_of(kind) if not (field.required and field.kind == "source")]
+    request = kind.from_dict(nowhere(track) | {field.name: {5: 5} for field in usable})
+    with pytest.raises(RequestError) as error:
+        tracks()[track].part("validate")(request)
+    assert {field.called for field in usable} <= {fault.where for fault in error.value.faults}
+    with pytest.raises(RequestError):
+        audit(request, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_options_of_another_request_are_foreign_and_shared_ones_are_not():

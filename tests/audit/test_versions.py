@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pkgutil
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from engine.audit.fields import fields_of
+from engine.audit.measurements import Measurement
 from engine.audit.request import Plan, versions_of
 from engine.audit.tracks import request_from, track_of_meta, tracks
+from engine.classifiers.images import measurements as dense
+from engine.classifiers.images.request import ImagePlan
+from engine.core.discover import members, modules
+from engine.core.files import json_able
 from engine.store.runs import EMBEDDED, Run, Store
 
 RUNS = sorted((EMBEDDED / "runs").iterdir())
@@ -45,11 +55,21 @@ def test_embedded_runs_are_found_under_their_present_ids(run):
     assert Store(EMBEDDED, read_only=True).has(run.name) and Run(run).meta["id"] == run.name
 
 
+def test_of_every_kind_of_code_that_has_a_version_something_is_in_the_id(plan, monkeypatch):
+    """Kinds are found in the track's folders, not asked of the plan, so one that the plan forgets is missed here; of
+    measurements all must be there, of methods those that compute (tests/tracks/NAME/test_request.py says which)."""
+    parts, found = list(parts_of(plan, monkeypatch).values()), versioned(plan)
+    assert len(found) > 1 and found[Measurement], "methods have versions too"
+    for kind, names in found.items():
+        named = {part.name for part in parts if isinstance(part, kind)}
+        assert named and named <= names, kind
+        assert kind is not Measurement or named == names
+
+
 def test_raising_the_version_of_anything_that_computes_a_run_makes_it_stale(plan, monkeypatch):
     """Of the audit itself, of every measurement, and of every method that the request names: raised where the code says
     it, the version leads to a new id, and no two lead to the same."""
     parts, module = parts_of(plan, monkeypatch), sys.modules[type(plan).__module__]
-    assert {kind for kind, _ in parts} > {"measurement"}, "methods have versions too"
     assert set(plan.versions) == {"audit", *(f"{kind} {name}" for kind, name in parts)}
     ids = [plan.run_id]
     for part in parts.values():
@@ -67,6 +87,25 @@ def test_a_method_that_is_not_asked_for_touches_no_run(plan, monkeypatch):
     fewer = replace(plan, request=replace(plan.request, methods=tuple(asked[:1])))
     assert set(fewer.versions) <= named | {"audit"} and fewer.run_id != plan.run_id
     assert len(asked) == 1 or set(fewer.versions) < set(plan.versions)
+
+
+def versioned(plan: Plan) -> dict[type, set[str]]:
+    """Names of the members of every kind of thing with a version: measurements, and the kinds that are declared below
+    the track's package."""
+    folders = packages_of(type(plan).__module__.rpartition(".")[0])
+    folders += [dense] if isinstance(plan, ImagePlan) else []
+    declared = [one for folder in folders for module in modules(folder) for one in vars(module).values()]
+    kinds = {one for one in declared if inspect.isclass(one) and inspect.isabstract(one) and "version" in vars(one)}
+    every = {kind: [one for folder in folders for one in members(folder, kind)] for kind in {*kinds, Measurement}}
+    found = {kind: {one.name for one in those if isinstance(one, kind)} for kind, those in every.items()}
+    return {kind: names for kind, names in found.items() if names}
+
+
+def packages_of(name: str) -> list[ModuleType]:
+    """A package and all packages below it, imported."""
+    package = importlib.import_module(name)
+    below = [info.name for info in pkgutil.walk_packages(package.__path__, f"{name}.") if info.ispkg]
+    return [package, *map(importlib.import_module, below)]
 
 
 def parts_of(plan: Plan, monkeypatch) -> dict[tuple[str, str], Any]:
@@ -91,3 +130,45 @@ def with_raised(part: Any, plan: Plan, monkeypatch) -> str:
         else:
             patch.setattr(type(part), "version", part.version + 1)
         return plan.run_id
+
+
+def test_a_default_that_is_written_out_is_the_same_run(plan):
+    """Whatever a run says it was asked, defaults written out, leads to its own id when it is asked again."""
+    told = json.loads(json.dumps(json_able(plan.spelled_out())))
+    again = replace(plan, request=request_from(told))
+    assert again.run_id == plan.run_id and again.spelled_out() == plan.spelled_out()
+
+
+def test_a_changed_default_of_a_method_is_a_new_run(plan, monkeypatch):
+    """Of every declared setting of every method in use, where the request leaves it open."""
+    bare = replace(plan, request=replace(plan.request, **left_open(plan.request)))
+    parts = [part for part in parts_of(bare, monkeypatch).values() if is_asked(part, bare)]
+    assert parts
+    for part in parts:
+        changed = tuple(replace(one, default=other_than(one)) for one in part.settings)
+        with monkeypatch.context() as patch:
+            old = bare.run_id
+            if "settings" in vars(part):
+                patch.setitem(vars(part), "settings", changed)
+            else:
+                patch.setattr(type(part), "settings", changed)
+            assert bare.run_id != old, part.name
+
+
+def left_open(request: Any) -> dict[str, Any]:
+    """Nothing said of any method's settings."""
+    return {field.name: {} for field in fields_of(type(request)) if field.kind.startswith("settings")}
+
+
+def is_asked(part: Any, plan: Plan) -> bool:
+    """Whether the plan writes the part's settings out: a method whose code another uses takes that one's."""
+    told = [plan.spelled_out()[name] for name in left_open(plan.request)]
+    wanted = {setting.name for setting in getattr(part, "settings", ())}
+    return bool(wanted) and any(wanted in (set(one), set(one.get(part.name, ()))) for one in told)
+
+
+def other_than(setting: Any) -> Any:
+    """Another value than the default."""
+    if setting.kind == "choice":
+        return next(choice for choice in setting.choices if choice != setting.default)
+    return (not setting.default) if setting.kind == "flag" else setting.default + 1

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 
 import pytest
 
+import engine.cli
+from engine.audit.tracks import tracks
 from engine.cli import main, parser
 from tests.places import ROOT
 
@@ -24,8 +27,13 @@ def test_the_embedded_runs_are_listed(capsys, tmp_path, monkeypatch):
 
 
 def test_every_command_says_what_it_is_for():
-    said = parser().format_help()
-    assert all(command in said for command in ("audit", "scores", "runs", "export", "apply", "evaluate"))
+    """Every file of commands, the kernel's and the tracks', is a command with a line of its own in the help."""
+    words = [word for track in tracks().values() for word in (*track.commands(), track.word)]
+    expected = {info.name for info in pkgutil.iter_modules(engine.cli.__path__)} | set(words)
+    lines = [line.split() for line in parser().format_help().splitlines() if line.startswith("    ")]
+    said = {line[0]: line[1:] for line in lines if line}
+    assert {name.replace("_", "-") for name in expected} <= said.keys()
+    assert all(said[name.replace("_", "-")] for name in expected)
 
 
 def test_an_error_of_the_program_is_said_in_the_form_that_was_asked_for(capsys, monkeypatch):

@@ -16,7 +16,7 @@ from engine.report.contract import Measure, Track
 from engine.report.tracks import question, track_of, tracks
 from engine.store.runs import Store
 from tests import made_up
-from tests.imports import imports_of, modules
+from tests.imports import imports_of, modules, reached
 from tests.places import ROOT
 
 pytestmark = pytest.mark.contract
@@ -63,7 +63,9 @@ def test_pages_of_one_kind_belong_to_it_alone():
         used = {name.split(".")[2] for name in imports_of(f"pages.{page}") if name.startswith("engine.tracks.")}
         assert len(used) <= 1 and (not used or used == owners), page
     named = {page for track in tracks().values() for page in track.pages}
-    assert named <= set(PAGES) and not named & set(words.PAGES) - {"head_scores", "reliability"}
+    assert named <= set(PAGES)
+    asking = {page for page in PAGES if "engine.report.tracks" in reached(f"pages.{page}", imports_of)}
+    assert named & set(words.PAGES) <= asking, "a page of several kinds, with words of its own, asks the run's track"
 
 
 @pytest.mark.parametrize("page", PAGES)

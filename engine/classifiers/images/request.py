@@ -189,6 +189,12 @@ class ImagePlan(Plan):
         """Whether the model is new, and fitted before anything is cut."""
         return is_fresh(self.request)
 
+    def spelled_out(self) -> dict[str, Any]:
+        """The request with every default written out that audits of images share, JSON-able."""
+        request = self.request
+        train = None if request.train is None else recipe_of(request.train).to_dict()
+        return {**request.to_dict(), "mirror": request.mirrors, "train": train}
+
     @property
     def content(self) -> list[Any]:
         """The model, and a digest of the images."""
@@ -205,9 +211,8 @@ def recipe_of(given: Mapping[str, Any]) -> Recipe:
 
 def looked_up(request: ImagesRequest, faults: list[Fault]) -> tuple[ImageSet | None, Any]:
     """The images listed, the model inspected; None where that cannot be. What is wrong with them goes to `faults`."""
-    sound = all(type(value) in (int, type(None)) for value in (request.size, request.max_images))
-    images = attempt(lambda: images_of(request), faults) if sound else None
-    model = attempt(lambda: _model(request, images), faults) if sound else None
+    images = attempt(lambda: images_of(request), faults)
+    model = attempt(lambda: _model(request, images), faults)
     if model is not None and images is not None:
         faults += _fit_faults(request, model, images)
     return images, model

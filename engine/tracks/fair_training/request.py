@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, faults_of, part
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked, part
 from engine.audit.reading import numbers_of
-from engine.audit.request import versions_of
+from engine.audit.request import spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.images.request import (
@@ -267,6 +267,11 @@ class FairRequest(ImagesRequest):
         return tuple(dict.fromkeys((*self.methods, *swept)))
 
     @property
+    def trained(self) -> tuple[str, ...]:
+        """Every method whose models the numbers rest on: those that are named, and those the loss lies between."""
+        return tuple(dict.fromkeys((*self.named, *(CORNERS if self.surface else ()))))
+
+    @property
     def trials(self) -> int:
         """What other tracks call the number of seeds."""
         return self.seeds
@@ -311,24 +316,21 @@ class FairPlan(ImagePlan):
     def versions(self) -> dict[str, int]:
         from engine.tracks.fair_training.measurements import fair_measurements
 
-        methods = {name: fair_methods()[name] for name in self.request.named}
+        methods = {name: fair_methods()[name] for name in self.request.trained}
         return versions_of(CODE, measurement=fair_measurements(), method=methods)
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with every default it relies on written out, JSON-able."""
         recipe = {name: value for name, value in self.request.full_recipe.to_dict().items() if name in RECIPE}
-        return {**self.request.to_dict(), "recipe": recipe, "mirror": self.request.mirrors,
-                "method_settings": {name: self._settings_of(name) for name in self.request.named}}  # fmt: skip
-
-    def _settings_of(self, name: str) -> dict[str, Any]:
-        """All settings of a method, declared defaults included."""
-        given = self.request.method_settings.get(name, {})
-        return {item.name: given.get(item.name, item.default) for item in fair_methods()[name].settings}
+        given = self.request.method_settings
+        settings = {name: spelled(fair_methods()[name].settings, given.get(name, {})) for name in self.request.trained}
+        return {**super().spelled_out(), "recipe": recipe, "method_settings": settings}
 
 
 def validate_fair(request: FairRequest) -> FairPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = faults_of(request) + _alike_faults(request)
+    request, faults = checked(request)
+    faults += _alike_faults(request)
     images, model = looked_up(request, faults)
     if images is not None:
         faults += _group_faults(request, images)

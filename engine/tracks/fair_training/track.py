@@ -20,7 +20,7 @@ from engine.report.charts import (
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Reading, Shelf, View
-from engine.report.palette import Style, fair_style
+from engine.report.palette import Style, style_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.masks import write_fair_mask
@@ -38,6 +38,7 @@ from engine.tracks.fair_training.panels import (
     path as fair_path,
 )
 from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, is_ablation
+from engine.tracks.fair_training.styles import LOOKS
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
@@ -138,7 +139,7 @@ class Fair(ClassifierTrack):
         return Reading(name, gap, base.gap, base.worst, base.best, base.quality, base.group, gap.name)
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return fair_style(method, dark)
+        return style_of(method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
         known = own.METHODS.get(method)

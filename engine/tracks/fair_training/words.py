@@ -111,3 +111,26 @@ METRICS: dict[str, Word] = {
 PAGES: dict[str, str] = {
     "fair_training": "Can one training make a model sparse and fair?",
 }
+
+
+SETTINGS: dict[str, str] = {
+    "recipe": "training",
+    "tune on": "cut and trained on",
+    "check every": "updates between two looks at validation images",
+    "strength": "strength of the fairness term, λ",
+    "tolerance": "gap that costs nothing, τ",
+    "notion": "what shall be alike between groups",
+    "fair gap": "fair from a gap of",
+    "within": "accuracy that may be lost for it",
+    "tradeoff sparsity": "sparsity of the trade-off",
+    "tradeoff strengths": "λ of the trade-off",
+    "tradeoff methods": "methods of the trade-off",
+    "keep methods": "methods whose models are kept",
+    "mask rate": "learning rate of the mask",
+    "inner": "weight updates per mask update",
+    "implicit": "implicit gradient",
+    "settle": "share with a fixed mask at the end",
+    "start": "first mask",
+    "sharpness": "sharpness of the surrogate",
+    "rho": "ρ",
+}

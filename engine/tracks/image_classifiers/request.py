@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.audit.fields import HOW, Offer, Values, asked, faults_of
+from engine.audit.fields import HOW, Offer, Values, asked, checked
 from engine.audit.reading import pairs_of
-from engine.audit.request import versions_of
+from engine.audit.request import spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.classifiers.images.context import ImageSettings
 from engine.classifiers.images.request import TRAINING, ImagePlan, ImagesRequest, looked_up, recipe_faults, recipe_of
@@ -128,7 +128,18 @@ class FilterPlan(ImagePlan):
         return versions_of(CODE, measurement=image_measurements(), method=methods)
 
     def spelled_out(self) -> dict[str, Any]:
-        return {**self.request.to_dict(), "mirror": self.request.mirrors}
+        """The request with every default it relies on written out, JSON-able."""
+        request = self.request
+        names = dict.fromkeys(name for name, _ in request.arms)
+        weighted = dict.fromkeys(name for name, loss in request.arms if loss != "plain")
+        return {
+            **super().spelled_out(),
+            "method_settings": {
+                name: spelled(filter_methods()[name].settings, request.method_settings.get(name, {})) for name in names
+            },
+            "pw": {name: spelled(PW, request.pw.get(name, {})) for name in weighted},
+            "retrain": recipe_of(request.retrain).to_dict(),
+        }
 
 
 def arm_of(name: str) -> tuple[str, str]:
@@ -139,7 +150,7 @@ def arm_of(name: str) -> tuple[str, str]:
 
 def validate_images(request: ImageRequest) -> FilterPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = faults_of(request)
+    request, faults = checked(request)
     images, model = looked_up(request, faults)
     if model is not None and not faults:
         attempt(lambda: _reachable(request, model), faults)

@@ -25,12 +25,13 @@ from engine.report.charts import (
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Shelf, View
-from engine.report.palette import Style, arm_style
+from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.masks import write_trial_mask
 from engine.tracks.image_classifiers.panels import ablation, loss_share, pw, scores, speed, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
+from engine.tracks.image_classifiers.styles import arm_style
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."

@@ -50,3 +50,11 @@ def arm_name(method: str) -> str:
     if not plus or base not in METHODS:
         return ""
     return f"{METHODS[base].name} + {loss_name(loss)}"
+
+
+SETTINGS: dict[str, str] = {
+    "retrain": "retraining",
+    "pw": "PW loss",
+    "theta": "θ",
+    "beta": "β",
+}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.fields import HOW, WHAT, Offer, Values, asked, faults_of
-from engine.audit.request import MORE, Plan, Request, versions_of
+from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked
+from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.core.errors import Fault, RequestError
 from engine.core.files import ASSETS, sha256_of
@@ -32,7 +32,7 @@ from engine.tracks.language_models import words
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.perplexity import published_length
-from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for
+from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for, with_used
 from engine.tracks.language_models.selection.base import selection_method, selection_methods
 from engine.tracks.language_models.selection.gamma import MARGIN, candidates
 
@@ -269,14 +269,20 @@ class PromptPlan(Plan):
     def versions(self) -> dict[str, int]:
         from engine.tracks.language_models.context import measurements
 
-        scores = {f"{method.score} by {method.name}": method for method in self.request.scores}
+        scores = {f"{method.score} by {method.name}": method for method in with_used(self.request.scores)}
         chosen = {name: selection_method(name) for name in self.request.methods}
         return versions_of(CODE, measurement=measurements(), score=scores, selection=chosen)
+
+    def spelled_out(self) -> dict[str, Any]:
+        """The request with the settings of its estimator written out, JSON-able."""
+        settings = method_for("z_bias", self.request.estimator).settings
+        return {**super().spelled_out(), "estimator_settings": spelled(settings, self.request.estimator_settings)}
 
 
 def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = faults_of(request) + _share_faults(request) + _estimator_faults(request)
+    request, faults = checked(request)
+    faults += _share_faults(request) + _estimator_faults(request)
     prompts = attempt(lambda: _prompts(request), faults)
     corpus = attempt(lambda: _corpus(request), faults)
     judge = attempt(lambda: _judge(request), faults)

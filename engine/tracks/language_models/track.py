@@ -28,7 +28,7 @@ from engine.report.contract import (
     Track,
     View,
 )
-from engine.report.palette import Style, method_style
+from engine.report.palette import Style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import words as own
@@ -46,6 +46,7 @@ from engine.tracks.language_models.panels import (
     who_pays,
 )
 from engine.tracks.language_models.published_scores import load_published
+from engine.tracks.language_models.styles import LOOKS
 
 LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
@@ -156,7 +157,7 @@ class Heads(Track):
         return one.harm, one.quality, *more
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return method_style(method, dark)
+        return style_of(method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
         return own.METHODS[method].definition if method in own.METHODS else ""

@@ -206,3 +206,8 @@ CHOICES: dict[str, dict[str, Word]] = {
     "perplexity_estimator": ESTIMATORS,
 }
 """Values of settings by name."""
+
+
+SETTINGS: dict[str, str] = {
+    "max prompts": "prompts per axis at most",
+}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engine.audit.fields import HOW, WHAT, Field, Offer, Values, asked, faults_of, part
+from engine.audit.fields import HOW, WHAT, Field, Offer, Values, asked, checked, part
 from engine.audit.reading import absolute
-from engine.audit.request import MORE, Plan, Request, versions_of
+from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.request_checks import attempt, axis_faults, is_number
 from engine.classifiers.class_order import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
@@ -304,8 +304,10 @@ class TextPlan(Plan):
         request = self.request
         methods = [":".join(arm) for arm in request.arms]
         recipe = {name: value for name, value in request.recipe.to_dict().items() if name != "mirror"}
+        settings = {name: spelled(head_importances()[name].settings, request.score_settings.get(name, {}))
+                    for name in dict.fromkeys(score for _, score in request.arms)}  # fmt: skip
         return request.to_dict() | {"methods": methods, "retune": self.retune, "tune": recipe,
-                                    "max_length": self.max_length}  # fmt: skip
+                                    "score_settings": settings, "max_length": self.max_length}  # fmt: skip
 
     def settings(self) -> TextSettings:
         """What the context needs to know."""
@@ -346,10 +348,9 @@ def start_name(request: TextRequest, info: Any) -> str | None:
 
 def validate_text(request: TextRequest) -> TextPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
-    faults: list[Fault] = faults_of(request)
-    sound = type(request.max_texts) in (int, type(None))
+    request, faults = checked(request)
     info, start = attempt(lambda: _inspected(request.model), faults), None
-    texts = attempt(lambda: texts_of(request, info), faults) if sound else None
+    texts = attempt(lambda: texts_of(request, info), faults)
     if info is not None and (name := start_name(request, info)) is not None:
         start = info if name == request.model else attempt(lambda: _inspected(name), faults)
     if info is not None and texts is not None:
@@ -387,7 +388,7 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
         if labels.nunique() < 2:
             what = f"the {split} split has {len(labels)} texts of {labels.nunique()} classes."
             faults.append(Fault("data", what, "Both splits need texts of at least two classes."))
-    if type(request.max_length) is int and request.max_length > info.n_positions:
+    if request.max_length is not None and request.max_length > info.n_positions:
         what = f"{info.name} reads {info.n_positions} tokens at most, not {request.max_length}."
         faults.append(Fault("max_length", what, f"Give {info.n_positions} or less."))
     return faults
@@ -417,7 +418,7 @@ def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
         what = f"{start.name} is {start.model_type} with {start.n_layers} x {start.n_heads} heads, "
         what += f"{info.name} {info.model_type} with {info.n_layers} x {info.n_heads}."
         faults.append(Fault("pretrained", what, "Name the weights that this model was fine-tuned from."))
-    faults += _kept_faults(request, info) if type(request.trials) is int else []
+    faults += _kept_faults(request, info)
     counts = [exact_count(value, total) for value in request.sparsities if is_number(value) and 0 < value < 1]
     if counts and min(counts) == 0:
         faults.append(Fault("sparsity", f"the smallest cuts none of {total} heads.", f"Give {1 / total:.3g} or more."))

@@ -15,7 +15,7 @@ from engine.report.charts import classifier_along, classifier_groups, cost, leve
 from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Maps, Overview, Shelf, View
-from engine.report.palette import Style, ticket_style
+from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.masks import write_text_mask
@@ -31,6 +31,7 @@ from engine.tracks.text_classifiers.panels import (
     table,
 )
 from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds
+from engine.tracks.text_classifiers.styles import arm_style
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
@@ -148,7 +149,7 @@ class Tickets(ClassifierTrack):
         return (*self.offered, "matthews") if run.meta["data"].get("metric") == "matthews" else self.offered
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return ticket_style(method, dark)
+        return arm_style(method, dark)
 
     def definition(self, method: str) -> str:
         procedure, score = arm_of(method)

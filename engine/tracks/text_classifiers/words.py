@@ -129,3 +129,14 @@ def arm_name(method: str) -> str:
     """A procedure with its score in words, "ISP by conductance"; "" for other methods."""
     procedure, colon, score = method.partition(":")
     return f"{procedure_name(procedure)} by {importance_name(score)}" if colon else ""
+
+
+SETTINGS: dict[str, str] = {
+    "max texts": "texts per split at most",
+    "max length": "tokens of a text at most",
+    "tune": "fine-tuning",
+    "retune": "full model fine-tuned here",
+    "step": "share of heads cut per round",
+    "score texts": "training texts a score reads",
+    "text b": "second text",
+}

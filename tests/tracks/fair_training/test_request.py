@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from engine.data.images.load import load_images
 from engine.tracks.fair_training.arms import arms_of, surface_shards, tradeoff_arms
 from engine.tracks.fair_training.context import looked_rows, tuned_rows
 from engine.tracks.fair_training.presets import PAPER, small_request
-from engine.tracks.fair_training.request import FairRequest, validate_fair
+from engine.tracks.fair_training.request import FairPlan, FairRequest, validate_fair
 from tests.tracks.fair_training.worlds import fair_request
 
 
@@ -232,3 +233,33 @@ def test_presets_are_requests():
         said = faults_of(FairRequest(**{**fields, "data": f"/no/{data}"}))
         assert len(said) == 1 and "/no/" in said[0], (data, target, model, said)
     validate_fair(FairRequest(**small_request("demo-resnet", "avatars")))
+
+
+def test_the_id_holds_the_version_of_every_method_whose_models_are_trained():
+    """Those of the trade-off too, and those between which the loss is looked at."""
+
+    def methods(**changes):
+        plan = FairPlan(fair_request(methods=("pf",), method_settings={}, **changes), None, None)
+        assert set(plan.spelled_out()["method_settings"]) == set(plan.request.trained)
+        return {name.removeprefix("method ") for name in plan.versions if name.startswith("method")}
+
+    assert methods() == {"pf"}
+    assert methods(tradeoff_strengths=(2.0,), tradeoff_methods=("fp",)) == {"pf", "fp"}
+    assert methods(surface=True) == {"pf", "bifp-str", "bifp-str-no-w", "bifp-str-no-m"}
+
+
+def test_methods_that_share_code_share_its_version(monkeypatch):
+    """Raised where the code is, the version of all that are made of it is raised."""
+    from engine.tracks.fair_training.methods import bifp_str, bifp_str_ablations, pf, snip
+
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(snip.Snip, "version", 77)
+            patch.setattr(bifp_str.BifpFilters, "version", 78)
+            raised = [row for module in (pf, bifp_str_ablations) for row in importlib.reload(module).ROWS]
+        assert {row.name for row in raised if row.version > 70} == {
+            "pf-snip", "bifp-str-no-both", "bifp-str-no-m", "bifp-str-no-w"
+        }  # fmt: skip
+    finally:
+        importlib.reload(pf)
+        importlib.reload(bifp_str_ablations)

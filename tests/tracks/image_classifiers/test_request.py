@@ -211,3 +211,20 @@ def test_an_arm_named_in_two_ways_is_named_twice():
 def test_a_model_of_another_number_of_classes_is_refused(tmp_path):
     text = "\n".join(faults_of(image_request(model=str(saved_model(tmp_path / "m", n_classes=3)), train=None)))
     assert "classes" in text
+
+
+def test_the_id_holds_the_version_of_every_method_that_is_asked():
+    plan = validate_images(image_request(methods=("autobot", "autobot+pw", "random+pw")))
+    methods = {name for name in plan.versions if not name.startswith("measurement")}
+    assert methods == {"audit", "method autobot", "method random"}
+
+
+def test_what_is_usual_and_said_is_the_same_run_and_what_touches_no_method_no_other():
+    usual = validate_images(image_request(methods=("taylor+pw",), train={}, retrain={}))
+    said = image_request(
+        methods=("taylor+pw",), train={"epochs": 5, "mirror": True}, retrain={"rate": 1e-3}, mirror=False,
+        method_settings={"taylor": {"rate": 0.01}}, pw={"taylor": {"theta": 0.5, "gamma": 1}, "random": {"theta": 0.1}},
+    )  # fmt: skip
+    assert validate_images(said).run_id == usual.run_id
+    assert usual.spelled_out()["pw"] == {"taylor": {"theta": 0.5, "gamma": 1.0}}
+    assert validate_images(replace(said, retrain={"rate": 2e-3})).run_id != usual.run_id

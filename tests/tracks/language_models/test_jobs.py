@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,8 @@ from engine.core.errors import RequestError
 from engine.store.runs import Store
 from tests.tracks.language_models.worlds import world_request
 
+LONGEST = 240
+"""Seconds after which a process that does not end is ended, so that a defect fails and does not hang."""
 SMALL = {"axes": ("religion",), "methods": ("fasp", "magnitude"), "sparsities": (0.0, 0.3)}
 
 
@@ -33,13 +36,21 @@ WORKER = (
 """The process of a job, which says a line for every shard it keeps."""
 
 
+def ends_at_last(process: subprocess.Popen) -> subprocess.Popen:
+    """The process, killed after LONGEST seconds: what reads from it or waits for it then sees that it ended."""
+    limit = threading.Timer(LONGEST, process.kill)
+    limit.daemon = True
+    limit.start()
+    return process
+
+
 class Processes(list):
     """The processes that jobs started, in order; each tells of its shards."""
 
     def __call__(self, command: list[str], **more: Any) -> subprocess.Popen:
         words = [sys.executable, "-c", WORKER, *command[-2:]]
         self.append(subprocess.Popen(words, cwd=more["cwd"], stdout=subprocess.PIPE, stderr=more["stderr"]))
-        return self[-1]
+        return ends_at_last(self[-1])
 
     def after_shards(self, n: int) -> subprocess.Popen:
         """The last process, once it has kept n more shards."""
@@ -156,7 +167,8 @@ def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
     )
     words = [sys.executable, "-c", code, str(store.root), job_id]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(words, **pipes, cwd=jobs.PROJECT, text=True) as process:
+    assert jobs.QUIET + jobs.GRACE < 2.0, "a user waits two seconds at most, and this process no batch"
+    with ends_at_last(subprocess.Popen(words, **pipes, cwd=jobs.PROJECT, text=True)) as process:
         assert process.stdout.readline() == "ready\n"
         cancel(store, job_id)
         assert process.wait() == 1

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.core.errors import RequestError
-from engine.tracks.language_models.request import AuditRequest, validate
+from engine.tracks.language_models.request import AuditRequest, PromptPlan, validate
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -83,3 +83,20 @@ def test_a_judge_made_for_another_model_warns_before_anything_is_computed(tmp_pa
     assert "demo-judge was made for the texts of demo-gpt2" in said and "above its null band" in said
     own = replace(foreign, judge=replace(foreign.judge, made_for={"mine": plan.model.weight_hash}))
     assert own.warnings == []
+
+
+def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
+    """Those of the estimators that the estimator asked for computes with too, as deep as that goes."""
+
+    def versions(**changes):
+        request = world_request(tmp_path, methods=("fasp", "gradient"), **changes)
+        named = PromptPlan(request, None, None, None, None).versions
+        return {name for name in named if not name.startswith("measurement")}
+
+    always = {"audit", "selection fasp", "selection gradient", "score gradient by michel"}
+    z_bias = {f"score z_bias by {name}" for name in ("auto", "reweight", "generate", "gradient")}
+    assert versions(estimator="auto") == always | z_bias | {"score z_ppl by exact"}
+    assert versions(estimator="reweight", perplexity_estimator="gradient") == always | {
+        "score z_bias by reweight", "score z_bias by generate", "score z_ppl by gradient"
+    }  # fmt: skip
+    assert versions(estimator="generate") == always | {"score z_bias by generate", "score z_ppl by exact"}

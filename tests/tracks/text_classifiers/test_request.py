@@ -76,6 +76,7 @@ def test_all_faults_at_once(world):
 
 @pytest.mark.parametrize("share", [1.0, 1.5, 0.0, -0.1, "half"])
 def test_every_head_cannot_be_cut_and_no_head_is_no_cut(world, share):
+    """One head at least must stay, and one must go."""
     assert "above 0 and below 1" in faults_of(text_request(world, sparsities=(share,)))["sparsity"]
 
 
@@ -176,3 +177,10 @@ def test_pretrained_weights_that_are_none(world, tmp_path):
     build("bert", tmp_path / "wide", hidden_size=64)
     wide = text_request(world, pretrained=str(tmp_path / "wide"))
     assert "is 64 wide" in faults_of(wide)["pretrained"]
+
+
+def test_the_id_holds_the_versions_of_every_procedure_and_score_that_is_asked(world):
+    plan = validate_text(text_request(world, methods=("isp", "once:random", "once:michel")))
+    methods = {name for name in plan.versions if not name.startswith("measurement")}
+    scores = {f"score {name}" for name in ("conductance", "random", "michel")}
+    assert methods == {"audit", "procedure isp", "procedure once", *scores}

@@ -24,6 +24,7 @@ from engine.surgery.filters.graph import COUNTED
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.context import FairContext, FairShard
 from engine.tracks.fair_training.methods.base import FILTERS, FairJob, FairMethod, fair_method
+from engine.tracks.fair_training.training.trainer import STATE
 from engine.training.batches import Batches
 from engine.training.fit import probabilities
 from engine.training.losses import Targets
@@ -78,7 +79,7 @@ def _stepper(context: FairContext, method: FairMethod, sparsities: Sequence[floa
 
 
 def _keeper(context: FairContext, key: str) -> Callable[[str], Keep]:
-    return lambda phase: context.partial(digest_of([key, phase]))
+    return lambda phase: context.partial(digest_of([key, phase, STATE]))
 
 
 def looked(context: FairContext, model: nn.Module) -> dict[str, float]:

@@ -20,7 +20,7 @@ from engine.tracks.fair_training.methods._stages import (
     trainer_of,
 )
 from engine.tracks.fair_training.methods.base import FILTERS, WEIGHTS, FairJob, FairMethod, Trained
-from engine.tracks.fair_training.methods.snip import BATCHES
+from engine.tracks.fair_training.methods.snip import BATCHES, Snip
 
 FIRST = Setting(
     "first", "number", 0.5, "Share of the iterations trained plainly first.", 0.0, 1.0,
@@ -72,6 +72,6 @@ ROWS = (
     PruneThenFair("pf-late", _fpgm, settings=(SHARPNESS, FIRST)),
     # What fair training does whichever filters are cut: the control for every way to choose them.
     PruneThenFair("pf-random", _random),
-    # The same weights as snip.
-    PruneThenFair("pf-snip", _snip, units=WEIGHTS, settings=(SHARPNESS, BATCHES), version=2),
+    # The same weights as snip, by the same code.
+    PruneThenFair("pf-snip", _snip, units=WEIGHTS, settings=(SHARPNESS, BATCHES), version=Snip.version),
 )

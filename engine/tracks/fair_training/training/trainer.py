@@ -32,6 +32,9 @@ from engine.tracks.fair_training.training.surrogate import Surrogate, levels_of
 from engine.training.batches import Batch
 from engine.training.fit import mixed
 
+STATE = 2
+"""Raise when the state of an unfinished phase is stored in another form: phases begun before then begin again."""
+
 SAVE_EVERY = 15.0
 """Seconds between two checkpoints of one phase."""
 ALMOST = 1e-4
@@ -297,7 +300,7 @@ class _Phase:
             return
         self.store.save({
             "done": done, "step": self.step, "model": trainer.model.state_dict(),
-            "optimizer": self.optimizer.state_dict(), "climber": self.mask_optimizer.state(),
+            "optimizer": self.optimizer.state_dict(), "mask optimizer": self.mask_optimizer.state(),
             "keep": None if trainer.keep is None else torch.as_tensor(trainer.keep),
             "trainer_scores": torch.as_tensor(trainer.scores), "running": trainer.surrogate.running,
             "rows": trainer.rows, "spent": trainer.spent,
@@ -310,7 +313,7 @@ class _Phase:
         trainer, device = self.trainer, self.trainer.masked.device
         trainer.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.mask_optimizer.restore(state["climber"])
+        self.mask_optimizer.restore(state["mask optimizer"])
         self.step = state["step"]
         if state["keep"] is not None:
             trainer.cut(state["keep"].numpy(), state["trainer_scores"].numpy())

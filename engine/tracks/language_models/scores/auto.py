@@ -122,6 +122,7 @@ class Auto(ScoreMethod):
     name = "auto"
     version = 2
     score = "z_bias"
+    uses = ("gradient", "reweight", "generate")
     pilots = True
     settings = (
         ESS,

@@ -89,6 +89,8 @@ class ScoreMethod(ABC):
     """Raise when it comes out differently: runs that used an older version are then computed anew."""
     score: str
     """Which number it gives; the column `score`."""
+    uses: tuple[str, ...] = ()
+    """Other estimators of the same score whose code computes some of its numbers: their versions are its own too."""
     settings: tuple[Setting, ...] = ()
     pilots: bool = False
     """Whether it runs a pilot, from which an audit predicts time and precision first."""
@@ -145,6 +147,15 @@ def method_for(score: str, estimator: str | None = None) -> ScoreMethod:
     if not chosen:
         raise RequestError(unknown("estimator", estimator, [method.name for method in found]))
     return chosen[0]
+
+
+def with_used(methods: Iterable[ScoreMethod]) -> list[ScoreMethod]:
+    """These, and every method whose code computes some of their numbers, each once."""
+    found = list(methods)
+    for method in found:  # which grows meanwhile: what a method uses may use others
+        used = [method_for(method.score, name) for name in method.uses]
+        found += [one for one in used if one not in found]
+    return found
 
 
 def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:

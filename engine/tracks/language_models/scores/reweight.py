@@ -53,6 +53,7 @@ class Reweight(ScoreMethod):
     name = "reweight"
     score = "z_bias"
     version = 2
+    uses = ("generate",)
     settings = (ESS, CAP)
 
     def faults(self, decoding: Decoding, reading: str) -> list[Fault]:

@@ -18,7 +18,7 @@ from engine.report.charts.columns import GROUP, METHOD, Column, readable, titled
 from engine.report.charts.marks import DASHES, add_points, beside, chosen_last, dot, entry, heading
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Measure
-from engine.report.palette import Style, series_styles, ticket_style
+from engine.report.palette import Style, series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
@@ -39,6 +39,7 @@ from engine.tracks.text_classifiers.panels.lookup import (
     reach_of,
     ticket_levels,
 )
+from engine.tracks.text_classifiers.styles import arm_style
 
 HEIGHT = 360
 BESIDE = 0.012
@@ -113,7 +114,7 @@ def _column(
     for method, shift in zip(chosen_last(names, choice.method), beside(len(names), BESIDE), strict=True):
         _line(run, figure, choice, mine[mine["method"] == method], shift, measure)
     for method in names:
-        style = ticket_style(method, choice.dark)
+        style = arm_style(method, choice.dark)
         line = {"color": style.colour, "dash": _dash(method), "width": 2}
         name = own.procedure_name(arm_of(method)[0])
         entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 8, 1.6))
