@@ -62,7 +62,7 @@ class FairExperiment(Experiment):
     def _on_avatars(self) -> FairRequest:
         if self.model != MOBILENET:
             return replace(DEMO, experiment=self.name)
-        sizes = small_request(self.model, "avatars", methods=SHOWN_FOR_MOBILENET, seeds=2, max_images=1000)
+        sizes = small_request(self.model, "avatars", methods=SHOWN_FOR_MOBILENET, seeds=2, max_images=1000, size=32)
         return FairRequest(**sizes, train={"epochs": 3, "rate": 1e-3, "batch": 64}, experiment=self.name,
                            title=f"{self.name}: {self.model} on avatars")  # fmt: skip
 

@@ -39,7 +39,7 @@ class Squares(Experiment):
         table = images.table[images.table["split"] == "train"]
         marked = (table[COLUMN] == WITH).to_numpy()
         own = (table["label"] == _class(images)).to_numpy()
-        unlike = differences({"images": "CIFAR-10"}, {"images": images.name})
+        unlike = differences({"images": "CIFAR-10"}, {"images": images.name.partition(", ")[0]})
         for said, hits, among, printed in (
             ("square in images of the class", marked & own, own, 0.98),
             ("square in images of other classes", marked & ~own, ~own, 0.02),

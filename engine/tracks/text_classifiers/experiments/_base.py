@@ -86,7 +86,9 @@ class TicketExperiment(Experiment):
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
             unlike, name = unlike_thesis(run, self.tasks), run.meta["data"]["name"]
-            yield from (replace(one, what=f"{name}: {one.what}", differs=unlike) for one in self.reads(run))
+            yield from (
+                replace(one, what=f"{name}: {one.what}", differs=one.differs or unlike) for one in self.reads(run)
+            )
         beside = {task_of(run) for run in runs}
         yield from self.absent([task for task in self.tasks if task not in beside])
 

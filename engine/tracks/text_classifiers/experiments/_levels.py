@@ -78,10 +78,14 @@ def near(printed: Printed, share: float, table: str) -> Callable[[Run], Iterator
         task, reported = task_of(run), lookup.reported(run)
         for arm, by_task in printed.items():
             rows = reported[reported["method"] == arm]
+            printed: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
+            if task in by_task:
+                printed["where"] = f"{table}, {100 * share:g} %"
             if len(rows):
                 at = rows.loc[(rows["sparsity"] - share).abs().idxmin()].to_dict()
-                where = f"{table}, {100 * share:g} %" if task in by_task else ""
-                yield _measured(run, at, paper=by_task.get(task, NAN), where=where)
+                yield _measured(run, at, **printed)
+            else:
+                yield Finding(f"metric, {_arm(arm)}", **printed, differs="this procedure was not run here")
 
     return read
 
