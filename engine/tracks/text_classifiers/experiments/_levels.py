@@ -78,14 +78,14 @@ def near(printed: Printed, share: float, table: str) -> Callable[[Run], Iterator
         task, reported = task_of(run), lookup.reported(run)
         for arm, by_task in printed.items():
             rows = reported[reported["method"] == arm]
-            printed: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
+            beside: dict[str, Any] = {"paper": by_task.get(task, NAN), "where": ""}
             if task in by_task:
-                printed["where"] = f"{table}, {100 * share:g} %"
+                beside["where"] = f"{table}, {100 * share:g} %"
             if len(rows):
                 at = rows.loc[(rows["sparsity"] - share).abs().idxmin()].to_dict()
-                yield _measured(run, at, **printed)
+                yield _measured(run, at, **beside)
             else:
-                yield Finding(f"metric, {_arm(arm)}", **printed, differs="this procedure was not run here")
+                yield Finding(f"metric, {_arm(arm)}", **beside, differs="this procedure was not run here")
 
     return read
 
