@@ -63,7 +63,7 @@ def tickets(run: Run) -> Iterator[Finding]:
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
         share, value = TICKETS_PRINTED[row["method"]], TICKET_VALUES[row["method"]]
-        about = {"n": row["n"], "seeds": row["n_seeds"]}
+        about = {"n": float(full.get("n", NAN)), "seeds": row["n_seeds"]}
         yield Finding(f"largest share with a winning ticket, {name}", share.get(task, NAN),
                       "Table 6.2" if task in share else "", row["sparsity"], **about)  # fmt: skip
         spread = {"low": row["mean"] - row["std"], "high": row["mean"] + row["std"]}
