@@ -16,7 +16,7 @@ import pandas as pd
 
 from engine.core.seeds import key_of
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
+from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.perplexity import perplexity
@@ -27,8 +27,6 @@ from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, score_vectors
 
 CHANCE = "random_noncritical"
-DRAWS = 300
-"""Bootstrap draws behind "the few prompts cannot say"."""
 COLUMNS = ("variant", "target_axis", "gamma", "sparsity", "control", "cut", "prompts", "draws", "bias", "method_bias",
            "perplexity")  # fmt: skip
 
@@ -99,9 +97,9 @@ def _compared(
 ) -> dict:
     """Bias of the method and of every control on the same texts, and which controls are no worse, clearly or not."""
     own = _texts(context, variant.cut, variant.target_axis, stage)
-    boot = BiasBootstrap(own, DRAWS, key_of("controls", variant.id))
+    errors = BiasErrors(own)
     tables = [_texts(context, cut, variant.target_axis, stage) for cut in cuts]
-    changes = [boot.difference(table, reading) for table in tables]
+    changes = [errors.difference(table, reading) for table in tables]
     return {
         "method": bias(own, reading),
         "levels": [bias(table, reading) for table in tables],
