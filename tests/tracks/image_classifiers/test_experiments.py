@@ -30,7 +30,7 @@ def test_every_figure_is_there():
 @EACH
 def test_a_run_is_read_beside_the_paper(name, run):
     one = AUDITS[name]
-    check_reading(one, [run] * len(one.parts))
+    assert check_reading(one, [run] * len(one.parts))["what"].is_unique
 
 
 def test_printed_numbers_stand_beside_those_of_the_same_subgroup(run):

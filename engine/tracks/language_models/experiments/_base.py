@@ -64,7 +64,7 @@ class HeadExperiment(Experiment):
     question: str
     models: tuple[str, ...]
     reads: Reads
-    draws: tuple[Callable[[Run, Choice], Panel], ...]
+    draws: Callable[[Run, Choice], Iterator[Panel]]
 
     paper = PAPER
     needs = "HolisticBias v1.1 (--data FOLDER), WikiText-2 as a text file (--corpus FILE) and the models of the hub"
@@ -90,8 +90,7 @@ class HeadExperiment(Experiment):
 
     def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
         for run in runs:
-            choice = default_choice(run, _aim(run), dark=dark)
-            yield from (draw(run, choice) for draw in self.draws)
+            yield from self.draws(run, default_choice(run, _aim(run), dark=dark))
 
 
 def unlike_paper(run: Run, models: Sequence[str]) -> str:

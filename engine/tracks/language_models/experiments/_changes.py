@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -11,8 +12,10 @@ import pandas as pd
 from engine.audit.experiments import Finding, change
 from engine.core import words
 from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel
 from engine.store.runs import Run
 from engine.tracks.language_models.experiments._base import GENDER
+from engine.tracks.language_models.panels.along_sparsity import bias_along_sparsity, perplexity_along_sparsity
 
 TEST = "test"
 PAPER_GAMMA = 0.3
@@ -47,6 +50,20 @@ def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
                 row: dict[str, Any] = rows.loc[variant["variant"]].to_dict()
                 said = f"change of {_named(axis)} in %, {words.method_name(variant['method'])}, "
                 yield change(f"{said}{100 * variant['sparsity']:g} % cut", row, seeds, 100 / dense)
+
+
+def draw_aimed(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 2: bias of the axis that was aimed at, and perplexity, along the share of heads cut."""
+    yield bias_along_sparsity(run, choice)
+    yield perplexity_along_sparsity(run, choice)
+
+
+def draw_elsewhere(run: Run, choice: Choice) -> Iterator[Panel]:
+    """Fig. 5: bias of every other axis, and perplexity, along the share of heads cut."""
+    for axis in run.meta["request"]["axes"]:
+        if axis != choice.axis:
+            yield bias_along_sparsity(run, replace(choice, measured_axis=axis))
+    yield perplexity_along_sparsity(run, choice)
 
 
 def cuts_for_gender(run: Run) -> pd.DataFrame:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from engine.audit.experiments import Sketch
 from engine.tracks.language_models.experiments._base import LARGE, PAPER, SMALL, HeadExperiment
-from engine.tracks.language_models.experiments._changes import gender_changes, other_axes
+from engine.tracks.language_models.experiments._changes import (
+    draw_aimed,
+    draw_elsewhere,
+    gender_changes,
+    other_axes,
+)
 from engine.tracks.language_models.experiments._published import ScoresExperiment, correlations, shared_heads
-from engine.tracks.language_models.panels.along_sparsity import bias_along_sparsity, perplexity_along_sparsity
 from engine.tracks.language_models.panels.correlations import (
     axis_correlation,
     published_correlation,
@@ -22,7 +26,7 @@ ROWS = (
         question="Does FASP lower gender bias without losing perplexity, beside the usual ways of choosing heads?",
         models=(*SMALL, *LARGE),
         reads=gender_changes,
-        draws=(bias_along_sparsity, perplexity_along_sparsity),
+        draws=draw_aimed,
     ),
     ScoresExperiment(
         name="fasp-fig3",
@@ -48,6 +52,6 @@ ROWS = (
         question="What do heads that are cut for gender do to the bias of the other axes?",
         models=SMALL,
         reads=other_axes,
-        draws=(bias_along_sparsity, perplexity_along_sparsity),
+        draws=draw_elsewhere,
     ),
 )
