@@ -69,7 +69,7 @@ def with_error(first: Effects, error: FirstOrderError) -> Effects:
     down, up = np.minimum(first.value, whole), np.maximum(first.value, whole)
     low = down - np.hypot(first.value - first.low, REACH * off)
     high = up + np.hypot(first.high - first.value, REACH * off)
-    p = 2 * norm.sf(np.abs(whole) / np.hypot(error.slope * first.error, off))
+    both = np.hypot(error.slope * first.error, off)
     known = np.isfinite(off)
-    ends = {"low": low, "high": high, "p": np.maximum(first.p, p)}
+    ends = {"low": low, "high": high, "p": np.maximum(first.p, 2 * norm.sf(np.abs(whole) / both)), "error": both}
     return replace(first, **{name: np.where(known, values, np.nan) for name, values in ends.items()})

@@ -13,7 +13,7 @@ from engine.tracks.language_models.importance_weights import Effects
 def effects(value: np.ndarray, error: float) -> Effects:
     nan = np.full(len(value), np.nan)
     p = 2 * norm.sf(np.abs(value) / error)
-    return Effects(value, value - 1.96 * error, value + 1.96 * error, p, nan, nan)
+    return Effects(value, value - 1.96 * error, value + 1.96 * error, p, np.full(len(value), error), nan, nan, nan)
 
 
 def test_slope_and_spread_come_back():
