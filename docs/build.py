@@ -33,7 +33,6 @@ METHODS = (
     ("FASP", "language_models.selection.base:selection_methods", f"{HEADS} --method {{}}"),
     ("FASP, scores", "language_models.scores.base:score_methods", SCORES),
     ("PW loss", "image_classifiers.methods.base:filter_methods", f"{IMAGES} --method {{}}"),
-    ("PW loss, experiments", "image_classifiers.experiments:experiments", "experiment {} --quick"),
     ("IG-BERT, scores", "text_classifiers.scores.base:head_importances", f"{TEXTS} --score {{}}"),
     ("IG-BERT", "text_classifiers.procedures:procedures", f"{TEXTS} --procedure {{}}"),
     ("BiFP", "fair_training.methods.base:fair_methods", f"{FAIR} --method {{}}"),
@@ -78,6 +77,15 @@ def method_rows() -> Iterator[tuple[str, str, str, str]]:
             yield paper, f"{method.score}: {method.name}" if by_score else method.name, file_of(method), asked
         if paper == "PW loss":
             yield paper, "+pw", "engine/training/losses.py", f"{IMAGES} --method autobot+pw"
+    yield from experiment_rows()
+
+
+def experiment_rows() -> Iterator[tuple[str, str, str, str]]:
+    """(paper, figure and name, file, command) of every experiment."""
+    from engine.audit.experiments import experiments
+
+    for one in experiments().values():
+        yield f"{one.paper}, {one.figure}", one.name, file_of(one), f"experiment {one.name} --quick"
 
 
 def _score_option(method: Any) -> str:
@@ -89,7 +97,7 @@ def _score_option(method: Any) -> str:
 def file_of(method: Any) -> str:
     """The file that declares a method: as one of its `ROWS`, else as a class of its own."""
     own = sys.modules[type(method).__module__]
-    beside = [module for name, module in sys.modules.items() if name.startswith(f"{own.__package__}.")]
+    beside = [module for name, module in sys.modules.items() if name.startswith("engine.")]
     holds = (module for module in beside if any(row is method for row in getattr(module, "ROWS", ())))
     return Path(inspect.getfile(next(holds, own))).resolve().relative_to(ROOT).as_posix()
 

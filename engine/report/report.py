@@ -42,12 +42,12 @@ def report_html(run: Run, show_offensive: bool = False, variant: str | None = No
         mine = _aimed(run, choice, axis, variant)
         body.append(f"<h2>{escape(words.axis_name(axis)).capitalize()}</h2>")
         body.append(_headline(headline(run, mine)))
-        body += _panels(zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True), axis, figures)
+        body += panels_html(zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True), axis, figures)
         body += [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
     body.append("<h2>The whole model</h2>")
-    body += _panels(zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True), "all", figures)
+    body += panels_html(zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True), "all", figures)
     body += [_settings(run), _limits(run), _provenance(run)]
-    return _document(run, "\n".join(body), figures)
+    return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
 
 
 def write_report(run: Run, path: Path, show_offensive: bool = False, variant: str | None = None) -> Path:
@@ -64,18 +64,19 @@ def _dark(choice: Choice) -> Choice:
     return replace(choice, dark=True)
 
 
-def _document(run: Run, body: str, figures: dict[str, Any]) -> str:
+def document(title: str, body: str, figures: dict[str, Any]) -> str:
+    """One HTML document that opens offline. body: HTML, escaped; figures: by id, as `panels_html` leaves them."""
     data = json.dumps({"figures": figures, "config": CONFIG}, allow_nan=False).replace("<", "\\u003c")
     scripts = [get_plotlyjs(), (_HERE / "report.js").read_text(encoding="utf-8")]
     hashes = " ".join(f"'sha256-{_sha(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
-    title = escape(f"{run.meta['title']}: {words.PRODUCT} report")
     return "\n".join([
         '<!doctype html><html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{title}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style></head><body>",
+        f"<title>{escape(title)}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>",
+        "</head><body>",
         '<button id="theme" type="button">light or dark</button>',
         f"<main>{body}</main>",
         f'<script type="application/json" id="data">{data}</script>',
@@ -117,7 +118,7 @@ def _card(number: Number) -> str:
     return f'<div class="card">{name}<div class="value">{escape(number.text)}</div>{small}</div>'
 
 
-def _panels(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str, Any]) -> list[str]:
+def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict[str, Any]) -> list[str]:
     """HTML of each panel; its light and dark figure go into `figures` under the id of its place."""
     out = []
     for light, dark in pairs:
@@ -144,11 +145,11 @@ def _details(summary: str, table: pd.DataFrame) -> str:
         return ""
     more = len(table) - _LONGEST_TABLE
     note = f"<p class=caveat>{more} more rows are in the exported tables.</p>" if more > 0 else ""
-    inner = f"<div class=scroll>{_table(table.head(_LONGEST_TABLE))}</div>{note}"
+    inner = f"<div class=scroll>{table_html(table.head(_LONGEST_TABLE))}</div>{note}"
     return f"<details><summary>{summary}</summary>{inner}</details>"
 
 
-def _table(table: pd.DataFrame) -> str:
+def table_html(table: pd.DataFrame) -> str:
     """A table with every name and cell escaped."""
     head = "".join(f"<th>{escape(str(name))}</th>" for name in table.columns)
     rows = ("".join(_cell(value) for value in row) for row in table.itertuples(index=False))
@@ -168,14 +169,14 @@ def _extra(extra: Extra) -> str:
         return ""
     return (
         f"<section><h3>{escape(extra.question)}</h3>"
-        f'<div class="scroll">{_table(extra.table)}</div><p class="caveat">{escape(extra.note)}</p></section>'
+        f'<div class="scroll">{table_html(extra.table)}</div><p class="caveat">{escape(extra.note)}</p></section>'
     )
 
 
 def _settings(run: Run) -> str:
     rows = [(key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())]
     rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
-    table = _table(pd.DataFrame(rows, columns=["setting", "value"]))
+    table = table_html(pd.DataFrame(rows, columns=["setting", "value"]))
     return f"<section><h2>Settings</h2><div class=scroll>{table}</div></section>"
 
 
@@ -202,5 +203,5 @@ def _provenance(run: Run) -> str:
     rows += [
         (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}") for name, item in meta["tables"].items()
     ]
-    table = _table(pd.DataFrame(rows, columns=["what", "value"]))
+    table = table_html(pd.DataFrame(rows, columns=["what", "value"]))
     return f"<section><h2>Provenance</h2><div class=scroll>{table}</div></section>"

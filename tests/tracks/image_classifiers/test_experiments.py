@@ -1,23 +1,55 @@
-"""Every experiment of the PW-loss paper: found by itself, its requests hold up on the embedded images."""
+"""Figures of the PW-loss paper: found by themselves, their requests hold up on embedded images, runs are read."""
 
 from __future__ import annotations
 
 import pytest
 
+from engine.audit.experiments import ExperimentAsk, table_of
 from engine.audit.setting_faults import setting_faults
-from engine.core.errors import RequestError
 from engine.models.vision import architectures
-from engine.tracks.image_classifiers.experiments import ExperimentAsk, experiment_named, experiments
 from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.tracks.image_classifiers.presets import PAPER
 from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from tests.experiment_checks import QUICK, check_reading, of_paper
+from tests.tracks.image_classifiers.made_up_run import make_run
 
-EACH = pytest.mark.parametrize("name", experiments())
+FOUND = of_paper("PW loss")
+AUDITS = {name: one for name, one in FOUND.items() if one.figure != "Fig. 6"}
+EACH = pytest.mark.parametrize("name", AUDITS)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("store"))
+
+
+def test_every_figure_is_there():
+    assert {one.figure.partition(",")[0] for one in FOUND.values()} == {f"Fig. {number}" for number in range(1, 9)}
+
+
+@EACH
+def test_a_run_is_read_beside_the_paper(name, run):
+    one = AUDITS[name]
+    assert check_reading(one, [run] * len(one.parts))["what"].is_unique
+
+
+def test_printed_numbers_stand_beside_those_of_the_same_subgroup(run):
+    table = table_of(AUDITS["celeba"].read([run], QUICK))
+    printed = table[table["paper"].notna()]
+    assert printed["paper"].tolist() == [0.9639, 0.9794] and set(printed["where"]) == {"Sec. 4.2.1"}
+
+
+def test_the_artefact_goes_with_its_class_as_often_as_it_should():
+    one = FOUND["artefact-images"]
+    assert one.requests(QUICK) == []
+    table = check_reading(one, [])
+    assert table["paper"].tolist() == [0.98, 0.02, 0.845]
+    assert (table["low"] <= table["paper"]).tolist()[:2] == (table["paper"] <= table["high"]).tolist()[:2] == [True] * 2
 
 
 @EACH
 def test_an_experiment_says_what_it_is(name):
-    one = experiments()[name]
+    one = AUDITS[name]
     assert one.name == name and one.question.endswith("?") and one.figure.startswith("Fig. ")
     assert any(dataset == one.dataset for dataset, _ in PAPER) and one.paper_model in architectures()
     assert (one.dataset, one.paper_model) in PAPER
@@ -25,7 +57,7 @@ def test_an_experiment_says_what_it_is(name):
 
 @EACH
 def test_its_quick_requests_hold_up_and_are_different_runs(name):
-    requests = experiments()[name].requests(ExperimentAsk(quick=True, trials=2, device="cpu"))
+    requests = AUDITS[name].requests(ExperimentAsk(quick=True, trials=2, device="cpu"))
     plans = [validate_images(request) for request in requests]
     assert len({plan.run_id for plan in plans}) == len(plans) >= 1
     assert len({request.title for request in requests}) == len(requests)
@@ -35,17 +67,9 @@ def test_its_quick_requests_hold_up_and_are_different_runs(name):
         assert ImageRequest.from_dict(plan.request.to_dict()) == plan.request
 
 
-@EACH
-def test_quick_is_less_than_full(name):
-    quick, full = (experiments()[name].requests(ExperimentAsk(quick=quick))[0] for quick in (True, False))
-    assert (quick.max_images or 10**9) <= (full.max_images or 10**9)
-    if quick.train is not None:
-        assert quick.train["epochs"] < full.train["epochs"]
-
-
 def test_what_is_asked_for_goes_before_what_is_usual():
-    ask = ExperimentAsk(quick=True, trials=5, first_seed=7, speedups=(3.0,), max_images=123, train={"epochs": 1})
-    for one in experiments().values():
+    ask = ExperimentAsk(quick=True, trials=5, first_seed=7, levels=(3.0,), most=123, train={"epochs": 1})
+    for one in AUDITS.values():
         for request in one.requests(ask):
             assert (request.trials, request.first_seed, request.speedups, request.max_images) == (5, 7, (3.0,), 123)
             assert request.train == {"epochs": 1}
@@ -59,15 +83,15 @@ def test_on_the_papers_data_the_papers_model_and_numbers_are_used(tmp_path):
         (tmp_path / group).mkdir()
         for number in range(3):
             Image.new("RGB", (8, 8), (number, 9, 9)).save(tmp_path / group / f"{number}.png")
-    (request,) = experiments()["cifar10"].requests(ExperimentAsk(data=str(tmp_path)))
+    (request,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path)))
     assert request.model == "resnet56" and request.speedups == (1.33, 2.0, 4.0, 8.0, 16.0)
     assert request.retrain == {"rate": 1e-3, "batch": 256, "epochs": 200}
     assert request.train["schedule"] == "steps" and request.train["steps"] == [100, 150, 175]
     assert request.method_settings["autobot"] == {"rate": 0.7, "batch": 128, "iterations": 200, "beta": 5.3}
     assert request.pw["taylor"] == {"theta": 0.5, "gamma": 1.0}
-    (other,) = experiments()["cifar10"].requests(ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s"))
+    (other,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), model="efficientnet_v2_s"))
     assert other.method_settings["autobot"]["rate"] == 1.88 and other.retrain["epochs"] == 10
-    (quick,) = experiments()["cifar10"].requests(ExperimentAsk(data=str(tmp_path), quick=True))
+    (quick,) = AUDITS["cifar10"].requests(ExperimentAsk(data=str(tmp_path), quick=True))
     assert quick.train["epochs"] == 10 and quick.max_images == 2500
     assert request.weights is None and other.weights == "imagenet"  # as appendix A starts them
 
@@ -83,11 +107,6 @@ def test_the_papers_settings_are_allowed(key):
 
 
 def test_the_ablation_has_every_switch():
-    found = set(experiments()["ablation"].methods)
+    found = set(AUDITS["ablation"].methods)
     switches = {f"autobot+{part}{place}" for part in ("weights", "labels") for place in ("", "@prune", "@retrain")}
     assert switches | {"autobot", "autobot+pw"} == found
-
-
-def test_an_unknown_experiment_names_the_known_ones():
-    with pytest.raises(RequestError, match="Known: ablation, artefact, balance-subsets, celeba"):
-        experiment_named("figure-9")

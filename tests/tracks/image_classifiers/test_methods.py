@@ -223,8 +223,8 @@ def test_stating_what_to_do_does_not_load_torch():
         "engine.tracks.image_classifiers.methods.base.filter_methods()\n"
         "import engine.training.loss_plan, engine.training.recipe\n"
         "import engine.surgery.filters.record, engine.store.partial\n"
-        "import engine.tracks.image_classifiers.request, engine.tracks.image_classifiers.experiments\n"
-        "engine.tracks.image_classifiers.experiments.experiments()\n"
+        "import engine.tracks.image_classifiers.request, engine.audit.experiments\n"
+        "engine.audit.experiments.experiments()\n"
         "bad = [name for name in ('torch', 'torchvision', 'torch_pruning') if name in sys.modules]\n"
         "sys.exit(', '.join(bad) or 0)"
     )

@@ -1,1 +1,1 @@
-"""Commands of this track: experiment. One command, one file."""
+"""This track's part in a command that tracks share: evaluate."""

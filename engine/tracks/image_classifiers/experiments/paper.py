@@ -1,12 +1,20 @@
-"""The experiments of the performance-weighted loss paper, by figure. Each is a question and what its requests hold."""
+"""The figures of the performance-weighted loss paper: a question, what its requests hold, and what it prints."""
 
 from __future__ import annotations
 
-from engine.tracks.image_classifiers.experiments.base import Experiment
+from engine.tracks.image_classifiers.experiments._base import AFFECTED, FilterExperiment, Printed
+from engine.tracks.image_classifiers.experiments._loss_share import changes_of_share
+from engine.tracks.image_classifiers.experiments._squares import Squares
+from engine.tracks.image_classifiers.panels.ablation import ablation
+from engine.tracks.image_classifiers.panels.loss_share import loss_share
+from engine.tracks.image_classifiers.panels.pw import pw_difference
+from engine.tracks.image_classifiers.panels.speedup import groups_along_speedup
+
+ALONG = (groups_along_speedup, pw_difference)
 
 ROWS = (
     # AutoBot with every switch of the PW loss (weights, corrected labels; in pruning, in retraining, in both).
-    Experiment(
+    FilterExperiment(
         name="ablation",
         figure="Fig. 8",
         question="Which part of the PW loss matters, and where?",
@@ -20,11 +28,12 @@ ROWS = (
             "autobot+weights", "autobot+labels",
             "autobot+weights@retrain", "autobot+labels@retrain",
         ),
+        draws=(ablation, *ALONG),
     ),
     # A yellow square in 98 % of the dog class and 2 % of the others; one digit stands in for the dog.
-    Experiment(
+    FilterExperiment(
         name="artefact",
-        figure="Fig. 7",
+        figure="Fig. 7, artefact",
         question="Does pruning make a model lean more on an artefact, and does the PW loss prevent it?",
         dataset="cifar10",
         stand_in="digits",
@@ -33,10 +42,15 @@ ROWS = (
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "artefact"},)},),
+        draws=ALONG,
+        printed=(
+            Printed("Sec. 4.6", "resnet56", "", 0.9957),
+            Printed("Sec. 4.6", "resnet56", AFFECTED, 0.9914),
+        ),
     ),
     # Balanced; five times as many of the majority group; five times as many of the majority class. Each subset with a
     # model trained on it.
-    Experiment(
+    FilterExperiment(
         name="balance-subsets",
         figure="Fig. 5",
         question="Is the harm of pruning explained by how many training images a group or class has?",
@@ -52,9 +66,15 @@ ROWS = (
             {"changes": ({"name": "balance", "subset": kind},), "title": f"balance-subsets: {kind.replace('-', ' ')}"}
             for kind in ("balanced", "more-of-group", "more-of-class")
         ),
+        draws=(groups_along_speedup,),
+        printed=tuple(
+            Printed("Sec. 4.4.1", "resnet18", group, value, part)
+            for group, values in (("male", (0.9562, 0.9479, 0.9183)), ("non-male", (0.9713, 0.9732, 0.9580)))
+            for part, value in enumerate(values)
+        ),
     ),
     # Blond and other faces, of men and of all others. The paper also has VGG-16.
-    Experiment(
+    FilterExperiment(
         name="celeba",
         figure="Fig. 1",
         question="Does pruning make the model worse for the group with few examples, and does the PW loss prevent it?",
@@ -62,9 +82,16 @@ ROWS = (
         stand_in="avatars",
         paper_model="resnet18",
         quick_speedups=(4.0, 16.0, 48.0),
+        draws=ALONG,
+        printed=(
+            Printed("Sec. 4.2.1", "resnet18", "male", 0.9639),
+            Printed("Sec. 4.2.1", "resnet18", "non-male", 0.9794),
+            Printed("Sec. 4.2.1", "vgg16", "male", 0.9679),
+            Printed("Sec. 4.2.1", "vgg16", "non-male", 0.9825),
+        ),
     ),
     # The paper also has EfficientNetV2-S; handwritten digits stand in for the images.
-    Experiment(
+    FilterExperiment(
         name="cifar10",
         figure="Fig. 3",
         question="What does the PW loss do to overall AUC where no group is known to be at risk?",
@@ -73,10 +100,15 @@ ROWS = (
         paper_model="resnet56",
         axes=("class",),
         quick_speedups=(2.0, 4.0),
+        draws=ALONG,
+        printed=(
+            Printed("Sec. 4.2.3", "resnet56", "", 0.9957),
+            Printed("Sec. 4.2.3", "efficientnet_v2_s", "", 0.9995),
+        ),
     ),
     # Skin lesions, trained on light skin, tested on medium and dark skin; the paper also has EfficientNetV2-M. Avatars
     # by skin tone stand in for them, though they are trained on all tones.
-    Experiment(
+    FilterExperiment(
         name="fitzpatrick17k",
         figure="Fig. 2",
         question="Does pruning harm skin tones that the model was not trained on, and does the PW loss help there?",
@@ -84,9 +116,16 @@ ROWS = (
         stand_in="avatars",
         paper_model="resnet34",
         axes=("skin",),
+        draws=ALONG,
+        printed=(
+            Printed("Sec. 4.2.2", "resnet34", "medium", 0.8190),
+            Printed("Sec. 4.2.2", "resnet34", "dark", 0.7329),
+            Printed("Sec. 4.2.2", "efficientnet_v2_m", "medium", 0.8516),
+            Printed("Sec. 4.2.2", "efficientnet_v2_m", "dark", 0.7524),
+        ),
     ),
     # The same 200 batches with and without PW.
-    Experiment(
+    FilterExperiment(
         name="loss-share",
         figure="Fig. 4",
         question="Whose images make up the loss while pruning, and what does the PW loss change about that?",
@@ -97,11 +136,13 @@ ROWS = (
         quick_speedups=(16.0,),
         methods=("autobot", "autobot+pw", "taylor", "taylor+pw"),
         parts=({"loss_share": 200},),
+        draws=(loss_share,),
+        reads=changes_of_share,
     ),
     # 80 % of the training images of cat and dog are taken away; two digits stand in for them.
-    Experiment(
+    FilterExperiment(
         name="underrepresentation",
-        figure="Fig. 7",
+        figure="Fig. 7, underrepresentation",
         question="Do classes with few training images pay for pruning, and does the PW loss help them?",
         dataset="cifar10",
         stand_in="digits",
@@ -110,5 +151,11 @@ ROWS = (
         retrains=True,
         quick_speedups=(2.0, 4.0),
         parts=({"changes": ({"name": "underrepresent"},)},),
+        draws=ALONG,
+        printed=(
+            Printed("Sec. 4.5", "resnet56", "", 0.9948),
+            Printed("Sec. 4.5", "resnet56", AFFECTED, 0.9880),
+        ),
     ),
+    Squares(),
 )  # fmt: skip

@@ -1,0 +1,190 @@
+"""What an experiment is: one figure or table of a paper as requests, and what their runs say beside what it prints.
+
+A track keeps its experiments in its folder `experiments`: files with a tuple `ROWS`, found by being there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.request import Request
+from engine.core.discover import members
+from engine.core.errors import Fault, RequestError, unknown
+from engine.store.runs import Run
+
+NAN = math.nan
+
+
+@dataclass(frozen=True)
+class ExperimentAsk:
+    """How an experiment is to be run; what is None or empty is the experiment's own.
+
+    data: where the paper's data lie; None takes embedded ones, which needs `quick`. quick: a size for two CPU cores.
+    corpus: text for perplexity. levels: how much is cut, in the track's own measure. most: items per split. train: how
+    a dense model is fitted first.
+    """
+
+    data: str | None = None
+    model: str | None = None
+    weights: str | None = None
+    corpus: str | None = None
+    judge: str | None = None
+    quick: bool = False
+    trials: int | None = None
+    first_seed: int = 0
+    levels: tuple[float, ...] = ()
+    most: int | None = None
+    train: dict[str, Any] | None = None
+    device: str = "auto"
+
+    def over(self, request: Any, **names: str) -> Any:
+        """The request with what was asked for instead; `names`: our word -> the request's, e.g. levels="sparsities"."""
+        found = {theirs: getattr(self, ours) for ours, theirs in names.items()}
+        given = {name: value for name, value in found.items() if value not in (None, ())}
+        return replace(request, first_seed=self.first_seed, device=self.device, **given)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One number of ours beside the paper's; NaN where there is none.
+
+    where: the figure, table or section that prints `paper`. low, high: our 95 % interval. null_low, null_high: our null
+    band. n: what it was measured on. differs: what is not as in the paper.
+    """
+
+    what: str
+    paper: float = NAN
+    where: str = ""
+    ours: float = NAN
+    low: float = NAN
+    high: float = NAN
+    null_low: float = NAN
+    null_high: float = NAN
+    n: float = NAN
+    seeds: float = NAN
+    differs: str = ""
+
+
+COLUMNS = tuple(field.name for field in fields(Finding))
+
+
+class Experiment(ABC):
+    """One figure or table of a paper. Each is a row of `ROWS` in some file of a track's folder `experiments`."""
+
+    name: str
+    paper: str
+    """The paper, short: the same word as in the table of methods."""
+    figure: str
+    """ "Fig. 3", "Table 6.2": with `paper`, named by one experiment only."""
+    question: str
+    needs: str
+    """Data and weights at the paper's scale."""
+    stand_in: str
+    """What `quick` uses instead."""
+
+    @abstractmethod
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        """All audits it needs, ready to be checked and run; those that other experiments need too are equal to theirs.
+
+        None where nothing is computed, or published numbers are read.
+        """
+
+    @abstractmethod
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterable[Finding]:
+        """What the finished requests say, in their order, beside what the paper prints."""
+
+    @abstractmethod
+    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Any]:
+        """The charts that answer it, as engine.report.charts.panel.Panel."""
+
+    def faults(self, ask: ExperimentAsk) -> list[Fault]:
+        """What is missing: the paper's data, where `quick` does not take embedded ones instead."""
+        if ask.quick or ask.data is not None:
+            return []
+        what = f"{self.figure} of {self.paper} needs {self.needs}."
+        return [Fault("--data", what, f"Give it with --data, or --quick: that uses {self.stand_in}.")]
+
+    @property
+    def computes(self) -> bool:
+        """Whether there is anything to compute."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch(Experiment):
+    """A drawing without data: listed, so that no figure is missed."""
+
+    name: str
+    paper: str
+    figure: str
+    question: str
+    needs = "nothing"
+    stand_in = "nothing"
+
+    @property
+    def computes(self) -> bool:
+        return False
+
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        return []
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterable[Finding]:
+        return []
+
+    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Any]:
+        return iter(())
+
+    def faults(self, ask: ExperimentAsk) -> list[Fault]:
+        return []
+
+
+def finding(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
+    """A Finding from a row of a results or groups table: its value, interval, null band and n."""
+    names = {"ours": "value", "low": "low", "high": "high", "null_low": "null_low", "null_high": "null_high"}
+    numbers = {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
+    return Finding(what, **numbers, n=float(row.get("n", NAN)), seeds=seeds, **more)
+
+
+def change(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
+    """A Finding from a row's change against the dense model."""
+    names = {"ours": "delta", "low": "delta_low", "high": "delta_high"}
+    numbers = {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
+    return Finding(what, **numbers, n=float(row.get("n", NAN)), seeds=seeds, **more)
+
+
+def differences(paper: Mapping[str, str], ours: Mapping[str, str]) -> str:
+    """What is not as in the paper, in words: {"model": "GPT-2"} against {"model": "demo-gpt2"}."""
+    unlike = [f"{name} {ours[name]}, not {paper[name]}" for name in paper if name in ours and ours[name] != paper[name]]
+    return "; ".join(unlike)
+
+
+def table_of(findings: Iterable[Finding]) -> pd.DataFrame:
+    """Findings as a table with COLUMNS."""
+    return pd.DataFrame([asdict(one) for one in findings], columns=list(COLUMNS))
+
+
+@cache
+def experiments() -> Mapping[str, Experiment]:
+    """Every experiment of every track by name, in the order of tracks and files."""
+    from engine.audit.tracks import tracks
+
+    found: dict[str, Experiment] = {}
+    for track in tracks().values():
+        package = importlib.import_module(f"{track.package}.experiments")
+        found |= {one.name: one for one in members(package, Experiment)}
+    return found
+
+
+def experiment_named(name: str) -> Experiment:
+    """The experiment, or RequestError with the known names."""
+    if name not in experiments():
+        raise RequestError(unknown("experiment", name, experiments()))
+    return experiments()[name]

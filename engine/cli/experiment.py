@@ -1,0 +1,119 @@
+"""experiment: a figure or table of one of the papers, its published numbers beside ours."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.audit.command_line import Ticker, executor_of, json_flag, ray_option, store_of, store_option
+from engine.audit.experiments import Experiment, ExperimentAsk, experiment_named, experiments, table_of
+from engine.audit.reading import absolute, numbers_of, pairs_of
+from engine.audit.tracks import track_of_request
+from engine.core.errors import Fault, RequestError
+from engine.core.files import json_able, writable, write_whole
+from engine.store.runs import EMBEDDED, Run, Store
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("experiment", help="repeat a figure or table of a paper; see `experiment list`")
+    add = parser.add_argument
+    add("name", metavar="NAME", help='an experiment, or "list"')
+    add("--data", metavar="PATH", help="the paper's data: a folder, a file, or a hub name such as glue:rte")
+    add("--model", metavar="NAME", help="another model than the paper's")
+    add("--weights", metavar="FILE", help="trained weights of the model, or imagenet")
+    add("--corpus", metavar="FILE", help="text for perplexity, where a language model is measured")
+    add("--judge", metavar="NAME", help="another judge of toxicity than the paper's")
+    add("--quick", action="store_true", help="on embedded data, or in a size for two CPU cores")
+    add("--trials", type=int, metavar="N", help="how many seeds (default: the experiment's)")
+    add("--seed", type=int, default=0, metavar="FIRST")
+    add("--speedup", "--sparsity", metavar="LIST", dest="levels", help="other speedups, or shares to cut")
+    add("--max-images", "--max-texts", "--max-prompts", type=int, metavar="N", dest="most",
+        help="at most so many per split; prompts: per axis")  # fmt: skip
+    add("--train", action="append", metavar="NAME=VALUE", help="fit the dense model first; epochs, rate, batch, …")
+    add("--device", default="auto")
+    add("--out", metavar="FILE.html", help="write the table and the charts as one file that opens offline")
+    add("--restart", action="store_true", help="begin again although data or weights changed since the last try")
+    ray_option(parser)
+    store_option(parser)
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any] | list[Any], str]:
+    """All requests are checked before the first one runs; an audit that is embedded or finished is opened."""
+    from engine.report.experiment_page import experiment_text
+    from engine.report.summary import summary_of
+
+    if args.name == "list":
+        return _listed()
+    one, ask = experiment_named(args.name), _ask(args)
+    if not one.computes:
+        said = f"{one.paper}, {one.figure} is a sketch: there is nothing to compute."
+        return {"experiment": one.name, "paper": one.paper, "figure": one.figure, "note": said}, said
+    runs = [_run_of(plan, args) for plan in _plans(one, ask, args)]
+    table = table_of(one.read(runs, ask))
+    if args.out:
+        _draw(one, ask, runs, table, Path(args.out))
+    value = {"experiment": one.name, "paper": one.paper, "figure": one.figure, "question": one.question,
+             "findings": json_able(table.to_dict("records")), "runs": [summary_of(run) for run in runs]}  # fmt: skip
+    return value, experiment_text(one, table, runs)
+
+
+def _listed() -> tuple[list[dict[str, str]], str]:
+    found = [{"name": one.name, "paper": one.paper, "figure": one.figure, "question": one.question,
+              "needs": one.needs, "quick": one.stand_in} for one in experiments().values()]  # fmt: skip
+    lines = (f"{one['name']:<20} {one['paper']:<8} {one['figure']:<11} {one['question']}" for one in found)
+    return found, "\n".join(lines)
+
+
+def _ask(args: argparse.Namespace) -> ExperimentAsk:
+    faults: list[Fault] = []
+    levels = numbers_of("--speedup", args.levels, faults) if args.levels else ()
+    train = None if args.train is None else pairs_of("--train", args.train, faults)
+    if args.data and "/" in args.data and not Path(args.data).expanduser().exists():
+        faults.append(Fault("--data", f"{args.data} is not there.", "Give the data set's folder, or leave it out."))
+    if args.trials is not None and args.trials < 1:
+        faults.append(Fault("--trials", f"{args.trials} is too small.", "Give at least 1; 3 for intervals."))
+    if args.out and not (args.out.endswith(".html") and writable(Path(args.out))):
+        faults.append(Fault("--out", f"{args.out} cannot be written as HTML.", "Name a file that ends in .html."))
+    if faults:
+        raise RequestError(faults)
+    data, weights, corpus = (text and absolute(text) for text in (args.data, args.weights, args.corpus))
+    return ExperimentAsk(
+        data, args.model, weights, corpus, args.judge, args.quick, args.trials, args.seed, levels, args.most, train,
+        args.device,
+    )  # fmt: skip
+
+
+def _plans(one: Experiment, ask: ExperimentAsk, args: argparse.Namespace) -> list[Any]:
+    """Every request of the experiment, checked. RequestError with the faults of all, and of the store."""
+    from engine.audit.jobs import check_store
+
+    faults, plans = one.faults(ask), []
+    for request in () if faults else one.requests(ask):
+        try:
+            plans.append(track_of_request(request).part("validate")(replace(request, restart=args.restart)))
+        except RequestError as error:
+            faults += error.faults
+    check_store(store_of(args), list(dict.fromkeys(faults)))
+    return plans
+
+
+def _run_of(plan: Any, args: argparse.Namespace) -> Run:
+    from engine.audit.jobs import run_job
+
+    embedded = Store(EMBEDDED, read_only=True)
+    if embedded.has(plan.run_id):
+        return embedded.open(plan.run_id)
+    return run_job(store_of(args), plan.request, Ticker(), executor_of(args))
+
+
+def _draw(one: Experiment, ask: ExperimentAsk, runs: Sequence[Run], table: Any, out: Path) -> None:
+    from engine.report.experiment_page import experiment_html
+
+    light, dark = ([*one.panels(runs, ask, dark=theme)] for theme in (False, True))
+    page = experiment_html(one, table, runs, light, dark)
+    write_whole(out, lambda path: path.write_text(page, encoding="utf-8"), "file")

@@ -1,0 +1,83 @@
+"""An experiment of a paper as text and as one HTML file: the published numbers beside ours, and the charts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.experiments import Experiment
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts.panel import Panel
+from engine.report.report import document, panels_html, table_html
+from engine.store.runs import Run
+
+NOT_PRINTED = "not printed"
+"""A number of the paper that it only draws, or that is ours alone."""
+HEADS = {"what": "what", "paper": "paper", "where": "printed in", "ours": "ours", "interval": "95 % interval",
+         "null": "null band", "n": "n", "seeds": "seeds", "differs": "what differs"}  # fmt: skip
+
+
+def readable(table: pd.DataFrame) -> pd.DataFrame:
+    """Findings with numbers as people read them, columns HEADS."""
+    told = pd.DataFrame({
+        "what": table["what"],
+        "paper": [f"{value:g}" if math.isfinite(value) else NOT_PRINTED for value in table["paper"]],
+        "where": table["where"],
+        "ours": table["ours"].map(phrasing.number),
+        "interval": [_ends(low, high) for low, high in zip(table["low"], table["high"], strict=True)],
+        "null": [_ends(low, high) for low, high in zip(table["null_low"], table["null_high"], strict=True)],
+        "n": table["n"].map(_whole),
+        "seeds": table["seeds"].map(_whole),
+        "differs": table["differs"],
+    })  # fmt: skip
+    return told.rename(columns=HEADS)
+
+
+def _ends(low: float, high: float) -> str:
+    return f"{phrasing.number(low)} to {phrasing.number(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+
+
+def _whole(value: float) -> str:
+    return f"{value:.0f}" if math.isfinite(value) else ""
+
+
+def experiment_text(one: Experiment, table: pd.DataFrame, runs: Sequence[Run]) -> str:
+    """Question, a line per finding, what differs, and the runs it was read from."""
+    told = readable(table)
+    lines = [f"{one.paper}, {one.figure}: {one.question}", *map(_line, told.to_dict("records")), ""]
+    unlike = list(dict.fromkeys(filter(None, table["differs"])))
+    lines += [f"differs: {text}" for text in unlike]
+    return "\n".join([*lines, *_run_lines(runs)])
+
+
+def _line(row: dict[str, Any]) -> str:
+    paper = f"{row['paper']} ({row['printed in']})" if row["printed in"] else row["paper"]
+    parts = [f"paper {paper:<24}", f"ours {row['ours']}"]
+    parts += [f"[{row['95 % interval']}]"] if row["95 % interval"] else []
+    parts += [f"null {row['null band']}"] if row["null band"] else []
+    parts += [f"{name} = {row[name]}" for name in ("n", "seeds") if row[name]]
+    return f"  {row['what']:<64} {'  '.join(parts)}"
+
+
+def _run_lines(runs: Iterable[Run]) -> list[str]:
+    return [line for run in runs for line in (f"run {run.id}: {run.meta['title']}",
+                                              *(f"! {text}" for text in run.meta["warnings"]))]  # fmt: skip
+
+
+def experiment_html(
+    one: Experiment, table: pd.DataFrame, runs: Sequence[Run], light: Sequence[Panel], dark: Sequence[Panel]
+) -> str:
+    """One HTML document; light and dark: the same panels in both themes."""
+    figures: dict[str, Any] = {}
+    head = f"{one.paper}, {one.figure}"
+    body = [f"<header><p class=kicker>{words.PRODUCT}: {escape(head)}</p><h1>{escape(one.question)}</h1></header>"]
+    body.append(f"<section><div class=scroll>{table_html(readable(table))}</div></section>")
+    for place, pair in enumerate(zip(light, dark, strict=True)):
+        body += panels_html([pair], f"chart{place}", figures)
+    body += [f"<p class=caveat>{escape(line)}</p>" for line in _run_lines(runs)]
+    return document(f"{head}: {words.PRODUCT}", "\n".join(body), figures)

@@ -1,0 +1,125 @@
+"""Figures of BiFP: what is asked at the paper's settings and with `quick`, and how their runs are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.audit.experiments import Experiment, ExperimentAsk, Finding, differences
+from engine.audit.request import Request
+from engine.data.images.load import look
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contents import default_choice
+from engine.store.runs import Run
+from engine.tracks.fair_training.embedded import REQUEST as DEMO
+from engine.tracks.fair_training.presets import PAPER as SETTINGS
+from engine.tracks.fair_training.presets import TARGETS, small_request
+from engine.tracks.fair_training.request import FairRequest
+
+PAPER = "BiFP"
+RESNET, MOBILENET = "resnet10", "mobilenet_v2"
+ABLATIONS = ("bifp-str-no-w", "bifp-str-no-m", "bifp-str-no-both")
+RIVALS = ("fpgm", "snip", "lottery", "pf", "pf-late", "pf-snip", "fp")
+METHODS = ("bifp-str", "bifp-uns", *ABLATIONS, *RIVALS)
+"""All that Figs. 1, 3 and 5 to 8 show: one audit answers them."""
+SHOWN_FOR_MOBILENET = ("bifp-str", "bifp-uns", "fpgm", "snip", "lottery")
+MINUTES: dict[str, Any] = {
+    "seeds": 2, "max_images": 600, "train": {"epochs": 3, "rate": 1e-3, "batch": 64}, "iterations": 40,
+    "check_every": 10, "method_settings": {"lottery": {"round": 0.5}},
+}  # fmt: skip
+"""Sizes in which MobileNetV2 takes minutes on two cores: far too little training, good enough to see that it runs."""
+Reads = Callable[[Run], Iterable[Finding]]
+
+
+@dataclass(frozen=True, eq=False)
+class FairExperiment(Experiment):
+    """A figure that is read from fair trainings, one per target of the data set."""
+
+    name: str
+    figure: str
+    question: str
+    reads: Reads
+    draws: tuple[Callable[[Run, Choice], Panel], ...]
+    model: str = RESNET
+    only_first: bool = False
+    """Whether the first target (CelebA: blond hair) is enough: the paper shows one, or does not say which."""
+
+    paper = PAPER
+
+    @property
+    def needs(self) -> str:
+        return f"CelebA or LFW (--data FOLDER); {self.model} is trained on it first"
+
+    @property
+    def stand_in(self) -> str:
+        if self.model == MOBILENET:
+            return f"drawn avatars and a small audit of {self.model}, trained on them first"
+        return "the demo's audit: demo-resnet on drawn avatars"
+
+    def requests(self, ask: ExperimentAsk) -> list[Request]:
+        sizes = {"levels": "sparsities", "trials": "seeds", "most": "max_images", "model": "model",
+                 "weights": "weights", "train": "train"}  # fmt: skip
+        if ask.data is None:
+            return [ask.over(self._on_avatars(), **sizes)]
+        return [ask.over(one, **sizes) for one in self._on(ask.data, ask.quick)]
+
+    def _on_avatars(self) -> FairRequest:
+        if self.model != MOBILENET:
+            return replace(DEMO, experiment=self.name)
+        sizes = small_request(self.model, "avatars", methods=SHOWN_FOR_MOBILENET, **MINUTES)
+        return FairRequest(**sizes, size=32, experiment=self.name, title=f"{self.name}: {self.model} on avatars")
+
+    def _on(self, data: str, quick: bool) -> Iterator[FairRequest]:
+        """The paper's settings (Sec. 5) for every target of this data set; `quick`: with far fewer updates."""
+        kind = kind_of(data)
+        targets = TARGETS[kind][:1] if self.only_first else TARGETS[kind]
+        for target in targets:
+            settings: dict[str, Any] = dict(SETTINGS[kind, target, self.model])
+            if quick:
+                settings |= {
+                    "iterations": DEMO.iterations,
+                    "check_every": DEMO.check_every,
+                    "max_images": 2500,
+                    "sparsities": DEMO.sparsities,
+                    "train": {"epochs": 3, "rate": 1e-3, "batch": 128},
+                }
+            methods = METHODS if self.model == RESNET else SHOWN_FOR_MOBILENET
+            if self.model == MOBILENET:
+                settings["tradeoff_strengths"] = ()
+            yield FairRequest(
+                data=data, methods=methods, tradeoff_methods=("bifp-str", "pf", "fp"), surface=self.model == RESNET,
+                experiment=self.name, title=f"BiFP: {self.model}, {target}", **settings,
+            )  # fmt: skip
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
+        for run in runs:
+            unlike, target = unlike_paper(run, self.model), run.meta["request"]["target"]
+            yield from (replace(one, what=f"{target}: {one.what}", differs=unlike) for one in self.reads(run))
+
+    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+        for run in runs:
+            yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
+
+
+def kind_of(data: str) -> str:
+    """Which of the paper's data sets the images are laid out as: that whose targets they have."""
+    known = look(data).targets
+    return next((kind for kind, targets in TARGETS.items() if set(targets) <= set(known)), next(iter(TARGETS)))
+
+
+def unlike_paper(run: Run, model: str) -> str:
+    """What a run does not share with the paper, as far as the paper states it."""
+    meta, request = run.meta, run.meta["request"]
+    data, same = meta["data"]["name"], meta["data"]["name"].casefold() in TARGETS
+    images = data if same else "CelebA and LFW"
+    tuned = f"{request['tune_on']} images"
+    return differences(
+        {"model": model, "images": images, "cut and tuned on": "validation images", "updates": "a number not stated"},
+        {
+            "model": meta["model"]["name"],
+            "images": data,
+            "cut and tuned on": tuned,
+            "updates": str(request["iterations"]),
+        },
+    )

@@ -1,0 +1,241 @@
+"""A figure of the paper (Meyer and Wong 2023) as requests, and their runs read beside the numbers it prints.
+
+On the paper's own data set where it is given, with the paper's model and hyper-parameters; with `quick` on embedded
+images and a small model, or on the paper's data in a size for two CPU cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding, change, differences, finding
+from engine.data.images.changes.base import CAT_AND_DOG
+from engine.data.images.load import look
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contents import default_choice
+from engine.store.runs import Run
+from engine.tracks.image_classifiers.presets import PAPER, Preset
+from engine.tracks.image_classifiers.request import ImageRequest
+
+NAMES = {"celeba": "CelebA", "fitzpatrick17k": "Fitzpatrick17k", "cifar10": "CIFAR-10"}
+AFFECTED = "affected classes"
+"""Stands for the classes that the paper changes, cat and dog, or what is in their places."""
+
+QUICK = {
+    "method_settings": {
+        "autobot": {"iterations": 60, "batch": 64, "rate": 0.85, "beta": 2.7},
+        "taylor": {"rate": 0.01, "batch": 64, "every": 5, "count": 8},
+    },
+    "retrain": {"rate": 2e-3, "batch": 128, "epochs": 3},
+}
+"""Sizes for two CPU cores, small model."""
+QUICK_LARGE = {
+    "method_settings": {
+        "autobot": {"iterations": 40, "batch": 32, "rate": 0.85, "beta": 2.7},
+        "taylor": {"rate": 0.01, "batch": 32, "every": 3, "count": 24},
+    },
+    "retrain": {"rate": 1e-3, "batch": 64, "epochs": 2},
+    "max_images": 2500,
+}
+"""Sizes for two CPU cores with the paper's own data and model: far too little training, good enough to see a trend."""
+SMALL = "resnet10-w16"
+"""The model for those embedded images that come without a trained one."""
+
+
+@dataclass(frozen=True)
+class Printed:
+    """An AUC that the paper prints: of which model, about which subgroup ("": all images), of which request."""
+
+    where: str
+    model: str
+    group: str
+    value: float
+    part: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class FilterExperiment(Experiment):
+    """One figure of the paper, or one part of it."""
+
+    name: str
+    figure: str
+    question: str
+    dataset: str
+    """The data set of presets.PAPER whose presets it takes."""
+    stand_in: str
+    """Embedded images that stand in for it with `quick`."""
+    paper_model: str
+    draws: tuple[Callable[[Run, Choice], Panel], ...]
+    printed: tuple[Printed, ...] = ()
+    methods: tuple[str, ...] = ("autobot", "autobot+pw", "taylor", "taylor+pw", "random")
+    axes: tuple[str, ...] = ()
+    """Group columns; () for the data's usual ones."""
+    full_speedups: tuple[float, ...] = ()
+    """Targets on the paper's data; () for those of the preset."""
+    quick_speedups: tuple[float, ...] = (4.0, 16.0)
+    quick_images: int | None = 4000
+    retrains: bool = False
+    """Whether its data are changed, so that the dense model must be trained on the changed data first."""
+    parts: tuple[Mapping[str, Any], ...] = ({},)
+    """What differs between its requests: fields of an ImageRequest, one mapping per request."""
+    reads: Callable[[Run], Iterable[Finding]] | None = None
+    """What is read from a run instead of changes of AUC."""
+
+    paper = "PW loss"
+
+    @property
+    def needs(self) -> str:
+        return f"{NAMES[self.dataset]} (--data PATH) and {self.paper_model}"
+
+    def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
+        """AUC of the dense model, as the paper prints it, then how each arm changes it, subgroup by subgroup."""
+        for place, run in enumerate(runs):
+            unlike = self._unlike(run)
+            for one in [*self._dense(run, place), *(self.reads(run) if self.reads else changes_of_auc(run))]:
+                yield replace(one, what=self._said(one.what, place), differs=unlike)
+
+    def _said(self, what: str, place: int) -> str:
+        """Which request a number is of, where there are several."""
+        title = str(self.parts[place].get("title", ""))
+        return f"{title.partition(': ')[2]}: {what}" if title else what
+
+    def _dense(self, run: Run, place: int) -> Iterator[Finding]:
+        model = run.meta["model"]["architecture"]
+        known = {one.model for one in self.printed}
+        asked = model if model in known else self.paper_model
+        for one in self.printed:
+            if one.part == place and one.model == asked:
+                row = auc_of(run, "dense", one.group)
+                said = f"AUC of the dense model, {one.group or 'all images'}"
+                yield finding(said, row, seeds=1, paper=one.value, where=one.where)
+
+    def _unlike(self, run: Run) -> str:
+        request, preset = run.meta["request"], self._preset(self.paper_model)
+        data = run.meta["data"]["name"]
+        same = NAMES[self.dataset].casefold().replace("-", "") in data.casefold().replace("-", "")
+        most = request["max_images"]
+        return differences(
+            {"model": self.paper_model, "images": NAMES[self.dataset], "images per split": "all", "trials": "3",
+             "epochs of retraining": f"{preset.retrain['epochs']}"},
+            {"model": run.meta["model"]["name"], "images": NAMES[self.dataset] if same else data,
+             "images per split": f"at most {most}" if most else "all", "trials": f"{request['trials']}",
+             "epochs of retraining": f"{request['retrain'].get('epochs')}"},
+        )  # fmt: skip
+
+    def panels(self, runs: Sequence[Run], ask: ExperimentAsk, dark: bool = False) -> Iterator[Panel]:
+        for run in runs:
+            yield from (draw(run, default_choice(run, dark=dark)) for draw in self.draws)
+
+    def requests(self, ask: ExperimentAsk) -> list[ImageRequest]:
+        """All requests, ready to be checked and run."""
+        base = self._base(ask)
+        return [replace(base, **{"title": self._title(base, part), **part}) for part in self.parts]
+
+    def _base(self, ask: ExperimentAsk) -> ImageRequest:
+        data = ask.data or self.stand_in
+        model = ask.model or self._model(ask)
+        preset = self._preset(model)
+        fields: dict[str, Any] = dict(preset.request())
+        if ask.data is None:
+            fields |= {**QUICK, "max_images": self.quick_images, "speedups": self.quick_speedups}
+        elif ask.quick:
+            fields |= {**QUICK_LARGE, "speedups": self.quick_speedups}
+        elif self.full_speedups:
+            fields["speedups"] = self.full_speedups
+        fields |= {"speedups": ask.levels} if ask.levels else {}
+        fields |= {"max_images": ask.most} if ask.most else {}
+        train = self._train(ask, model, preset)
+        return ImageRequest(
+            model=model, data=data, axes=self.axes or look(data).default_groups,
+            weights=self._weights(ask, model, preset),
+            methods=self.methods, trials=ask.trials or 3, first_seed=ask.first_seed, device=ask.device, train=train,
+            experiment=self.name, **fields,
+        )  # fmt: skip
+
+    def _model(self, ask: ExperimentAsk) -> str:
+        if ask.data is not None:
+            return self.paper_model
+        return "demo-resnet" if self.stand_in.startswith("avatars") and not self.retrains else SMALL
+
+    def _preset(self, model: str) -> Preset:
+        name = Path(model).name
+        return PAPER.get((self.dataset, name)) or PAPER[self.dataset, self.paper_model]
+
+    def _weights(self, ask: ExperimentAsk, model: str, preset: Preset) -> str | None:
+        """The weights asked for; else, on the paper's own data, those that its training starts from."""
+        from engine.models.load_image_classifier import is_architecture
+
+        if ask.weights is not None or ask.data is None or not is_architecture(model):
+            return ask.weights
+        return preset.start
+
+    def _train(self, ask: ExperimentAsk, model: str, preset: Preset) -> dict[str, Any] | None:
+        """How the dense model is fitted first; None where it comes trained for these data."""
+        from engine.models.load_image_classifier import is_architecture
+
+        if ask.train is not None:
+            return ask.train
+        comes_trained = not is_architecture(model) or ask.weights not in (None, "imagenet")
+        if comes_trained and not self.retrains:
+            return None
+        if ask.data is None:
+            return {"rate": 3e-3, "batch": 128, "epochs": 12}
+        if not ask.quick:
+            return preset.train
+        if comes_trained:
+            return {"rate": 1e-3, "batch": 128, "epochs": 2}
+        start = {"rate": 1e-3, "batch": 64, "epochs": 3}
+        return {**start, "body_share": 0.1} if preset.start else {**start, "epochs": 10}
+
+    def _title(self, base: ImageRequest, part: Mapping[str, Any]) -> str:
+        return f"{self.name}: {Path(base.model).name} on {Path(base.data).name}"
+
+
+def auc_of(run: Run, variant: str, group: str) -> Mapping[str, Any]:
+    """AUC of a variant on a subgroup of the first axis, on all images (""), or the mean of the affected classes."""
+    axis = run.meta["request"]["axes"][0]
+    if group == "":
+        return _first(run.table("results"), variant=variant, axis="", metric="auc")
+    names = affected(run) if group == AFFECTED else (group,)
+    rows = [_first(run.table("groups"), variant=variant, axis=axis, metric="auc", group=name) for name in names]
+    if len(rows) == 1:
+        return rows[0]
+    means = {name: sum(row.get(name, NAN) for row in rows) / len(rows) for name in ("value", "delta")}
+    return {**means, "n": sum(row.get("n", NAN) for row in rows)}  # two dependent intervals make no third
+
+
+def affected(run: Run) -> tuple[str, ...]:
+    """Classes that the request's change is about: as named, else those in the paper's places."""
+    named = next((change.get("classes") or change.get("cls") for change in run.meta["request"]["changes"]), None)
+    classes = run.meta["data"]["classes"]
+    single = any(change["name"] == "artefact" for change in run.meta["request"]["changes"])
+    places = CAT_AND_DOG[1:] if single else CAT_AND_DOG
+    usual = tuple(classes[min(place, len(classes) - 1)] for place in places)
+    return (named,) if isinstance(named, str) else tuple(named or usual)
+
+
+def _first(table: pd.DataFrame, **wanted: str) -> dict[str, Any]:
+    """The test row with these values; empty where there is none."""
+    rows = table[table["split"] == "test"]
+    for name, value in wanted.items():
+        rows = rows[rows[name] == value]
+    return rows.iloc[0].to_dict() if len(rows) else {}
+
+
+def changes_of_auc(run: Run) -> Iterator[Finding]:
+    """Change of AUC against the dense model: every arm at every speedup, every subgroup of the first axis."""
+    request, groups = run.meta["request"], run.table("groups")
+    mine = groups[(groups["split"] == "test") & (groups["axis"] == request["axes"][0]) & (groups["metric"] == "auc")]
+    variants = run.table("variants")
+    arms = variants[variants["chosen"].astype(bool) & (variants["variant"] != "dense")]
+    for arm in arms.itertuples():
+        overall = auc_of(run, arm.variant, "")
+        yield change(f"change of AUC, {arm.method} {arm.speedup:g}x, all images", overall, request["trials"])
+        for row in mine[mine["variant"] == arm.variant].to_dict("records"):
+            said = f"change of AUC, {arm.method} {arm.speedup:g}x, {row['group']}"
+            yield change(said, row, seeds=request["trials"])

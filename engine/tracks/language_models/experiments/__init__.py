@@ -1,0 +1,1 @@
+"""Figures of the FASP paper as requests: one experiment, one row, found by being here."""

@@ -1,0 +1,67 @@
+"""Figures of FASP: their requests hold up, runs are read beside the paper, published scores give its numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.audit.experiments import ExperimentAsk, table_of
+from engine.tracks.language_models.embedded import REQUEST
+from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
+from tests.tracks.language_models.made_up_run import make_run
+
+PUBLISHED = Path("/tmp/shared/data/fasp_head_scores")
+FOUND = of_paper("FASP")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("store"))
+
+
+def test_every_figure_is_there():
+    assert {one.figure for one in FOUND.values()} == {f"Fig. {number}" for number in range(1, 6)}
+    assert not FOUND["fasp-fig1"].computes
+
+
+def test_quick_requests_hold_up_and_are_one_audit():
+    check_quick_requests(FOUND)
+    assert [one.requests(QUICK) for one in FOUND.values() if one.computes] == [[REQUEST]] * 4
+
+
+@pytest.mark.parametrize("name", [name for name, one in FOUND.items() if one.computes])
+def test_a_run_is_read_beside_the_paper(name, run):
+    table = check_reading(FOUND[name], [run])
+    assert table["differs"].str.contains("not ").all()
+
+
+def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
+    corpus = tmp_path / "wiki.txt"
+    corpus.write_text("text")
+    ask = ExperimentAsk(data=str(tmp_path), corpus=str(corpus))
+    several = FOUND["fasp-fig2"].requests(ask)
+    assert [one.model for one in several][:2] == ["distilgpt2", "gpt2"] and len(several) == 6
+    assert several[0].top_k == 50 and several[0].estimator == "generate" and len(several[0].sparsities) == 11
+    assert several[:3] == FOUND["fasp-fig5"].requests(ask), "figures of the same models share their audits"
+    assert several[5].axes == ("gender_and_sex",)
+    assert "WikiText" in str(FOUND["fasp-fig2"].faults(ExperimentAsk(data=str(tmp_path)))[0])
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published head scores")
+def test_published_scores_give_the_numbers_that_the_paper_prints():
+    ask = ExperimentAsk(data=str(PUBLISHED))
+    for name in ("fasp-fig3", "fasp-fig4"):
+        one = FOUND[name]
+        assert one.faults(ask) == [] and one.requests(ask) == []
+        assert all(panel.has_chart for panel in one.panels([], ask))
+    told = table_of(FOUND["fasp-fig3"].read([], ask))
+    printed = told[told["paper"].notna()]
+    assert printed["paper"].tolist() == printed["ours"].tolist() == [5, 4, 1]
+    gpt2 = table_of(FOUND["fasp-fig4"].read([], ask))
+    assert len(gpt2) == 3 * 10 and gpt2["low"].lt(gpt2["ours"]).all()
+
+
+def test_a_folder_without_scores_is_said(tmp_path):
+    (fault,) = FOUND["fasp-fig3"].faults(ExperimentAsk(data=str(tmp_path)))
+    assert "no published scores of gpt2" in fault.what

@@ -1,0 +1,57 @@
+"""Figures and tables of the thesis: their requests hold up, runs are read beside what it prints."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.audit.experiments import ExperimentAsk
+from engine.tracks.text_classifiers.embedded import REMARKS
+from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
+from tests.tracks.text_classifiers.made_up_run import make_run
+
+FOUND = of_paper("IG-BERT")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("store"), procedures=("once", "one-shot-isp", "igspf", "igspp"))
+
+
+def test_every_figure_and_table_is_there():
+    wanted = {f"Fig. 6.{number}" for number in range(1, 8)} | {f"Table 6.{number}" for number in (2, 3, 4)}
+    assert {one.figure for one in FOUND.values()} == wanted
+
+
+def test_quick_requests_hold_up_and_are_one_audit():
+    check_quick_requests(FOUND)
+    assert all(one.requests(QUICK) == [REMARKS] for one in FOUND.values())
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_run_is_read_beside_the_thesis(name, run):
+    assert check_reading(FOUND[name], [run])["what"].is_unique
+
+
+def test_tasks_that_were_not_run_keep_their_printed_numbers(run):
+    table = check_reading(FOUND["thesis-table6.3"], [run])
+    absent = table[table["differs"] == "this task was not run here"]
+    assert len(absent) == 10 and absent["ours"].isna().all() and absent["paper"].notna().all()
+    near = table[table["where"] == "Table 6.3, 70 %"]
+    assert set(near["paper"]) <= {0.875, 0.836} and len(near)
+
+
+def test_the_thesis_scale_asks_for_the_thesis_settings():
+    ask = ExperimentAsk(data="glue")
+    (mnli, *_), isp = FOUND["thesis-fig6.6"].requests(ask), FOUND["thesis-fig6.7"].requests(ask)
+    assert mnli.model == "bert-base-uncased" and mnli.score_texts == 2000 and mnli.trials == 3
+    assert len(FOUND["thesis-fig6.6"].requests(ask)) == 8
+    assert [one.data for one in isp] == ["glue:mnli", "glue:qnli"] and isp[0].trials == 1
+    (one,) = FOUND["thesis-fig6.2"].requests(ExperimentAsk(data="glue:mnli"))
+    assert one == mnli, "figures of one task share its audit"
+
+
+def test_a_folder_of_tasks_is_taken_apart(tmp_path):
+    for name in ("SST-2", "RTE", "other"):
+        (tmp_path / name).mkdir()
+    found = FOUND["thesis-table6.2"]._sources(str(tmp_path))
+    assert found == [str(tmp_path / "RTE"), str(tmp_path / "SST-2")]
