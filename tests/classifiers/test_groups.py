@@ -365,6 +365,7 @@ def test_intersections_of_columns():
     pd.testing.assert_frame_equal(small(joined, ["sex+skin"], answers(images)).dense().groups, found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 def test_coverage(count):
     # Two normal scores of spread 1 and distance d: the AUC is Phi(d / sqrt 2). Trials vary d; images vary the rest.

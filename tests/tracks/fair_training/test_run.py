@@ -343,6 +343,7 @@ def same_tables(one: Run, other: Run) -> None:
         pd.testing.assert_frame_equal(first.drop(columns=timed), second.drop(columns=timed), obj=name)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
     """Stopped while the dense model is asked, and in the middle of trainings, one of them a descent."""
     monkeypatch.setattr(trainer, "SAVE_EVERY", -1.0)

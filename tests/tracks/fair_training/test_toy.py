@@ -57,6 +57,7 @@ def test_every_mask_is_there_once():
     assert len(np.unique(masks, axis=0)) == 495
 
 
+@pytest.mark.slow
 def test_masks_are_trained_to_convergence():
     """Three times as long changes next to nothing: neither who meets τ nor who is among the best."""
     longer, found = ranked(toy(0)), table(0)
@@ -88,6 +89,7 @@ def test_places_are_shares_of_the_masks_that_meet_the_tolerance():
     assert place_of(found, every_mask()[met.index[3]]) == pytest.approx(3 / len(met))
 
 
+@pytest.mark.slow
 def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
     """As the method is declared; over twenty seeds, of which it misses four, see `python -m benchmarks.fair_toy`."""
     for seed in SEEDS:
@@ -96,6 +98,7 @@ def test_bifp_finds_a_mask_among_the_best_that_meet_the_constraint():
         assert place_of(table(seed), keep) < BEST, seed
 
 
+@pytest.mark.slow
 def test_what_looks_at_no_group_does_not():
     """The largest weights, SNIP and even the best mask for the loss alone miss: the toy is no gift."""
     for blind in (magnitude, snip, greedy, lambda problem: bifp(problem, fair_mask=False, fair_weights=False)):

@@ -204,6 +204,7 @@ def test_the_gradient_is_the_derivative_of_the_reweighted_bias():
     np.testing.assert_allclose(by_gradient(table, slope).value, slow, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cap, n", [(0.0, 60), (CAP, 60), (CAP, 1500)])
 def test_the_interval_of_reweighting_covers(cap, n):
     """Worlds with a known reweighted bias: 95 % intervals hold it about as often as they say, cut or not."""

@@ -108,6 +108,7 @@ def test_a_cancelled_job_stops_and_keeps_what_is_finished(tmp_path, processes):
     assert shards_of(store) >= 5 and store.ids() == []
 
 
+@pytest.mark.slow
 def test_two_equal_requests_are_computed_once(tmp_path, processes):
     request, store = world_request(tmp_path, **SMALL), Store(tmp_path / "a")
     first = submit(request, store)

@@ -90,6 +90,7 @@ def test_the_same_request_is_the_same_run_and_another_store_gives_the_same_numbe
     same_tables(first, run)
 
 
+@pytest.mark.slow
 def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
     table = pd.read_csv(request_.prompts).sample(frac=1, random_state=1)
     table.to_csv(request_.prompts, index=False)

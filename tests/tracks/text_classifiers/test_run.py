@@ -244,6 +244,7 @@ def test_finished_measurements_serve_another_request(run, request_, store, monke
     pd.testing.assert_frame_equal(scored, whole.reset_index(drop=True))
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_equals_uninterrupted(run, request_, tmp_path, monkeypatch):
     """Killed while the full model is fine-tuned, while heads are scored and in the middle of procedures."""
     monkeypatch.setattr(fitting, "SAVE_EVERY", -1.0)
