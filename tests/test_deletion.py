@@ -17,9 +17,12 @@ from tests.imports import imported
 from tests.places import ROOT
 
 CODE = ("engine", "pages", "assets/build", "benchmarks", "tests", "docs")
+QUICK = list(tracks())[-1]
+"""Without this track the contracts are always run; without the others, which takes as long each, on demand."""
+EACH = [pytest.param(track, marks=() if track == QUICK else pytest.mark.slow) for track in tracks()]
 
 
-@pytest.fixture(scope="module", params=tracks())
+@pytest.fixture(scope="module", params=tracks(), ids=str)
 def without(request, tmp_path_factory) -> tuple[str, Path]:
     """The name of a track, and a copy of the project in which it never was."""
     folder = tmp_path_factory.mktemp("copy") / "project"
@@ -72,6 +75,7 @@ def test_nothing_imports_what_is_gone(without):
     assert not wrong
 
 
+@pytest.mark.parametrize("without", EACH, indirect=True)
 def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_path):
     """All tests that are left are read, and the quick ones about contracts run: the app opens on an embedded audit, the
     command line lists the runs, and every part that a track names is there."""
