@@ -12,18 +12,18 @@ from engine.audit.executors import Executor
 from engine.audit.progress import Forecast
 from engine.audit.session import Session, Tables, counts_of, run_session, timed
 from engine.core.errors import RequestError
-from engine.core.types import Hooks
+from engine.core.types import Event, Hooks
 from engine.models.load_text_classifier import load_text_classifier
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import prove_mask_works
 from engine.tracks.text_classifiers.arms import Finished, TextArm, arms_of, walked
-from engine.tracks.text_classifiers.context import TextContext, TextShard
+from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.forecast import forecast
 from engine.tracks.text_classifiers.measurements import text_measurements
 from engine.tracks.text_classifiers.request import TextPlan, TextRequest, disk_faults, validate_text
 from engine.tracks.text_classifiers.shards import cost_shards, dense_trials, importance_shards, lens_shards
 from engine.tracks.text_classifiers.tables import text_tables
-from engine.tracks.text_classifiers.warnings import text_warnings, truncated
+from engine.tracks.text_classifiers.warnings import at_chance, text_warnings, truncated
 
 TextAudit = Session[TextPlan, TextContext]
 
@@ -81,7 +81,11 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
     """Every measurement of the run; procedures round by round, each as far as it knows its own next cut."""
     context, trials = audit.context, range(audit.plan.request.trials)
     audit.progress.expect_in_all(forecast(context, arms))
-    audit.finish("fine-tune the full model", dense_trials(context, len(trials)))
+    full = dense_trials(context, len(trials))
+    audit.finish("fine-tune the full model", full[:1])
+    if doubt := at_chance(context.answers(full[0]), context.table(TEST)["label"].to_numpy()):
+        context.hooks.report(Event("fine-tune the full model", 0, 0, note=doubt))
+    audit.finish("fine-tune the full model", full[1:])
     while True:
         walks = [walked(context, arm, trial) for arm in arms for trial in trials]
         needed = dict.fromkeys(shard for walk in walks for shard in walk.needed)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pandas as pd
+from scipy.stats import binomtest
 
+from engine.classifiers.metrics import predicted
 from engine.models.load_text_classifier import NEW_HEAD
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext
 from engine.tracks.text_classifiers.measurements._work import scored_texts
@@ -21,6 +24,22 @@ def truncated(context: TextContext) -> dict[str, int]:
         texts, second = context.pairs(context.table(split))
         found[split] = int((model.lengths(texts, second) > model.max_length).sum())
     return found
+
+
+def at_chance(answers: np.ndarray, labels: np.ndarray) -> str:
+    """What to say of a full model that cannot be told from always naming the most frequent class; "" where it can.
+
+    answers [texts, classes], labels [texts] int. One-sided binomial test at .05 of the share of right answers.
+    """
+    right, n = int((predicted(answers) == labels).sum()), len(labels)
+    guess = float(np.bincount(labels).max() / n)
+    if binomtest(right, n, guess, alternative="greater").pvalue <= 0.05:
+        return ""
+    return (
+        f"The first full model is right on {right} of {n} test texts, and always naming the most frequent class on "
+        f"{guess * n:.0f}. It has learned nothing that can be measured, and subnetworks will match it for that reason. "
+        "Cancel, and give other data, more epochs or another rate, unless that is what you want to see."
+    )
 
 
 def text_warnings(
