@@ -47,6 +47,10 @@ class Progress:
         self._phase = phase
         self.report(Event(phase, round(self.done), round(self.total), what, self.eta))
 
+    def tell(self, note: str) -> None:
+        """A sentence to keep on screen, where things stand."""
+        self.report(Event(self._phase, round(self.done), round(self.total), eta=self.eta, note=note))
+
     @property
     def eta(self) -> float | None:
         """Seconds left at the speed so far; None before anything was computed."""

@@ -12,7 +12,7 @@ from engine.audit.executors import Executor
 from engine.audit.progress import Forecast
 from engine.audit.session import Session, Tables, counts_of, run_session, timed
 from engine.core.errors import RequestError
-from engine.core.types import Event, Hooks
+from engine.core.types import Hooks
 from engine.models.load_text_classifier import load_text_classifier
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import prove_mask_works
@@ -84,7 +84,7 @@ def compute(audit: TextAudit, arms: Sequence[TextArm]) -> Finished:
     full = dense_trials(context, len(trials))
     audit.finish("fine-tune the full model", full[:1])
     if doubt := at_chance(context.answers(full[0]), context.table(TEST)["label"].to_numpy()):
-        context.hooks.report(Event("fine-tune the full model", 0, 0, note=doubt))
+        audit.progress.tell(doubt)
     audit.finish("fine-tune the full model", full[1:])
     while True:
         walks = [walked(context, arm, trial) for arm in arms for trial in trials]
