@@ -176,9 +176,9 @@ def apart(values: Sequence[float], gap: float) -> list[float]:
 
 
 def needs_log(values: Sequence[float]) -> bool:
-    """Whether positive values spread so far that a linear axis would hide most of them."""
-    finite = [value for value in values if math.isfinite(value) and value > 0]
-    return bool(finite) and max(finite) / min(finite) > 20
+    """Whether values spread so far that a linear axis would hide most of them; never where one has no logarithm."""
+    finite = [value for value in values if math.isfinite(value)]
+    return bool(finite) and min(finite) > 0 and max(finite) / min(finite) > 20
 
 
 def nothing(key: str, question: str, why: str) -> Panel:

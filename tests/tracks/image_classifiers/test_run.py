@@ -89,7 +89,9 @@ def test_all_tables_have_the_columns_of_the_contract(run):
         and run.meta["model"]["architecture"] == SMALL
     )
     assert run.meta["model"]["n_filters"] == 480 and run.meta["data"]["counts"]["test/class/3"] > 0
-    assert request_of_run(run) == replace(REQUEST, mirror=False), "digits are not mirrored, and the run says so"
+    asked = request_of_run(run)
+    assert asked.mirror is False, "digits are not mirrored, and the run says so"
+    assert validate_images(asked).run_id == run.id == validate_images(REQUEST).run_id, "defaults were spelled out"
 
 
 def test_every_variant_is_in_every_table_it_belongs_to(run):
