@@ -13,6 +13,8 @@ from engine.core.types import Setting
 ASKED = ("epochs", "rate", "batch")
 """What forms ask; the command line takes all."""
 SCHEDULES = ("constant", "cosine", "linear", "steps")
+OPTIMIZERS = ("adamw", "sgd")
+"""sgd: plain, without momentum."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class Recipe:
     steps: tuple[int, ...] = ()
     weight_decay: float = 0.01
     mirror: bool = True
+    optimizer: str = "adamw"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
@@ -56,6 +59,8 @@ class Recipe:
             wrong.append(("schedule", f"Known: {', '.join(SCHEDULES)}."))
         if not (_is_number(self.body_share) and 0 <= self.body_share <= 1):
             wrong.append(("body_share", "Give a share in [0, 1]."))
+        if self.optimizer not in OPTIMIZERS:
+            wrong.append(("optimizer", f"Known: {', '.join(OPTIMIZERS)}."))
         if type(self.frozen_epochs) is not int or self.frozen_epochs < 0:
             wrong.append(("frozen_epochs", "Give a whole number, 0 for none."))
         if not (isinstance(self.steps, list | tuple) and all(type(one) is int and one >= 0 for one in self.steps)):

@@ -13,7 +13,7 @@ from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageCont
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.metrics import cross_entropy, predicted
 from engine.core.seeds import rng
-from engine.tracks.fair_training.training.job import ACCURACY
+from engine.tracks.fair_training.training.job import ACCURACY, UNITS
 from engine.training.recipe import Recipe
 
 TUNED_ON = (TRAIN, VALIDATION)
@@ -28,9 +28,10 @@ LOOKED_SHARE = 0.2
 
 @dataclass(frozen=True, order=True)
 class FairShard:
-    """One measurement: its name, of which method, at which sparsity (share of its units cut), with which λ and seed.
+    """One measurement: its name, of which method, at which sparsity (share cut), with which λ and seed.
 
-    Methods without a fairness term have strength 0; those that cut nothing have sparsity 0.
+    draw: number of the random mask among those of the seed. Methods without a fairness term have
+    strength 0; those that cut nothing have sparsity 0.
     """
 
     kind: str
@@ -38,11 +39,12 @@ class FairShard:
     sparsity: float = 0.0
     strength: float = 0.0
     seed: int = 0
+    draw: int = 0
 
     @property
     def own(self) -> list[Any]:
-        """Every field but the name, JSON-able."""
-        return [self.method, self.sparsity, self.strength, self.seed]
+        """Every field but the name, JSON-able; the first draw is that of methods that draw once."""
+        return [self.method, self.sparsity, self.strength, self.seed, *([self.draw] if self.draw else [])]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class FairSettings(ImageSettings):
     """Everything besides model and images that the numbers depend on.
 
     sparsities: all that a method is asked for, by method (a descent depends on all of them). axis: the group column, or
-    columns joined by "+", that the fairness term is about. iterations: weight updates of one training.
+    columns joined by "+", that the fairness term is about. equal: what methods that cut filters have alike at one
+    sparsity, FLOPs or filters. iterations: weight updates of one training.
     """
 
     axis: str = ""
@@ -61,6 +64,7 @@ class FairSettings(ImageSettings):
     tolerance: float = 0.0
     notion: str = ACCURACY
     tune_on: str = TRAIN
+    equal: str = UNITS
 
 
 @dataclass
@@ -74,7 +78,8 @@ class FairContext(ImageContext):
             return "dense model"
         cut = f", {100 * shard.sparsity:g} % cut" if shard.sparsity else ""
         fair = f", λ {shard.strength:g}" if shard.strength else ""
-        return f"{shard.method}{cut}{fair}, seed {shard.seed}"
+        draw = f", draw {shard.draw}" if shard.draw else ""
+        return f"{shard.method}{cut}{fair}, seed {shard.seed}{draw}"
 
     def answers(self, shard: FairShard | ImageShard) -> np.ndarray:
         """Probabilities of the test images, [n, classes] float32, of a trained model or the dense one (method "")."""

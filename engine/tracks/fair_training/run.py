@@ -21,6 +21,7 @@ from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard
 from engine.tracks.fair_training.measurements import fair_measurements
 from engine.tracks.fair_training.measurements._work import trained_shard
+from engine.tracks.fair_training.methods.base import fair_methods
 from engine.tracks.fair_training.request import FairPlan, FairRequest, group_shares, validate_fair
 from engine.tracks.fair_training.tables import fair_tables
 from engine.tracks.fair_training.warnings import fair_warnings
@@ -79,9 +80,11 @@ def phases_of(request: FairRequest, arms: Sequence[FairArm]) -> dict[str, list[A
     """The measurements of a run by phase. Seeds come one after the other, so that every method has its first early."""
     surfaces = surface_shards(request)
     trained = [shard for seed in range(request.seeds) for arm in arms for shard in arm.shards() if shard.seed == seed]
+    controls = [shard for shard in trained if fair_methods()[shard.method].widths_of]
     return {
         **dense_phases(request),
-        "train and cut": trained,
+        "train and cut": [shard for shard in trained if shard not in set(controls)],
+        "train in another method's widths": controls,
         "train BiFP and its ablations": _corners(surfaces, trained),
         "loss between models": surfaces,
         "measure cost": [ImageShard("cost"), *(arm.cost for arm in arms)],
