@@ -11,10 +11,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.audit.tracks import request_from, track_of_request
+from engine.audit.tracks import request_from, track_of_request, track_of_run
 from engine.core.errors import PruneAuditError
 from engine.core.files import json_able, write_json
 from engine.store.runs import EMBEDDED, Run, Store, damaged_tables
+
+
+FORMER: dict[str, dict[str, Any]] = {"fair_training": {"equal": "filters"}}
+"""By track: what a request meant by leaving a field out, before there was one, where that is not today's default."""
 
 
 def migrate(store: Store) -> dict[str, str]:
@@ -24,7 +28,8 @@ def migrate(store: Store) -> dict[str, str]:
 
 def _migrated(run: Run) -> str:
     try:
-        request = request_from({"track": run.meta.get("track"), **run.meta["request"]})
+        former = FORMER.get(track_of_run(run).name, {})
+        request = request_from({"track": run.meta.get("track"), **former, **run.meta["request"]})
         plan = track_of_request(request).part("validate")(request)
     except PruneAuditError as error:
         return f"left alone: {error}"

@@ -13,6 +13,8 @@ from engine.core.types import Setting
 ASKED = ("epochs", "rate", "batch")
 """What forms ask; the command line takes all."""
 SCHEDULES = ("constant", "cosine", "linear", "steps")
+LATER = ("optimizer",)
+"""Fields that were not there from the start."""
 OPTIMIZERS = ("adamw", "sgd")
 """sgd: plain, without momentum."""
 
@@ -38,8 +40,10 @@ class Recipe:
     optimizer: str = "adamw"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
-        return {**asdict(self), "steps": list(self.steps)}
+        """JSON-able. What came LATER is left out where it is not used, so that what was computed before is found."""
+        plain = {**asdict(self), "steps": list(self.steps)}
+        unused = {item.name for item in fields(self) if item.name in LATER and plain[item.name] == item.default}
+        return {name: value for name, value in plain.items() if name not in unused}
 
     @classmethod
     def known(cls) -> list[str]:

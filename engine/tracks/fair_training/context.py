@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from engine.classifiers.gaps import Band, band
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION, ImageContext, ImageSettings, ImageShard
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.classifiers.metrics import cross_entropy, predicted
@@ -22,6 +23,8 @@ LOOKED_AT = 1000
 """Images that are looked at while a model trains, at most."""
 CORNERS = ("bifp-str", "bifp-str-no-w", "bifp-str-no-m")
 """The models between which the loss is looked at (Fig. 8): the first is the origin, the second lies on the x axis."""
+EXCHANGES = 1000
+"""Exchanges of group labels behind the null band of the images looked at."""
 LOOKED_SHARE = 0.2
 """Share of the validation images that are looked at where the others are trained on."""
 
@@ -181,6 +184,20 @@ class Look:
         """Largest minus smallest of levels [groups], of the groups that count; NaN for fewer than two."""
         mine = levels[self.compared]
         return float(mine.max() - mine.min()) if len(mine) > 1 else float("nan")
+
+    def null_band(self) -> Band:
+        """Gaps of the dense model under group labels exchanged between images of one class (EXCHANGES draws)."""
+        rows = np.flatnonzero(np.isin(self.groups, np.flatnonzero(self.compared)))
+        if self.compared.sum() < 2:
+            return band(np.nan, np.empty(0))
+        right, draw = (predicted(self.dense) == self.labels)[rows].astype(float), rng("look exchanges", len(rows))
+        codes = np.tile(self.groups[rows], (EXCHANGES, 1))
+        for label in np.unique(self.labels):
+            mine = np.flatnonzero(self.labels[rows] == label)
+            codes[:, mine] = draw.permuted(codes[:, mine], axis=1)
+        found = np.stack([(right * (codes == one)).sum(axis=1) / (codes == one).sum(axis=1)
+                          for one in np.flatnonzero(self.compared)])  # fmt: skip
+        return band(self.of(self.dense)["gap"], found.max(axis=0) - found.min(axis=0))
 
     def gap_error(self) -> float:
         """Standard error of the dense model's gap on these images, by the two groups that make it; NaN for none."""

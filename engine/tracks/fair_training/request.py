@@ -163,7 +163,8 @@ class FairRequest(ImagesRequest):
     tolerance: τ, the gap that costs nothing; notion: which gap. iterations: weight updates of one training.
     check_every: of these between two looks at validation images.
     tradeoff_…: the sweep over λ, none where no strengths are named. surface: the loss between BiFP and its ablations.
-    fair_gap: validation gap to be reached, of the notion's kind, None: half of the dense model's gap of accuracy.
+    fair_gap: validation gap to be reached, of the notion's kind, None: where half of the dense model's excess over its
+    null band is gone.
     within: validation accuracy that may be lost for it. tune_on: the images that are cut and trained on.
     keep_methods: of which methods models are kept, () for all.
     """
@@ -257,8 +258,8 @@ class FairRequest(ImagesRequest):
     )  # fmt: skip
     fair_gap: float | None = asked(
         None, kind="number", optional=True, metavar="G", minimum=0.0, maximum=1.0, where="fair gap", section=JUDGING,
-        help="validation gap to be reached (half of the dense model's)", label="Fair from a gap of", step=0.01,
-        placeholder="half of the dense model's",
+        help="validation gap to be reached (half of the dense model's excess)", label="Fair from a gap of", step=0.01,
+        placeholder="half of the dense model's excess over its null band",
         hint="On validation images. Counted is how much training it takes to get there.",
     )  # fmt: skip
     within: float = asked(

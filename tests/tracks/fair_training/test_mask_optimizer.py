@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.optimize import minimize
 from torch import tensor
 
+from engine.tracks.fair_training.training.flop_mask import on_priced_budget
 from engine.tracks.fair_training.training.mask_optimizer import FADES, MaskOptimizer, on_budget
 
 
@@ -130,7 +132,7 @@ def test_the_priced_budget_is_the_nearest_point_that_costs_as_much(seed):
     found = on_priced_budget(tensor(scores.tolist()).double(), price, budget).numpy()
     held = {"type": "eq", "fun": lambda m: price @ m - budget}
     best = minimize(lambda m: ((m - scores) ** 2).sum(), np.full(12, 0.4), bounds=[(0, 1)] * 12, constraints=[held])
-    assert price @ found == pytest.approx(budget) and np.allclose(found, best.x, atol=1e-4)
+    assert price @ found == pytest.approx(budget) and np.allclose(found, best.x, atol=1e-3)
     even = on_priced_budget(tensor(scores.tolist()).double(), np.ones(12), 5.0)
     assert torch.allclose(even, on_budget(tensor(scores.tolist()).double(), 5), atol=1e-6)
 
