@@ -107,8 +107,8 @@ def test_an_audit_without_controls_says_that_it_has_none(run):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"methods": ("pf", "bifp-widths-random")}, "bifp-str, which is not trained"),
-        ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ("bifp-widths-fpgm",)}, "bifp-str, which is not trained"),
+        ({"methods": ("pf", "bifp-widths-random")}, "as bifp-str kept, which is not trained here"),
+        ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ("bifp-widths-fpgm",)}, "as bifp-str kept, which is not trained here"),
         ({"equal": "FLOPs", "sparsities": (0.9999,)}, "out of reach for FLOPs"),
         ({"equal": "weights"}, "equal"),
     ],
