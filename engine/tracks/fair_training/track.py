@@ -202,7 +202,8 @@ class Fair(ClassifierTrack):
     def axis_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield curve.fair_curve(run, choice)
         yield differences.bifp_against(run, choice)
-        yield widths.widths(run, choice)
+        if not widths.against(run, choice).empty:
+            yield widths.widths(run, choice)
         yield classifier_groups.paid_by_group(run, choice)
         yield levelling.levelling_down(run, choice)
         yield pareto.pareto(run, choice)

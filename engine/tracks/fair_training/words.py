@@ -93,6 +93,11 @@ EQUAL = (
     "keep dear filters then look better than they are."
 )
 
+NO_CONTROLS = (
+    "This audit has no controls in BiFP-str's widths, so what it found may be no more than how many filters each layer "
+    "needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
+)
+
 MADE_ON_FAIR = (
     "Masks and weights are learned on images that no result is measured on; the stated fairness is looked for on "
     "validation images; results come from test images only."

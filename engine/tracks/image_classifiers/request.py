@@ -20,7 +20,7 @@ from engine.tracks.image_classifiers.methods.base import filter_methods
 from engine.training.loss_plan import ADDED, CORRECTIONS, IMAGE, MIXED, VIEW, WEIGHTINGS, known_losses
 from engine.training.recipe import recipe_settings
 
-CODE = 1
+CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 PW = (
     Setting("theta", "number", 0.5, "", 0.0, 1.0, label="θ, least weight"),

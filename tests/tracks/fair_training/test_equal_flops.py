@@ -13,13 +13,15 @@ from engine.core.errors import RequestError
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run, Store
-from engine.tracks.fair_training.panels.widths import ABSENT, widths
+from engine.tracks.fair_training import words as own
+from engine.tracks.fair_training.panels.widths import widths
 from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.verify import recomputed
 from tests.tracks.fair_training.worlds import fair_request
 
 DRAWS, SEEDS = 2, 2
+ALONE = "as bifp-str kept, which is not trained here"
 REQUEST = fair_request(
     methods=("bifp-str", "bifp-widths-random", "bifp-widths-fpgm", "pf"), equal="FLOPs", seeds=SEEDS,
     method_settings={"bifp-widths-random": {"draws": DRAWS}}, train=None, model="demo-resnet", keep_weights="none",
@@ -101,14 +103,17 @@ def test_an_audit_without_controls_says_that_it_has_none(run):
         def has(self, name: str) -> bool:
             return False
 
-    assert widths(Older(), Choice(axis="skin", method="pf", level=0.5)).answer == ABSENT
+    assert widths(Older(), Choice(axis="skin", method="pf", level=0.5)).answer == own.NO_CONTROLS
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"methods": ("pf", "bifp-widths-random")}, "as bifp-str kept, which is not trained here"),
-        ({"tradeoff_strengths": (1.0,), "tradeoff_methods": ("bifp-widths-fpgm",)}, "as bifp-str kept, which is not trained here"),
+        ({"methods": ("pf", "bifp-widths-random")}, ALONE),
+        (
+            {"tradeoff_strengths": (1.0,), "tradeoff_methods": ("bifp-widths-fpgm",)},
+            ALONE,
+        ),
         ({"equal": "FLOPs", "sparsities": (0.9999,)}, "out of reach for FLOPs"),
         ({"equal": "weights"}, "equal"),
     ],

@@ -19,8 +19,8 @@ LIT = 0.35
 LIGHT, GLOW = (1.25, 1.1, 0.7), (40.0, 26.0, 0.0)
 """What the light does to red, green and blue: a factor, and what is added (of 255): brown hair looks blond in it."""
 PLANTED = (
-    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening light that makes brown "
-    "hair look blond. A model that never saw that light errs there, so its accuracy differs between the two drawings."
+    f"A gap is planted: {LIT:.0%} of the faces drawn as non-male, in every split, are in evening light that makes "
+    "brown hair look blond. A model that never saw that light errs there, so its accuracy differs between drawings."
 )
 
 

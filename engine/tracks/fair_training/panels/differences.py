@@ -21,6 +21,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.fair_training import words as own
 from engine.tracks.fair_training.panels.lookup import (
+    CONTROLS,
     bifp_of,
     flops_said,
     images_read,
@@ -74,7 +75,7 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         f"{own.INTERVALS_SEEDS} Filled points: claimed, q (false discovery rate) of at most {MAX_Q:g}; open points: "
         f"the interval holds zero, or q is larger. {own.EQUAL_ACCURACY} BiFP-str is compared with all methods, "
         f"BiFP-uns with those that cut weights. {share_said(run)}{flops_said(run, [base, *order], at)}"
-        f"{images_read(run, [base, *order], at)}"
+        f"{images_read(run, [base, *order], at)}{'' if set(CONTROLS) & set(order) else f' {own.NO_CONTROLS}'}"
     )
     answer = _answer(run, choice, table, name, gap, at)
     return Panel("bifp_against", question, answer, None, readable(table, COLUMNS), note, parts, True)

@@ -20,10 +20,6 @@ from engine.tracks.fair_training.panels.differences import COLUMNS, difference_f
 from engine.tracks.fair_training.panels.lookup import CONTROLS, FOUND, images_read, stated
 
 QUESTION = "Is it which filters BiFP keeps, or how many in each layer?"
-ABSENT = (
-    "This audit has no controls in BiFP-str's widths, so what it found may be no more than how many filters each layer "
-    "needs. Train bifp-widths-random and bifp-widths-fpgm beside it."
-)
 MEASURES = ("accuracy", "accuracy_gap", "tpr_gap", "degradation_gap")
 
 
@@ -31,7 +27,7 @@ def widths(run: Run, choice: Choice) -> Panel:
     """BiFP-str minus each control: a row per control, a column per measure."""
     table = against(run, choice)
     if table.empty:
-        return nothing("fair_widths", QUESTION, ABSENT)
+        return nothing("fair_widths", QUESTION, own.NO_CONTROLS)
     order = list(dict.fromkeys(table["method"]))
     measures = [Measure(name, few=track_of(run).items) for name in MEASURES if name in set(table["metric"])]
     parts = tuple(difference_figure(run, choice, table, measure, order) for measure in measures)

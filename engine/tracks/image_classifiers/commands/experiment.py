@@ -9,6 +9,7 @@ from typing import Any
 
 from engine.audit.command_line import Ticker, executor_of, json_flag, ray_option, store_of, store_option
 from engine.core.errors import Fault, RequestError
+from engine.tracks.image_classifiers.presets import PROTOCOLS
 
 
 def add(commands: Any) -> None:
@@ -18,6 +19,7 @@ def add(commands: Any) -> None:
     add("--data", metavar="PATH", help="the paper's data set (default: embedded images stand in for it)")
     add("--model", metavar="NAME", help="another model than the paper's")
     add("--weights", metavar="FILE", help="trained weights of the model, or imagenet")
+    add("--protocol", choices=tuple(PROTOCOLS), default="paper", help="as the paper says, or its published code does")
     add("--quick", action="store_true", help="a size for two CPU cores")
     add("--trials", type=int, default=3)
     add("--seed", type=int, default=0, metavar="FIRST")
@@ -80,5 +82,15 @@ def _ask(args: argparse.Namespace) -> Any:
     if weights and Path(weights).expanduser().exists():
         weights = str(Path(weights).expanduser().absolute())
     return ExperimentAsk(
-        data, args.model, weights, args.quick, args.trials, args.seed, speedups, args.max_images, train, args.device
+        data,
+        args.model,
+        weights,
+        args.quick,
+        args.trials,
+        args.seed,
+        speedups,
+        args.max_images,
+        train,
+        args.device,
+        args.protocol,
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.data.images.load import look
-from engine.tracks.image_classifiers.presets import PAPER, Preset
+from engine.tracks.image_classifiers.presets import PAPER, Preset, with_protocol
 from engine.tracks.image_classifiers.request import ImageRequest
 
 QUICK = {
@@ -59,6 +59,8 @@ class ExperimentAsk:
     train: dict[str, Any] | None = None
     """How the dense model is fitted first, where the experiment does not say it."""
     device: str = "auto"
+    protocol: str = "paper"
+    """Of presets.PROTOCOLS: as the paper says, or as its published code does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +90,8 @@ class Experiment:
     def requests(self, ask: ExperimentAsk) -> list[ImageRequest]:
         """All requests, ready to be checked and run."""
         base = self._base(ask)
-        return [replace(base, **{"title": self._title(base, part), **part}) for part in self.parts]
+        parts = [with_protocol(dict(part), ask.protocol, self.dataset) for part in self.parts]
+        return [replace(base, **{"title": self._title(base, part), **part}) for part in parts]
 
     def _base(self, ask: ExperimentAsk) -> ImageRequest:
         data = ask.data or self.stand_in

@@ -78,7 +78,7 @@ class Trial(Measurement):
 
 
 def by_view(context: ImageContext, plan: LossPlan) -> bool:
-    """Whether labels are corrected by the original model's answer to each view; it matters where images are mirrored."""
+    """Whether labels are corrected by the original model's answer to each view, mirrored or not."""
     mirrors = context.settings.retrain.mirror and context.mirror
     return plan.labels_in_retraining and mirrors and context.settings.corrected == VIEW
 
