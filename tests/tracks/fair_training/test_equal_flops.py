@@ -125,6 +125,6 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], said: str):
 
 
 def test_equal_flops_is_the_default_and_the_controls_are_trained_by_default():
-    usual = FairRequest(model="demo-resnet")
+    usual = FairRequest(model="demo-resnet", data="avatars", axes=("male",))
     assert usual.equal == "FLOPs" and {"bifp-widths-random", "bifp-widths-fpgm"} <= set(usual.methods)
     assert json.loads(json.dumps(replace(REQUEST).to_dict()))["equal"] == "FLOPs"
