@@ -7,15 +7,19 @@ import streamlit as st
 from engine.report.charts.headline import headline
 from engine.report.tracks import track_of
 from pages.shared import panels
-from pages.shared.cache import made
+from pages.shared.cache import made, predicted_at
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.measuring import offer_measuring
 
 
 def page() -> None:
     heading("overview")
-    run = need_run()
-    choice, shown = choose(run), track_of(run).overview
+    measured = need_run()
+    choice, shown = choose(measured, ahead=True), track_of(measured).overview
+    run, ahead = predicted_at(measured, choice)
+    if ahead:
+        offer_measuring(measured, choice, ahead)
     panels.headline(made(run, headline, choice))
     for column, make in zip(st.columns(2, gap="large"), shown.beside, strict=True):
         with column:

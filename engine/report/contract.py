@@ -166,6 +166,18 @@ class Chance:
 
 
 @dataclass(frozen=True)
+class Ahead:
+    """A variant that nobody measured, as rows to lay beside those of the run's tables (by name; `variants` among them,
+    marked in a column `predicted`); `said` says what it is predicted from and how well that went here so far."""
+
+    variant: str
+    tables: Mapping[str, pd.DataFrame]
+    said: str
+    seconds: float
+    """What measuring it takes, about; NaN where nobody can say."""
+
+
+@dataclass(frozen=True)
 class Overview:
     """The charts of the overview: two beside each other, one to the right below them, the rest folded."""
 
@@ -400,6 +412,14 @@ class Track(ABC):
 
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...
+
+    def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
+        """Levels that a reader may ask for beyond the finished ones, ascending."""
+        return ()
+
+    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
+        """What is predicted at one of the `stops` that is not finished; None where nothing can be."""
+        return None
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         """Cuts by chance alone at this choice; None where the track measures none."""

@@ -43,6 +43,8 @@ class Run:
     """A finished audit. Tables are read when asked for; their columns are described in docs/TABLES.md."""
 
     path: Path
+    ahead: str = ""
+    """Digest of rows that its tables hold besides their own: what is predicted of a variant nobody measured."""
 
     @cached_property
     def meta(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import contextlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from engine.core.levels import is_level
 from engine.core.types import digest_of
-from engine.report.tracks import track_name
+from engine.report.ahead import joined, said
+from engine.report.charts import lookup
+from engine.report.charts.headline import Headline
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Ahead
+from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run, RunSummary, default_stores, find_run
 
 
@@ -33,7 +39,7 @@ class KeptRun(Run):
     @cached_property
     def key(self) -> tuple[str, str]:
         """Run id and digest of the hashes of its tables: equal keys mean equal numbers."""
-        return self.id, digest_of(self.meta["tables"])
+        return self.id, digest_of([self.meta["tables"], self.ahead])
 
 
 @st.cache_data(ttl=2, show_spinner=False)
@@ -139,7 +145,8 @@ class Call:
         return self.run.key, name, repr(self.arguments), repr(self.options)
 
     def __call__(self) -> Any:
-        return self.make(self.run, *self.arguments, **dict(self.options))
+        made = self.make(self.run, *self.arguments, **dict(self.options))
+        return said(made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
 
 
 @st.cache_resource(show_spinner=False)
@@ -151,6 +158,22 @@ def made(run: KeptRun, make: Callable[..., Any], *arguments: Any, **options: Any
     """A result computed once per run content, function and arguments; see Call."""
     call = Call(run, make, arguments, tuple(sorted(options.items())))
     return memory().get(call.key, call)
+
+
+def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
+    """The run as charts shall show it at this choice, and what is predicted where the level is not measured."""
+    if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+        return run, None
+    call = Call(run, _ahead, (choice.method, choice.axis, choice.level, choice.reading))
+    return memory().get(call.key, call)
+
+
+def _ahead(run: KeptRun, method: str, axis: str, level: float, reading: str) -> tuple[KeptRun, Ahead | None]:
+    ahead = track_of(run).ahead(run, Choice(method, axis, level, reading=reading))
+    if ahead is None:
+        return run, None
+    tables = {name: joined(run, name, ahead) for name in run.meta["tables"] if name in ahead.tables}
+    return replace(run, ahead=digest_of([ahead.variant, method, axis, level, reading]), _tables=tables), ahead
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

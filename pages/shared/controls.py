@@ -58,8 +58,8 @@ def segmented(label: str, options: Sequence[Any], key: str, named: Callable[[Any
     return state.keep(key, picked if picked in options else options[0])
 
 
-def choose(run: Run) -> Choice:
-    """Draw the strip of choices and return what is chosen."""
+def choose(run: Run, ahead: bool = False) -> Choice:
+    """Draw the strip of choices and return what is chosen; `ahead`: levels nobody measured are offered too."""
     with st.container(key=state.CHOICE_STRIP):
         left, middle, right = st.columns([3, 3, 6], gap="medium", vertical_alignment="top")
         with left:
@@ -71,13 +71,16 @@ def choose(run: Run) -> Choice:
             if missing:
                 st.caption(f"{track_of(run).not_built}: {', '.join(missing)}.")
         with right:
-            level = _slider(run, method, axis)
+            level = _slider(run, method, axis, ahead)
     return Choice(method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark())
 
 
-def _slider(run: Run, method: str, axis: str) -> float:
-    """The slider over finished variants: how much is cut."""
-    options, level = lookup.levels(run, method, axis), track_of(run).level
+def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
+    """The slider: how much is cut. Finished levels are marked below it where others are offered too."""
+    finished, level = lookup.levels(run, method, axis), track_of(run).level
+    options = finished
+    if ahead:
+        options = sorted({*finished, *(stop for stop in track_of(run).stops(run, method, axis))})
     if len(options) < 2:
         if method in track_of(run).uncut:
             st.caption("This method cuts nothing: it is what the others are compared with.")
@@ -85,17 +88,28 @@ def _slider(run: Run, method: str, axis: str) -> float:
         st.caption("No pruned variant of this method is finished for this axis.")
         return level.none
     key = state.level_key(level.key)
-    state.restore(key, options)
+    wanted = state.kept(key)
+    state.restore_nearest(key, options)
     value = st.select_slider(
         level.title,
         options,
-        value=level.first(options),
+        value=level.first(finished),
         format_func=level.say,
         key=key,
         bind=state.BOUND,
         help=level.help,
     )
+    if len(options) > len(finished):
+        _mark_finished(options, finished)
+    elif wanted is not None and wanted not in options:
+        st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
     return state.keep(key, value)
+
+
+def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
+    """Dots below the slider: full where a level is measured. They line up with its steps."""
+    dots = "".join(f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"></i>' for one in options)
+    st.html(f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of {len(options)}">{dots}</div>')
 
 
 def choose_reading(run: Run, choice: Choice) -> Choice:

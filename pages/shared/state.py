@@ -81,6 +81,14 @@ def restore(key: str, options: Sequence[Any]) -> None:
         st.session_state[key] = remembered
 
 
+def restore_nearest(key: str, options: Sequence[float]) -> None:
+    """`restore` for a number: where it is not offered any more, the nearest that is."""
+    remembered = kept(key)
+    if remembered is not None and options:
+        keep(key, min(options, key=lambda option: abs(option - remembered)))
+    restore(key, options)
+
+
 def restore_text(key: str) -> None:
     """Give a text field that was not on the last page what was typed into it."""
     if key not in st.session_state and kept(key):

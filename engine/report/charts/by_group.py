@@ -118,9 +118,11 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
         links = [((before, y + 0.14), (after, y - 0.14), (None, None)) for before, after, y in ends]
         x, y = ([point[axis] for link in links for point in link] for axis in (0, 1))
         silent(figure, x, y, mode="lines", line={"color": choice.theme.soft, "width": 1})
-    _add_side(run, choice, figure, about, drawn, "_dense", (track_of(run).whole, "dense"), 0.14 if is_cut else 0)
+    dense = (track_of(run).whole, "dense", "circle-open")
+    _add_side(run, choice, figure, about, drawn, "_dense", dense, 0.14 if is_cut else 0)
     if is_cut:
-        mine = (lookup.variant_label(run, variant), variant["method"])
+        symbol = "diamond-open" if lookup.is_predicted(variant) else "circle"
+        mine = (lookup.variant_label(run, variant), variant["method"], symbol)
         _add_side(run, choice, figure, about, drawn, "", mine, -0.14)
     row_names(figure, [_label(choice, row) for row in drawn.to_dict("records")], upwards=True)
     figure.update_xaxes(showgrid=True, nticks=6)
@@ -140,17 +142,17 @@ def _add_side(
     about: ByGroup,
     table: pd.DataFrame,
     suffix: str,
-    named: tuple[str, str],
+    named: tuple[str, str, str],
     shift: float,
 ) -> None:
-    """The points of one model; `suffix`: of its columns, `named`: its name and its method."""
-    name, method = named
+    """The points of one model; `suffix`: of its columns, `named`: its name, its method and its symbol."""
+    name, method, symbol = named
     colour = track_of(run).style(method, choice.dark).colour
     value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
     texts = [_hover(run, about.measure, row, suffix, name) for row in table.to_dict("records")]
     faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
     marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
-    marker["symbol"] = "circle-open" if suffix else "circle"
+    marker["symbol"] = symbol
     error = bars(value, low, high, colour, 1.6)
     add_points(figure, value, table.index + shift, texts, marker, name=name, error_x=error)
 

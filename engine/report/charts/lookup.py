@@ -29,7 +29,7 @@ def _read(path: Path, name: str, sha256: str) -> pd.DataFrame:
 def frame(run: Run, name: str) -> pd.DataFrame:
     """A table of the run, read once per content. Shared: callers must not change it in place."""
     listed = run.meta["tables"].get(name)
-    return run.table(name) if listed is None else _read(run.path, name, listed["sha256"])
+    return run.table(name) if listed is None or run.ahead else _read(run.path, name, listed["sha256"])
 
 
 def reported(run: Run) -> pd.DataFrame:
@@ -127,10 +127,23 @@ def total_heads(run: Run) -> int:
 
 
 def variant_label(run: Run, variant: dict[str, Any]) -> str:
-    """A variant in words, e.g. "FASP, 20 % cut"."""
+    """A variant in words, e.g. "FASP, 20 % cut"; said where it is predicted."""
     if variant["variant"] == "dense":
         return track_of(run).whole
-    return track_of(run).label(variant)
+    return track_of(run).label(variant) + (" (predicted)" if is_predicted(variant) else "")
+
+
+def is_predicted(variant: Mapping[str, Any]) -> bool:
+    """Whether a row of the variants, or one that was joined with it, is of a variant that nobody measured."""
+    return bool(variant.get("predicted", False))
+
+
+def symbols(table: pd.DataFrame, symbol: str) -> str | list[str]:
+    """The symbol of points: hollow for those that are predicted."""
+    if "predicted" not in table or not table["predicted"].any():
+        return symbol
+    hollow = f"{symbol.removesuffix('-open')}-open"
+    return [hollow if found else symbol for found in table["predicted"]]
 
 
 def method_label(run: Run, method: str) -> str:

@@ -77,6 +77,7 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     shown = {"dense", *track.compared(list(variants["method"].unique()), choice.method)}
     columns = list(dict.fromkeys(["variant", track.level.column, *track.columns]))
+    columns += [name for name in ("predicted",) if name in variants]
     table = variants.loc[variants["method"].isin(shown), columns]
     table = table.merge(rows.drop(columns=["split", "axis", "metric"]), on="variant")
     is_dense = table["method"] == "dense"
@@ -91,6 +92,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}
     how |= {"variant": "first", "low": "min", "high": "max", "delta_low": "min", "delta_high": "max"}
     how |= {"degenerate": "sum"} if "degenerate" in table else {}
+    how |= {"predicted": "max"} if "predicted" in table else {}
     grouped = table.groupby(["method", level.column])
     return grouped.agg(how).assign(selections=grouped.size()).reset_index()
 
@@ -158,6 +160,7 @@ def _line(
     line = {"color": style.colour, "width": 3 if chosen else 1.5}
     line |= {} if style.dash == "solid" else {"dash": style.dash}
     marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
+    marker |= {"symbol": lookup.symbols(joined, style.symbol)}
     look = {"showlegend": False} if track.line_labels else {}
     look |= {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
     look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
@@ -191,6 +194,7 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
     if row["method"] == "dense":
         return f"<b>{track_of(run).whole}</b><br>{measure.number(row['value'])}"
     head = f"<b>{words.method_name(row['method'])}</b>, {track_of(run).reached(run, row)}"
+    head += ", predicted" if lookup.is_predicted(row) else ""
     return f"{head}<br>{measure.with_interval(row)}<br>change {measure.change(row)}"
 
 

@@ -137,6 +137,7 @@ def _add_variants(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFra
     style = track_of(run).style(method, choice.dark)
     soft, rim = faint(style.colour, 0.3), 2 if method == "dense" or "-open" in style.symbol else 0
     marker = {**dot(style, 0, rim), "opacity": 1, "size": 8 + 22 * table["realised"].clip(0, 0.5)}
+    marker |= {"symbol": lookup.symbols(table, style.symbol)}
     bars = {"error_x": bars_of(table, soft, 1, "value_q", "low_q", "high_q"), "error_y": bars_of(table, soft, 1)}
     texts = [_hover(run, choice, row) for row in table.to_dict("records")]
     more |= {"customdata": table[["variant"]].to_numpy(), "name": lookup.method_label(run, method)}

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pandas as pd
 
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -25,7 +26,7 @@ def chance(run: Run, choice: Choice) -> Chance | None:
     read on another axis or in another way than the cuts were compared by."""
     if choice.measured != choice.axis or choice.reading != run.meta["request"]["reading"] or not choice.level:
         return None
-    if CONTROLLED not in lookup.methods(run, choice.axis):
+    if not is_level(choice.level, lookup.levels(run, CONTROLLED, choice.axis)):
         return None
     if not run.has(TABLE):
         return Chance(pd.DataFrame(columns=["value", "value_q"]), "", own.NO_CONTROLS)
