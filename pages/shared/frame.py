@@ -21,12 +21,13 @@ from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
-    "overview", "head_scores", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
+    "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
     "examples", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
     "head_scores": "grid_on",
+    "bench": "toggle_on",
     "filters": "layers",
     "fair_training": "balance",
     "tickets": "confirmation_number",

@@ -71,18 +71,25 @@ def fasp_picture(run: Run, choice: Choice) -> Panel:
     variant = lookup.variant_of(run, choice)
     critical, cut = critical_units(run, choice), set(lookup.cut_units(variant))
     table = table.assign(critical=table["unit"].isin(critical), cut=table["unit"].isin(cut))
-    warning = null_warning(run, choice)
-    figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", bool(warning))
+    warning, figure = null_warning(run, choice), picture(run, choice, table)
+    ranked = table["value"].notna().any()
+    answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
+    readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
+    return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+
+
+def picture(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
+    """The map of effects on bias with heads that are protected and heads that are cut; table: `pooled_scores` with
+    columns critical and cut. Every head can be picked."""
+    unsupported = bool(null_warning(run, choice))
+    figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", unsupported)
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
-    ranked = table["value"].notna().any()
-    answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
-    readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
-    return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+    return figure
 
 
 def _not_ranked(table: pd.DataFrame) -> str:

@@ -1,0 +1,54 @@
+"""The bench: which heads a reader switched off, and what that is said to do, predicted beside measured."""
+
+from __future__ import annotations
+
+from scipy import stats
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel, nothing
+from engine.store.runs import Run
+from engine.tracks.language_models.hand_sets import tried
+from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
+
+
+def bench_map(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel:
+    """Every head's effect on bias; protected ones black (white when dark), those that are off crossed. off: units."""
+    question = f"Which heads are off, and what does each do to the bias of {words.axis_name(choice.measured)}?"
+    table = pooled_scores(run, "z_bias", choice.measured)
+    if table.empty:
+        return nothing("bench_map", question, "This run has no effects on bias for this axis.")
+    critical = table["unit"].isin(critical_units(run, choice))
+    table = table.assign(critical=critical, cut=table["unit"].isin(off))
+    shown = table[["layer", "head", "value", "low", "high", "critical", "cut"]].rename(columns={"cut": "off"})
+    answer = f"{_off_said(len(off), len(table))} Click a head to switch it."
+    if both := int((table["critical"] & table["cut"]).sum()):
+        answer += f" {phrasing.count(both, 'head')} of these {'is' if both == 1 else 'are'} needed to predict text."
+    return Panel("bench_map", question, answer, picture(run, choice, table), shown, words.COUNTING)
+
+
+def _off_said(off: int, total: int) -> str:
+    return f"{phrasing.count(off, 'head')} of {total} off ({phrasing.percent(off / total)})." if off else "None is off."
+
+
+def tried_said(run: Run, choice: Choice) -> str:
+    """How many sets were tried by hand on this audit, and how good the best of as many looks by chance alone."""
+    count, error = tried(run), _error(run, choice)
+    if count < 2 or not error > 0:
+        return f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
+    luck = float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error  # Blom 1958: expected largest of n normals
+    return (
+        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look about "
+        f"{phrasing.number(luck)} better on these prompts by chance. So a set chosen here is measured once more, on test "
+        "prompts."
+    )
+
+
+def _error(run: Run, choice: Choice) -> float:
+    """Standard error of a change of bias on validation prompts: the median of what was measured by hand there."""
+    results, variants = lookup.frame(run, "results"), lookup.frame(run, "variants")
+    mine = variants.loc[variants["method"] == "by hand", "variant"]
+    rows = results[results["variant"].isin(mine) & (results["split"] == "validation")]
+    rows = rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]
+    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())

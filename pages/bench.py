@@ -1,0 +1,169 @@
+"""Bench: switch heads on and off, see at once what is predicted, measure it, keep it as a variant like any other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import streamlit as st
+
+from engine.audit.growth import Growth
+from engine.core.errors import Fault, RequestError
+from engine.core.levels import is_level
+from engine.report.charts import lookup
+from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice
+from engine.tracks.language_models.any_level import heads_at
+from engine.tracks.language_models.hand_sets import units_of_mask
+from engine.tracks.language_models.panels.bench import bench_map, tried_said
+from engine.tracks.language_models.panels.who_pays import who_pays
+from pages.shared import panels, state, uploads
+from pages.shared.cache import KeptRun, made, predicted_set
+from pages.shared.controls import choose
+from pages.shared.frame import begin_app, boundary, heading, link, need_run
+from pages.shared.measuring import measure
+from pages.shared.safe import escaped
+
+_HEAD = re.compile(r"(\d+)\s*[.:/]\s*(\d+)")
+MOST_UNDONE = 50
+
+
+def page() -> None:
+    heading("bench")
+    run = need_run("bench")
+    choice = choose(run, ahead=True)
+    _bench(run, choice)
+
+
+@st.fragment
+def _bench(run: KeptRun, choice: Choice) -> None:
+    """Everything that follows a switched head; the rest of the page stays."""
+    with boundary():
+        state.settle()
+        off = _off(run)
+        left, right = st.columns([6, 7], gap="large")
+        with left:
+            _map(run, choice, off)
+            _tools(run, choice, off)
+        with right:
+            _outcome(run, choice, off)
+
+
+def _off(run: KeptRun) -> tuple[int, ...]:
+    """Heads that are off, from the address or this session; those of another model are forgotten."""
+    total = lookup.total_heads(run)
+    if state.OFF not in st.session_state and state.OFF in st.query_params:
+        state.put(state.OFF, _read(run, st.query_params[state.OFF]))
+    found = state.value_of(state.OFF, state.kept(state.OFF, ()))
+    found = tuple(unit for unit in found if unit < total)
+    state.put(state.OFF, list(found))
+    st.query_params[state.OFF] = _written(run, found)
+    return state.keep(state.OFF, found)
+
+
+def _map(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
+    """The map. A click switches a head; the chart's key changes with the set, so that the same head can be clicked
+    again."""
+    key = state.key_of("bench", *off)
+    clicked = panels.draw(made(run, bench_map, choice, off), key, selectable=True)
+    if clicked is not None:
+        _set(off, set(off) ^ {int(clicked)})
+        st.rerun(scope="fragment")
+    st.multiselect("Heads that are off", range(lookup.total_heads(run)), key=state.OFF,
+                   format_func=lambda unit: _name(run, unit), on_change=_remember, args=(off,),
+                   placeholder="Layer.head, from 0")  # fmt: skip
+
+
+def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
+    """Undo, all the other heads, what a method cuts, a set from elsewhere."""
+    total, undone = lookup.total_heads(run), state.kept(state.UNDO, [])
+    with st.container(horizontal=True, gap="small"):
+        st.button("Undo", icon=":material/undo:", disabled=not undone, on_click=_undo)
+        st.button("All on", disabled=not off, on_click=_set, args=(off, ()))
+        st.button("Invert", on_click=_set, args=(off, set(range(total)) - set(off)))
+        if choice.method not in ("dense", "by hand") and choice.level > 0:
+            label = f"What {lookup.method_label(run, choice.method)} cuts at {choice.level:.3g}"
+            st.button(label, on_click=_as_method, args=(run, choice, off), help="The method and level chosen above.")
+    with st.expander("Paste heads, or a mask.json"):
+        typed = st.text_input("Heads as layer.head", placeholder="0.5, 3.2", key=state.PASTED)
+        file = st.file_uploader("Or a mask.json", type=["json"])
+        if st.button("Switch these off", disabled=not (typed or file)):
+            _set(off, units_of_mask(run, uploads.kept(file)) if file else _read(run, typed))
+            st.rerun(scope="fragment")
+
+
+def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
+    """What the set is predicted to do, or what was measured; and the two steps of measuring."""
+    if not off:
+        st.subheader("What would happen?", anchor=False)
+        st.markdown("Switch a head off, and what that is predicted to do is shown here at once.")
+        return
+    shown, ahead, mine = predicted_set(run, choice, off)
+    if ahead:
+        st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
+    panels.headline(made(shown, headline, mine))
+    _measuring(run, choice, off)
+    panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
+
+
+def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
+    """First on validation prompts; then, a deliberate step, on test prompts, as a variant that every page shows."""
+    name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
+    given = {"track": run.meta["track"], "run": run.id, "axis": choice.axis, "units": off, "name": name}
+    with st.container(horizontal=True, gap="small"):
+        measure(Growth(**given, split="validation"), "Measure on validation prompts")
+        measure(Growth(**given, split="test"), "Measure on test prompts", help="Once you have chosen: test prompts are "
+                "for the last word, not for choosing.")  # fmt: skip
+    if said := tried_said(run, choice):
+        st.caption(said)
+    link("export", "Export its mask")
+
+
+def _name(run: KeptRun, unit: int) -> str:
+    layer, head = divmod(unit, run.meta["model"]["n_heads"])
+    return f"{layer}.{head}"
+
+
+def _written(run: KeptRun, units: Sequence[int]) -> str:
+    return ",".join(_name(run, unit) for unit in units)
+
+
+def _read(run: KeptRun, text: str) -> list[int]:
+    """Flat units of "0.5, 3.2". RequestError for heads the model does not have."""
+    layers, heads = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+    found = [(int(layer), int(head)) for layer, head in _HEAD.findall(text)]
+    wrong = [f"{layer}.{head}" for layer, head in found if layer >= layers or head >= heads]
+    if wrong or (text.strip() and not found):
+        what = f"{', '.join(wrong) or text!r} names no head of a model of {layers} layers with {heads} heads each."
+        raise RequestError(Fault("heads", what, "Write layer.head, counted from 0: 0.5, 3.2"))
+    return sorted({layer * heads + head for layer, head in found})
+
+
+def _set(before: Sequence[int], units: Sequence[int]) -> None:
+    """Switch exactly these off; what was off before can be undone."""
+    _remember(before)
+    state.put_later(state.OFF, sorted(units))
+
+
+def _remember(before: Sequence[int]) -> None:
+    state.keep(state.UNDO, [*state.kept(state.UNDO, []), list(before)][-MOST_UNDONE:])
+
+
+def _undo() -> None:
+    undone = state.kept(state.UNDO, [])
+    if undone:
+        state.put_later(state.OFF, undone[-1])
+        state.keep(state.UNDO, undone[:-1])
+
+
+def _as_method(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
+    """The heads that the chosen method cuts at the chosen level."""
+    if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+        _set(off, lookup.cut_units(lookup.variant_of(run, choice)))
+    else:
+        _set(off, heads_at(run, choice.method, choice.axis, choice.level))
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,79 @@
+"""Measuring in place: what is predicted is said, a button measures it, and what came out joins the audit."""
+
+from __future__ import annotations
+
+import math
+
+import streamlit as st
+
+from engine.audit.growth import Growth
+from engine.core import words
+from engine.report.ahead import LEAD
+from engine.report.charts.panel import Choice
+from engine.report.contract import Ahead
+from engine.report.tracks import track_of
+from pages.shared import background, frame, state
+from pages.shared.cache import KeptRun
+from pages.shared.controls import capital
+from pages.shared.safe import escaped
+
+ASK = "measure"
+EVERY = 0.5
+"""Seconds between two looks."""
+
+
+def offer_measuring(run: KeptRun, choice: Choice, ahead: Ahead) -> None:
+    """At a level that nobody measured: what the charts below show, and the way to know."""
+    level = track_of(run).level
+    growth = Growth(track=run.meta.get("track") or track_of(run).name, run=run.id, axis=choice.axis,
+                    method=choice.method, level=choice.level)  # fmt: skip
+    with st.container(border=True, key=state.key_of("measuring", "level")):
+        said = f"{level.say(choice.level)} is not measured. {ahead.said}"
+        st.html(f'<p class="pa-answer"><b>{LEAD}</b> {escaped(said)}</p>')
+        measure(growth, f"Measure {level.say(choice.level)}", ahead.seconds)
+
+
+def measure(growth: Growth, label: str, seconds: float = math.nan, help: str | None = None) -> None:
+    """A button that measures; while it is measured, how far it is; at the end the page is drawn anew."""
+    given = growth.to_dict()
+    work, key = background.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
+    if work and work.running:
+        _watch(growth)
+        return
+    about = "" if math.isnan(seconds) else f" (about {words.duration(seconds)})"
+    if st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:", help=help):
+        background.begin(ASK, given)
+        st.rerun()
+    if work:
+        for fault in work.faults:
+            st.error(frame.plain(str(fault)), icon=":material/error:")
+        if work.message:
+            st.warning(frame.plain(work.message), icon=":material/info:")
+
+
+def _watch(growth: Growth) -> None:
+    """Progress, redrawn until it is over; then the whole page, which finds what was measured."""
+
+    @st.fragment(run_every=EVERY)
+    def look() -> None:
+        work = background.work_of(ASK, growth.to_dict())
+        if work is None or not work.running:
+            st.rerun()
+        event = work.event
+        share = min(1.0, event.done / event.total) if event and event.total else 0.0
+        st.progress(share, text=_said(event))
+        if st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:"):
+            work.cancel()
+
+    look()
+
+
+def _said(event: object) -> str:
+    """What is being done, and how much longer it takes."""
+    if event is None:
+        return "Starting the engine"
+    parts = [capital(str(event.phase).replace("_", " ")), words.work_name(event.what) if event.what else ""]
+    parts += [f"about {words.duration(event.eta)} left"] if event.eta is not None else []
+    return frame.plain(", ".join(filter(None, parts)))
+
+
