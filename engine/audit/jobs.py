@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.fields import type_faults
+from engine.audit.growth import Growth
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.core.files import PROJECT, explained, json_able, safe_id, write_json
 from engine.core.types import Event, Hooks, digest_of
@@ -64,12 +65,12 @@ class JobState:
     updated: str = ""
 
 
-def job_id_of(request: Request) -> str:
+def job_id_of(request: Request | Growth) -> str:
     """Requests for the same audit are one job, whatever they call it and however often it is begun."""
     return "job-" + digest_of(request.identity)[:16]
 
 
-def check(request: Request, store: Store, faults: Sequence[Fault] = ()) -> None:
+def check(request: Request | Growth, store: Store, faults: Sequence[Fault] = ()) -> None:
     """RequestError with all that is wrong together: `faults` found before, the request's, the store's.
 
     Nothing is written. StoreError where only the store is at fault.
@@ -78,7 +79,11 @@ def check(request: Request, store: Store, faults: Sequence[Fault] = ()) -> None:
 
     found = list(faults)
     try:
-        track_of_request(request).part("validate")(request)
+        track = track_of_request(request)
+        if isinstance(request, Growth):
+            track.part("check_growth")(request, store)
+        else:
+            track.part("validate")(request)
     except RequestError as error:
         found += error.faults
     check_store(store, found)
@@ -96,7 +101,7 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
         raise RequestError(faults)
 
 
-def submit(request: Request, store: Store) -> str:
+def submit(request: Request | Growth, store: Store) -> str:
     """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it."""
     _refuse_other_types(request)
     store.prove_writable()
@@ -145,7 +150,7 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _refuse_other_types(request: Request) -> None:
+def _refuse_other_types(request: Request | Growth) -> None:
     """RequestError for values that no request can be told apart by, such as a number where a list belongs."""
     if faults := type_faults(request):
         raise RequestError(faults)
@@ -202,7 +207,7 @@ def live_points(store: Store, job_id: str) -> pd.DataFrame:
     return table.astype({name: float for name in table if name not in key})
 
 
-def job_request(store: Store, job_id: str) -> Request:
+def job_request(store: Store, job_id: str) -> Request | Growth:
     """The request a job was started with, to start it again."""
     from engine.audit.tracks import request_from
 
@@ -211,7 +216,7 @@ def job_request(store: Store, job_id: str) -> Request:
 
 def run_job(
     store: Store,
-    request: Request,
+    request: Request | Growth,
     watch: Callable[[Event], None] = lambda event: None,
     executor: Executor | None = None,
     submitted: bool = False,
@@ -222,7 +227,7 @@ def run_job(
     """
     from engine.audit.tracks import track_of_request
 
-    run_audit = track_of_request(request).part("run")
+    run_audit = track_of_request(request).part("grow" if isinstance(request, Growth) else "run")
     _refuse_other_types(request)
     store.prove_writable()
     job_id = job_id_of(request)
@@ -316,7 +321,7 @@ def _folder(store: Store, job_id: str) -> Path:
     return store.jobs_folder / safe_id(job_id, "job id")
 
 
-def _prepare(store: Store, job_id: str, request: Request) -> Path:
+def _prepare(store: Store, job_id: str, request: Request | Growth) -> Path:
     folder = _folder(store, job_id)
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -328,7 +333,7 @@ def _write(folder: Path, state: JobState) -> None:
     write_json(folder / "state.json", asdict(state))
 
 
-def _title(request: Request) -> str:
+def _title(request: Request | Growth) -> str:
     return request.title or f"{request.model}: {', '.join(request.axes)}"
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from engine.core.errors import RequestError, unknown
+from engine.audit.growth import Growth, is_growth
+from engine.core.errors import Fault, RequestError, unknown
 from engine.store.runs import Run
 
 TRACKS = "engine.tracks"
@@ -48,6 +49,10 @@ class TrackEntry:
     summary: str = "summary:RunSummary"
     embedded: str = "embedded:REQUESTS"
     """Requests of the audits that the project ships."""
+    grow: str = ""
+    """What adds to a finished run, (Growth, store, hooks, executor) -> Run; empty where nothing can be added."""
+    check_growth: str = ""
+    """What is checked of a growth before anything heavy loads, (Growth, store); RequestError with all faults."""
     measure: str = ""
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
 
@@ -62,8 +67,14 @@ class TrackEntry:
         return self.package.rpartition(".")[2]
 
     def part(self, which: str) -> Any:
-        """The object that one of the fields names, e.g. part("run"); its module is imported now."""
+        """The object that one of the fields names, e.g. part("run"); its module is imported now. RequestError where the
+        track has none."""
         module, _, name = getattr(self, which).partition(":")
+        if not module:
+            can = ", ".join(entry.cuts for entry in tracks().values() if getattr(entry, which))
+            raise RequestError(
+                Fault("run", f"is of {self.cuts}, for which this cannot be done.", f"It can for: {can}.")
+            )
         return getattr(importlib.import_module(f"{self.package}.{module}"), name)
 
     def commands(self) -> dict[str, str]:
@@ -104,7 +115,9 @@ def track_of_run(run: Run) -> TrackEntry:
 
 
 def request_from(value: Mapping[str, Any]) -> Any:
-    """A request from its JSON form, whichever track it is of. RequestError where it is none."""
+    """A request, or a growth, from its JSON form, whichever track it is of. RequestError where it is none."""
+    if is_growth(value):
+        return Growth.from_dict(value)
     track = track_named(str(value.get("track") or ""))
     make: Callable[[Mapping[str, Any]], Any] = track.part("request").from_dict
     return make({name: item for name, item in value.items() if name != "track"})

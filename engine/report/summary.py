@@ -27,14 +27,17 @@ def summary_of(run: Run) -> dict[str, Any]:
         "run": run.id,
         "title": meta["title"],
         **{part: meta[part] for part in own.parts},
+        "added": [{name: one.meta[name] for name in ("id", "created", "asked")} for one in run.added],
+        "damaged": run.damaged_additions,
         "results": [_plain(row) for row in reported[keep].to_dict("records")],
     }
 
 
 def summary_text(run: Run) -> str:
-    """Title and warnings, then the track's lines."""
-    warnings = (f"! {warning}" for warning in run.meta["warnings"])
-    return "\n".join([f"run {run.id}: {run.meta['title']}", *warnings, *_of(run).lines(run)])
+    """Title and warnings, what was added when, then the track's lines."""
+    warnings = (f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()])
+    added = (f"+ {one.meta['created'][:19]} added {one.id}: {one.meta['title']}" for one in run.added)
+    return "\n".join([f"run {run.id}: {run.meta['title']}", *warnings, *added, *_of(run).lines(run)])
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

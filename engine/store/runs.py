@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of, write_json
+from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.partial import PartialFit
 from engine.store.shards import Shards
 
@@ -43,6 +44,8 @@ class Run:
     """A finished audit. Tables are read when asked for; their columns are described in docs/TABLES.md."""
 
     path: Path
+    additions: tuple[Path, ...] = ()
+    """Folders of what was added to it since it was finished; damaged ones are left out of its tables."""
     ahead: str = ""
     """Digest of rows that its tables hold besides their own: what is predicted of a variant nobody measured."""
 
@@ -62,15 +65,47 @@ class Run:
     def id(self) -> str:
         return self.path.name
 
+    @cached_property
+    def _added(self) -> tuple[list[Addition], dict[str, str]]:
+        """Sound additions, the first added first, and what is wrong with the others by id."""
+        sound, damaged = [], {}
+        for path in self.additions:
+            try:
+                sound.append(read_addition(path))
+            except StoreError as error:
+                damaged[path.name] = str(error)
+        return sorted(sound, key=lambda one: (one.meta["created"], one.id)), damaged
+
+    @property
+    def added(self) -> list[Addition]:
+        """What was added to the run and is sound, the first added first."""
+        return self._added[0]
+
+    @property
+    def damaged_additions(self) -> dict[str, str]:
+        """What is wrong with additions that are left out, by id."""
+        return self._added[1]
+
     def has(self, name: str) -> bool:
         """Whether the run has a table of this name."""
         return name in self.meta["tables"]
 
+    def content(self, name: str) -> tuple[str, ...]:
+        """Hashes of the files that a table is read from: equal ones mean equal rows. None for a table it has not."""
+        listed = [self.meta["tables"], *(one.meta["tables"] for one in self.added)] if self.has(name) else []
+        return tuple(tables[name]["sha256"] for tables in listed if name in tables)
+
     def table(self, name: str) -> pd.DataFrame:
-        """One table, e.g. "results"; docs/TABLES.md lists the columns. Unknown names raise and list the known ones."""
+        """One table, e.g. "results", with the rows of what was added; docs/TABLES.md lists the columns. Unknown names
+        raise and list the known ones."""
         if not self.has(name):
             known = ", ".join(sorted(self.meta["tables"]))
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
+        rows = {table: listed["rows"] for table, listed in self.meta["tables"].items()}
+        return joined(name, self._own(name), rows, self.added)
+
+    def _own(self, name: str) -> pd.DataFrame:
+        """A table as the audit wrote it."""
         try:
             return pd.read_parquet(self.path / f"{name}.parquet")
         except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
@@ -167,7 +202,11 @@ class Store:
         if not self.has(run_id):
             known = ", ".join(self.ids()) or "none yet"
             raise RequestError(Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}."))
-        return Run(self.runs_folder / run_id)
+        return Run(self.runs_folder / run_id, self.additions(run_id))
+
+    def additions(self, run_id: str) -> tuple[Path, ...]:
+        """Folders of what this store holds beside a run, wherever the run itself is."""
+        return paths_of(self.root, run_id)
 
     def write(self, run_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Run:
         """Write a finished run, whole or not at all: each table by its name as parquet, without its index.
@@ -216,10 +255,11 @@ def default_stores() -> list[Store]:
 
 
 def find_run(run_id: str, stores: list[Store]) -> Run:
-    """The run from the first store that has it."""
+    """The run from the first store that has it, with what any of them holds beside it."""
     for store in stores:
         if store.has(run_id):
-            return store.open(run_id)
+            beside = tuple(path for one in stores for path in one.additions(run_id))
+            return replace(store.open(run_id), additions=beside)
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
 
@@ -228,5 +268,7 @@ def open_run(id_or_path: str | Path) -> Run:
     """A finished run: by its folder, or by its id from the user's own store or the embedded ones."""
     path = Path(id_or_path).expanduser()
     if (path / "run.json").is_file():
-        return Run(path.absolute())
+        beside = (Store(path.absolute().parent.parent), *default_stores())
+        found = dict.fromkeys(added for store in beside for added in store.additions(path.absolute().name))
+        return Run(path.absolute(), tuple(found))
     return find_run(str(id_or_path), default_stores())

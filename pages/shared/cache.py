@@ -38,8 +38,9 @@ class KeptRun(Run):
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Run id and digest of the hashes of its tables: equal keys mean equal numbers."""
-        return self.id, digest_of([self.meta["tables"], self.ahead])
+        """Run id and digest of the hashes of its tables, additions and predicted rows: equal keys mean equal numbers."""
+        added = [[one.id, one.meta["tables"]] for one in self.added]
+        return self.id, digest_of([self.meta["tables"], added, self.ahead])
 
 
 @st.cache_data(ttl=2, show_spinner=False)
@@ -67,9 +68,10 @@ def damaged_runs() -> list[str]:
 
 
 def open_run(run_id: str) -> KeptRun:
-    """The run with its tables kept in memory; read again when its files change."""
-    path = find_run(run_id, default_stores()).path
-    return _opened(str(path), (path / "run.json").stat().st_mtime_ns)
+    """The run with its tables kept in memory; read again when its files change or something was added to it."""
+    found = find_run(run_id, default_stores())
+    beside = tuple(str(path) for path in found.additions)
+    return _opened(str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside)
 
 
 def track_name_of(run_id: str) -> str:
@@ -84,8 +86,8 @@ def _track_name(path: str, changed: int) -> str:
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _opened(path: str, changed: int) -> KeptRun:
-    return KeptRun(Path(path))
+def _opened(path: str, changed: int, additions: tuple[str, ...]) -> KeptRun:
+    return KeptRun(Path(path), tuple(map(Path, additions)))
 
 
 class Memory:

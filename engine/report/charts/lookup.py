@@ -22,14 +22,14 @@ REPORTED = "test"
 
 
 @lru_cache(maxsize=64)
-def _read(path: Path, name: str, sha256: str) -> pd.DataFrame:
-    return Run(path).table(name)
+def _read(path: Path, additions: tuple[Path, ...], name: str, content: tuple[str, ...]) -> pd.DataFrame:
+    return Run(path, additions).table(name)
 
 
 def frame(run: Run, name: str) -> pd.DataFrame:
     """A table of the run, read once per content. Shared: callers must not change it in place."""
-    listed = run.meta["tables"].get(name)
-    return run.table(name) if listed is None or run.ahead else _read(run.path, name, listed["sha256"])
+    content = () if run.ahead else run.content(name)
+    return _read(run.path, run.additions, name, content) if content else run.table(name)
 
 
 def reported(run: Run) -> pd.DataFrame:

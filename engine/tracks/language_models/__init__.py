@@ -13,5 +13,7 @@ TRACK = TrackEntry(
     run="run:run_audit",
     screen="track:Heads",
     summary="summary:Heads",
+    grow="growing:grow",
+    check_growth="growing:check_growth",
     measure="by_hand:measure_by_hand",
 )

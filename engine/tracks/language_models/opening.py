@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,11 +31,25 @@ class Audit(Session[PromptPlan, PromptContext]):
     """What each score method decided and spent."""
 
 
-def open_audit(plan: PromptPlan, store: Store, hooks: Hooks, executor: Executor) -> Audit:
+def context_of(plan: PromptPlan) -> PromptContext:
+    """Model, judge, prompts and text of a plan, loaded; measurements are kept in memory."""
+    request = plan.request
+    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
+    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
+
+
+def open_audit(
+    plan: PromptPlan,
+    store: Store,
+    hooks: Hooks,
+    executor: Executor,
+    load: Callable[[PromptPlan], PromptContext] = context_of,
+) -> Audit:
     """Load model and judge, and prove on this very model that masking a head changes something."""
     request, progress = plan.request, Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
-        context = replace(context_of(plan), keeper=store.shards, hooks=hooks)
+        context = replace(load(plan), keeper=store.shards, hooks=hooks)
         if request.ablation == "mean":
             context = with_means(context)
         prove_mask_works(context.lm)
@@ -48,14 +63,6 @@ def open_audit(plan: PromptPlan, store: Store, hooks: Hooks, executor: Executor)
         sparsities=request.sparsities,
     )
     return Audit(plan, context, progress, executor, job)
-
-
-def context_of(plan: PromptPlan) -> PromptContext:
-    """Model, judge, prompts and text of a plan, loaded; measurements are kept in memory."""
-    request = plan.request
-    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
-    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
-    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:

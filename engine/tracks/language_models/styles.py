@@ -12,4 +12,5 @@ LOOKS: dict[str, Look] = {
     "gradient": ("#CC79A7", "#E59BC3", "triangle-up", "solid"),
     "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
     "random_noncritical": ("#B07A00", "#E6B400", "cross", "solid"),
+    "by hand": ("#6A3D9A", "#B794F4", "hexagon", "dot"),
 }

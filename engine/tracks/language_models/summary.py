@@ -30,7 +30,10 @@ class Heads(Summary):
             found.append(
                 f"\n{AXES.get(axis, axis)}  (bias with 95 % interval; null band up to, words/group; perplexity)"
             )
-            for item in at_gamma_star(variants[variants["chosen"]], axis, meta["gamma"]).itertuples():
+            here = variants[
+                variants["chosen"] & variants["variant"].isin(rows.index)
+            ]  # not all was added on every axis
+            for item in at_gamma_star(here, axis, meta["gamma"]).itertuples():
                 found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
         return found
 

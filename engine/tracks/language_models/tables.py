@@ -33,10 +33,12 @@ SHARE = (0.0, 1.0)
 NULL_DRAWS = 500
 Place = tuple[tuple[int, ...], str, str]
 """Where something is measured: heads cut, split, axis."""
+Placed = tuple[Variant, str, tuple[str, ...]]
+"""What is reported: a variant, on which split, on which axes."""
 
 
-def places(request: AuditRequest, variants: Sequence[Variant]) -> list[tuple[Variant, str, tuple[str, ...]]]:
-    """(variant, split, axes) of everything that is reported."""
+def places(request: AuditRequest, variants: Sequence[Variant]) -> list[Placed]:
+    """Everything that an audit reports."""
     out = [(variant, TEST, request.axes) for variant in variants if variant.chosen]
     if request.gamma == SEARCH:
         searched = [item for item in variants if not np.isnan(item.gamma) and item.target_axis]
@@ -46,11 +48,17 @@ def places(request: AuditRequest, variants: Sequence[Variant]) -> list[tuple[Var
 
 
 def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:
-    """Every measurement the tables need."""
-    shards: list[Shard] = [Shard("floor", (), axis, TEST) for axis in request.axes]
-    for variant, split, axes in places(request, variants):
-        shards += [Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in request.seed_list]
-        shards += [Shard("prompt_nll", variant.cut, axis, split) for axis in axes if split == TEST]
+    """Every measurement the tables of an audit need."""
+    floor = [Shard("floor", (), axis, TEST) for axis in request.axes]
+    return [*floor, *shards_at(places(request, variants), request.seed_list, (TEST,))]
+
+
+def shards_at(placed: Sequence[Placed], seeds: Sequence[int], detailed: Sequence[str]) -> list[Shard]:
+    """Every measurement that these places need; of the splits `detailed` also those of groups, and of test costs."""
+    shards: list[Shard] = []
+    for variant, split, axes in placed:
+        shards += [Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in seeds]
+        shards += [Shard("prompt_nll", variant.cut, axis, split) for axis in axes if split in detailed]
         shards.append(Shard("windows", variant.cut, split=split))
         shards += [Shard("cost", variant.cut)] if split == TEST else []
     return list(dict.fromkeys(shards))
@@ -70,24 +78,28 @@ class Measured:
         self.text_row = cache(self._text_row)
 
     def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
-        """results, groups, generations, texts, prompts and costs."""
+        """results, groups, generations, texts, prompts and costs of an audit."""
+        placed = places(self.request, variants)
+        return {**self.tables_at(placed, (TEST,)), "prompts": self.context.table}
+
+    def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame]:
+        """results of these places; groups, generations and texts of those on the splits `detailed`; costs of test."""
         results, groups = [], []
-        for variant, split, axes in places(self.request, variants):
+        for variant, split, axes in placed:
             self.context.hooks.check()
             self.progress.say("statistics", variant.id)
             rows = [row for axis in axes for row in self.axis_rows((variant.cut, split, axis))]
             rows.append(self.text_row(variant.cut, split))
             results += [{"variant": variant.id, "split": split, **row} for row in rows]
-            if split == TEST:
+            if split in detailed:
                 groups += [self.group_rows((variant.cut, split, axis)).assign(variant=variant.id) for axis in axes]
-        generations, texts = self._generations(variants)
+        generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
             "groups": pd.concat(groups, ignore_index=True),
             "generations": generations,
             "texts": texts,
-            "prompts": self.context.table,
-            "costs": self._costs(variants),
+            "costs": self._costs([variant for variant, split, _ in placed if split == TEST]),
         }
 
     def _toxicity(self, place: Place) -> pd.DataFrame:
@@ -180,12 +192,10 @@ class Measured:
         rows = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
         return rows.merge(self.context.fetch([Shard("prompt_nll", cut, axis, split)])[0], on="prompt_id")
 
-    def _generations(self, variants: Sequence[Variant]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Every test continuation; equal texts are kept once."""
+    def _generations(self, placed: Sequence[Placed]) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Every continuation at these places; equal texts are kept once."""
         rows = []
-        for variant, split, axes in places(self.request, variants):
-            if split != TEST:
-                continue
+        for variant, split, axes in placed:
             shards = [
                 Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in self.request.seed_list
             ]
@@ -200,11 +210,9 @@ class Measured:
         return table, pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
 
     def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
-        chosen = [variant for variant in variants if variant.chosen]
-        tables = self.context.fetch([Shard("cost", variant.cut) for variant in chosen])
-        return pd.concat(
-            [table.assign(variant=variant.id) for variant, table in zip(chosen, tables, strict=True)], ignore_index=True
-        )
+        tables = self.context.fetch([Shard("cost", variant.cut) for variant in variants])
+        named = [table.assign(variant=variant.id) for variant, table in zip(variants, tables, strict=True)]
+        return pd.concat(named, ignore_index=True) if named else pd.DataFrame()
 
 
 def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:

@@ -35,6 +35,7 @@ from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import head_contributions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import examples
+from engine.tracks.language_models.hand_sets import BY_HAND, named
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
@@ -185,6 +186,8 @@ class Heads(Track):
         return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
+        if variant["method"] == BY_HAND:
+            return f"{named(variant['variant'])}, {phrasing.percent(variant['sparsity'])} cut"
         return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
 
     def mark(self, variant: Mapping[str, Any]) -> str:

@@ -15,15 +15,17 @@ TOLERANCE = 1e-5
 
 
 def recomputed(run: Run) -> list[dict[str, Any]]:
-    """Every test bias of heads, from the stored verdicts."""
+    """Every test bias of heads, from the stored verdicts; of what was added also those on validation prompts."""
     prompts = run.table("prompts")[["prompt_id", "subgroup", "template", "descriptor"]]
     verdicts = run.table("generations").merge(prompts, on="prompt_id", validate="many_to_one")
     results = run.table("results")
-    stored = results[(results["split"] == "test") & results["metric"].str.startswith("bias:")]
+    stored = results[results["metric"].str.startswith("bias:")]
     checks = []
     for axis, rows in stored.groupby("axis"):
-        parts = dict(list(verdicts[verdicts["axis"] == axis].groupby("variant")))
-        again = np.array([_bias(parts[row.variant], row.metric) for row in rows.itertuples()])
+        parts = dict(list(verdicts[verdicts["axis"] == axis].groupby(["variant", "split"])))
+        kept = [row.split == "test" or (row.variant, row.split) in parts for row in rows.itertuples()]
+        rows = rows[kept]  # texts of the search for γ are not kept
+        again = np.array([_bias(parts[row.variant, row.split], row.metric) for row in rows.itertuples()])
         worst = float(np.abs(again - rows["value"].to_numpy()).max())
         what = f"{len(rows)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": worst <= TOLERANCE})

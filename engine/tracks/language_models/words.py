@@ -44,6 +44,10 @@ METHODS: dict[str, Word] = {
         "random non-critical",
         "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
     ),
+    "by hand": Word(
+        "by hand",
+        "Heads that a person chose, after looking: the more sets were tried, the better the best looks by chance.",
+    ),
 }
 
 _BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
