@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import streamlit as st
 
@@ -13,8 +14,9 @@ from engine.core.levels import is_level
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
+from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
-from engine.tracks.language_models.hand_sets import units_of_mask
+from engine.tracks.language_models.hand_sets import BY_HAND, units_of_mask
 from engine.tracks.language_models.panels.bench import bench_map, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
 from pages.shared import panels, state, uploads
@@ -98,12 +100,24 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.subheader("What would happen?", anchor=False)
         st.markdown("Switch a head off, and what that is predicted to do is shown here at once.")
         return
-    shown, ahead, mine = predicted_set(run, choice, off)
+    mine = replace(choice, method=BY_HAND, level=len(off) / lookup.total_heads(run))
+    known = _measured(run, off)
+    if known:
+        shown, ahead = run, None
+        mine = replace(mine, level=float(known["sparsity"]))
+    else:
+        shown, ahead = predicted_set(run, mine, off, ahead_of_set)
     if ahead:
         st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
     panels.headline(made(shown, headline, mine))
     _measuring(run, choice, off)
     panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
+
+
+def _measured(run: KeptRun, off: tuple[int, ...]) -> dict | None:
+    """The variant of this very set that was measured on test prompts."""
+    rows = [row for row in lookup.reported(run).to_dict("records") if row["method"] == BY_HAND]
+    return next((row for row in rows if tuple(lookup.cut_units(row)) == tuple(sorted(off))), None)
 
 
 def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:

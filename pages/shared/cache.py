@@ -172,10 +172,29 @@ def predicted_at(run: KeptRun, choice: Choice) -> tuple[KeptRun, Ahead | None]:
 
 def _ahead(run: KeptRun, method: str, axis: str, level: float, reading: str) -> tuple[KeptRun, Ahead | None]:
     ahead = track_of(run).ahead(run, Choice(method, axis, level, reading=reading))
+    return _with(run, ahead, [method, axis, level, reading])
+
+
+def _with(run: KeptRun, ahead: Ahead | None, asked: list[Any]) -> tuple[KeptRun, Ahead | None]:
+    """The run with predicted rows; asked: what decides them."""
     if ahead is None:
         return run, None
     tables = {name: joined(run, name, ahead) for name in run.meta["tables"] if name in ahead.tables}
-    return replace(run, ahead=digest_of([ahead.variant, method, axis, level, reading]), _tables=tables), ahead
+    return replace(run, ahead=digest_of([ahead.variant, *asked]), _tables=tables), ahead
+
+
+def predicted_set(
+    run: KeptRun, choice: Choice, units: tuple[int, ...], make: Callable[..., Ahead | None]
+) -> tuple[KeptRun, Ahead | None]:
+    """The same for units that a reader chose, which `make(run, choice, units)` predicts."""
+    call = Call(run, _ahead_of_set, (choice, units), (("make", make),))
+    return memory().get(call.key, call)
+
+
+def _ahead_of_set(
+    run: KeptRun, choice: Choice, units: tuple[int, ...], make: Callable[..., Ahead | None]
+) -> tuple[KeptRun, Ahead | None]:
+    return _with(run, make(run, choice, units), [choice.axis, choice.reading, list(units)])
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

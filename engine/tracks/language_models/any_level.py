@@ -63,6 +63,13 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
     return [Stop(finished.get(count, count / total), count, count in finished) for count in counts]
 
 
+def levels_of(run: Run, method: str, axis: str) -> list[float]:
+    """Levels of the `stops`; none where the method's scores could not be ranked, or where it is none of the audit's."""
+    request = _request(run)
+    known = method in request.methods and not lookup.frame(run, "scores").empty
+    return [stop.level for stop in stops(run, method, axis)] if known and method in lookup.methods(run, axis) else []
+
+
 def _request(run: Run) -> AuditRequest:
     return AuditRequest.from_dict(run.meta["request"])
 

@@ -15,6 +15,7 @@ from engine.report import phrasing
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import (
+    Ahead,
     Chance,
     Effects,
     Extra,
@@ -32,7 +33,7 @@ from engine.report.contract import (
 from engine.report.palette import Style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
-from engine.tracks.language_models import head_contributions
+from engine.tracks.language_models import ahead, any_level, head_contributions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import examples
 from engine.tracks.language_models.hand_sets import BY_HAND, named
@@ -100,7 +101,7 @@ class Heads(Track):
         none=0.0,
         title="Sparsity (share of heads cut)",
         axis="share of heads cut",
-        help="Every step is a finished variant; 0 % is the model as it is. The Library starts a new one.",
+        help="Full dots are measured; at every other step the charts show what is predicted, and offer to measure it.",
         say=phrasing.percent,
         first=first_share,
     )
@@ -216,6 +217,12 @@ class Heads(Track):
     def pareto_question(self, run: Run, choice: Choice) -> str:
         axis = words.axis_name(choice.measured)
         return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
+
+    def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
+        return any_level.levels_of(run, method, axis)
+
+    def ahead(self, run: Run, choice: Choice) -> Ahead | None:
+        return ahead.ahead_of_level(run, choice)
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
         return chance.chance(run, choice)
