@@ -66,7 +66,9 @@ def verdicts(table: pd.DataFrame, found: Mapping[str, bool | None]) -> list[str]
     ]
     chance = [holds for name, holds in found.items() if name not in tasks]
     if chance:
-        lines.append(f"Of {len(chance)} random masks of as many heads, {sum(map(bool, chance))} match on every task.")
+        many = sum(map(bool, chance))
+        verb = "matches" if many == 1 else "match"
+        lines.append(f"Of {phrasing.count(len(chance), 'random mask')} of as many heads, {many} {verb} on every task.")
     return [*lines, MATCHING]
 
 
