@@ -30,14 +30,16 @@ class ExperimentAsk:
     """How an experiment is to be run; what is None or empty is the experiment's own.
 
     data: where the paper's data lie; None takes embedded ones, which needs `quick`. quick: a size for two CPU cores.
-    corpus: text for perplexity. levels: how much is cut, in the track's own measure. most: items per split. train: how
-    a dense model is fitted first. protocol: as the paper says, or as its published code does where they differ.
+    corpus, validation_corpus: text for perplexity, and one for scores and γ alone. levels: how much is cut, in the
+    track's own measure. most: items per split. train: how a dense model is fitted first. protocol: as the paper says,
+    or as its published code does where they differ.
     """
 
     data: str | None = None
     model: str | None = None
     weights: str | None = None
     corpus: str | None = None
+    validation_corpus: str | None = None
     judge: str | None = None
     quick: bool = False
     trials: int | None = None

@@ -33,6 +33,7 @@ def add(commands: Any) -> None:
     add("--model", metavar="NAME", help="another model than the paper's")
     add("--weights", metavar="FILE", help="trained weights of the model, or imagenet")
     add("--corpus", metavar="FILE", help="text for perplexity, where a language model is measured")
+    add("--validation-corpus", metavar="FILE", help="text for scores and γ alone, where it comes as two files")
     add("--judge", metavar="NAME", help="another judge of toxicity than the paper's")
     add("--protocol", choices=(PAPER, PUBLISHED), default=PAPER, help="as the paper says, or its published code does")
     add("--quick", action="store_true", help="on embedded data, or in a size for two CPU cores")
@@ -93,11 +94,11 @@ def _ask(args: argparse.Namespace) -> ExperimentAsk:
         faults.append(Fault("--out", f"{args.out} cannot be written as HTML.", "Name a file that ends in .html."))
     if faults:
         raise RequestError(faults)
-    data, weights, corpus = (text and absolute(text) for text in (args.data, args.weights, args.corpus))
-    return ExperimentAsk(
-        data, args.model, weights, corpus, args.judge, args.quick, args.trials, args.seed, levels, args.most, train,
-        args.device, args.protocol,
-    )  # fmt: skip
+    names = ("data", "weights", "corpus", "validation_corpus")
+    places = {name: getattr(args, name) and absolute(getattr(args, name)) for name in names}
+    same = ("model", "judge", "quick", "trials", "most", "device", "protocol")
+    given = {name: getattr(args, name) for name in same}
+    return ExperimentAsk(**places, **given, first_seed=args.seed, levels=levels, train=train)
 
 
 def _plans(one: Experiment, ask: ExperimentAsk, args: argparse.Namespace) -> list[Any]:

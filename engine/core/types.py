@@ -158,13 +158,15 @@ class PromptSet:
     """Prompts about subgroups. `table` columns: prompt_id, axis, subgroup, text, template, descriptor (all str).
 
     prompt_id is unique and does not depend on row order; template and descriptor name the clusters
-    used by intervals and by the null band. `notes` are sentences the screen must show.
+    used by intervals and by the null band. `notes` are sentences the screen must show. `own_split`: the source says
+    itself which prompts are for validation and which for test (a column `split`), so that nothing is drawn.
     """
 
     name: str
     table: pd.DataFrame
     digest: str
     notes: tuple[str, ...] = ()
+    own_split: bool = False
 
 
 @dataclass(frozen=True)

@@ -73,10 +73,16 @@ def experiment_html(
     one: Experiment, table: pd.DataFrame, runs: Sequence[Run], light: Sequence[Panel], dark: Sequence[Panel]
 ) -> str:
     """One HTML document; light and dark: the same panels in both themes."""
+    return page_html(f"{one.paper}, {one.figure}", one.question, readable(table), runs, light, dark)
+
+
+def page_html(
+    head: str, question: str, table: pd.DataFrame, runs: Sequence[Run], light: Sequence[Panel], dark: Sequence[Panel]
+) -> str:
+    """One HTML document of a table as people read it, the charts, and the runs behind them."""
     figures: dict[str, Any] = {}
-    head = f"{one.paper}, {one.figure}"
-    body = [f"<header><p class=kicker>{words.PRODUCT}: {escape(head)}</p><h1>{escape(one.question)}</h1></header>"]
-    body.append(f"<section><div class=scroll>{table_html(readable(table))}</div></section>")
+    body = [f"<header><p class=kicker>{words.PRODUCT}: {escape(head)}</p><h1>{escape(question)}</h1></header>"]
+    body.append(f"<section><div class=scroll>{table_html(table)}</div></section>")
     for place, pair in enumerate(zip(light, dark, strict=True)):
         body += panels_html([pair], f"chart{place}", figures)
     body += [f"<p class=caveat>{escape(line)}</p>" for line in _run_lines(runs)]

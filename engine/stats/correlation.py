@@ -10,6 +10,7 @@ import pandas as pd
 from scipy.stats import binom, hypergeom
 
 from engine.core.errors import RequestError, unknown
+from engine.core.levels import exact_count
 
 KINDS = ("pearson", "spearman")
 MIN_UNITS = 3
@@ -39,7 +40,7 @@ def top_heads(scores: pd.DataFrame, share: float = 0.2) -> dict[str, list[int]]:
 
     scores: one row per unit, the unit as index; one column per axis, method or seed.
     """
-    size = int(share * len(scores) + 1e-9)
+    size = exact_count(share, len(scores))
     ordered = scores.sort_index()
     return {
         str(name): [

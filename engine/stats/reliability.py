@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from engine.core.levels import exact_count
 from engine.core.seeds import rng
 
 DRAWS = 1000
@@ -200,7 +201,7 @@ def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> R
     table = np.asarray(by_seed, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
     units, seeds = table.shape
-    k = max(1, int(share * units + 1e-9))
+    k = max(1, exact_count(share, units))
     sets = [np.argsort(-column, kind="stable")[:k].tolist() for column in table.T]
     icc, (low, high) = icc_c1(table), icc_c1_bootstrap(table)
     return Repeats(

@@ -9,6 +9,8 @@ from engine.core.errors import Fault, RequestError, unknown
 PARTS = ("pw", "weights", "labels")
 PLACES = ("both", "prune", "retrain")
 PLAIN = "plain"
+THETA, GAMMA = 0.5, 1.0
+"""Usual θ and γ of the weights."""
 ADDED, MIXED = "added", "mixed"
 WEIGHTINGS = (ADDED, MIXED)
 """added: θ + (1 − ŷ)^γ, as the paper prints it; mixed: θ + (1 − θ)(1 − ŷ)^γ, as the published code computes it."""
@@ -30,12 +32,12 @@ class LossPlan:
     labels_in_pruning: bool = False
     weights_in_retraining: bool = False
     labels_in_retraining: bool = False
-    theta: float = 0.5
-    gamma: float = 1.0
+    theta: float = THETA
+    gamma: float = GAMMA
     weighting: str = ADDED
 
     @classmethod
-    def parse(cls, text: str, theta: float = 0.5, gamma: float = 1.0, weighting: str = ADDED) -> LossPlan:
+    def parse(cls, text: str, theta: float = THETA, gamma: float = GAMMA, weighting: str = ADDED) -> LossPlan:
         """From its written form; RequestError for one that is not known."""
         part, _, place = text.partition("@")
         place = place or "both"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import pandas as pd
+import pytest
 
-from engine.core.levels import at_level, is_level, level_id
+from engine.core.levels import at_level, exact_count, is_level, level_id
 
 
 def test_sums_of_floats_are_the_level_they_mean():
@@ -19,3 +20,10 @@ def test_a_column_is_masked_and_what_has_no_level_is_at_none():
     column = pd.Series([0.1 + 0.2, 0.300002, math.nan, 4.0])
     assert at_level(column, 0.3).tolist() == [True, False, False, False]
     assert is_level(0.3, [0.1, 0.1 + 0.2]) and not is_level(0.3, [0.31])
+
+
+def test_counts_are_exact():
+    assert [exact_count(share, 100) for share in (0.29, 0.57, 0.3, 0.0, 1.0)] == [29, 57, 30, 0, 100]
+    assert exact_count(0.3, 48) == 14
+    with pytest.raises(ValueError, match="outside"):
+        exact_count(1.1, 48)

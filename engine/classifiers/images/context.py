@@ -14,7 +14,7 @@ from engine.audit.measurements import InMemory, Keeper, Measurement
 from engine.core.types import Hooks, digest_of
 from engine.data.images.load import ImageSet
 from engine.store.array_table import within
-from engine.training.loss_plan import ADDED, IMAGE, LossPlan
+from engine.training.loss_plan import ADDED, GAMMA, IMAGE, THETA, LossPlan
 from engine.training.recipe import Keep, Nowhere, Recipe
 
 if TYPE_CHECKING:
@@ -65,7 +65,11 @@ class ImageSettings:
 
     def plan(self, method: str, loss: str) -> LossPlan:
         """The loss of one arm."""
-        return LossPlan.parse(loss, *self.pw.get(method, (0.5, 1.0)), self.weighting)
+        return LossPlan.parse(loss, *self.pw_of(method), self.weighting)
+
+    def pw_of(self, method: str) -> tuple[float, float]:
+        """(theta, gamma) of the PW loss for a method."""
+        return self.pw.get(method, (THETA, GAMMA))
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Prompts from the published FASP files: NAME.json beside NAME_groups.json.
 
 NAME.json is {axis: {title: [prompt, …]}}; NAME_groups.json holds two equally long lists, {"axis": […], "bucket": […]},
-whose entries of one axis belong to that axis's prompts in order. A folder may hold several pairs (valid and test); all
-are read, and the split is drawn anew.
+whose entries of one axis belong to that axis's prompts in order. A folder that holds the published two pairs,
+social_biases_valid and social_biases_test, keeps their split; from one pair, or any others, all prompts are read and
+the split is drawn by the caller.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
-from engine.data.prompts.table import axis_faults, cell_faults, finish, read_utf8, subgroup_faults
+from engine.data.prompts.table import axis_faults, cell_faults, finish, read_utf8, split_faults, subgroup_faults
+from engine.data.splits import WORDS
 
 NAME = "a FASP pair (NAME.json beside NAME_groups.json), either file or their folder"
 SUFFIX = "_groups.json"
@@ -41,8 +43,8 @@ def load(
 ) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Prompts of the named axes (none named: all), columns as table.COLUMNS, and notes. RequestError with all faults.
 
-    The files name neither template nor descriptor, so both columns are empty. seed and max_prompts are arguments of
-    every format; sampling is done by the caller.
+    A column `split` where the files have one. They name neither template nor descriptor, so both columns are empty.
+    seed and max_prompts are arguments of every format; sampling is done by the caller.
     """
     table, faults = _read(path)
     known = sorted(set(table["axis"])) if len(table) else []
@@ -50,21 +52,30 @@ def load(
         wanted = list(axes) or known
         faults = faults + axis_faults(path.name, wanted, known)
         faults += cell_faults(path.name, table) + subgroup_faults(path.name, table, wanted)
+        faults += split_faults(path.name, table, wanted)
     if faults:
         raise RequestError(faults)
     return finish(table[table["axis"].isin(wanted)])
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
-    """All pairs at `path` as one table with columns axis, subgroup, text, template, descriptor, and their faults."""
+    """All pairs at `path` as one table with columns axis, subgroup, text, template, descriptor, and their faults.
+
+    Also the column split where there are exactly two pairs and their names say so; test comes first, so that a prompt
+    of both stays a test prompt.
+    """
     files = sorted(path.glob(f"*{SUFFIX}")) if path.is_dir() else [path]
+    pairs = [_pair_of(file) for file in files]
+    splits = {WORDS.get(prompts.stem.rpartition("_")[2]): (prompts, groups) for prompts, groups in pairs}
+    own = len(pairs) == 2 and set(splits) == {"validation", "test"}
     parts, faults = [], []
-    for prompts, groups in map(_pair_of, files):
+    for name, (prompts, groups) in sorted(splits.items()) if own else (("", pair) for pair in pairs):
         part, more = _read_pair(prompts, groups)
-        parts.append(part)
+        parts.append(part.assign(split=name) if own else part)
         faults += more
     table = pd.concat(parts, ignore_index=True)
-    return table.reindex(columns=["axis", "subgroup", "text", "template", "descriptor"], fill_value=""), faults
+    columns = ["axis", "subgroup", "text", "template", "descriptor", *(["split"] if own else [])]
+    return table.reindex(columns=columns, fill_value=""), faults
 
 
 def _pair_of(path: Path) -> tuple[Path, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -47,11 +48,12 @@ def load_prompts(path: str | Path, axes: Sequence[str], *, seed: int = 0, max_pr
     table = sample(table, seed, max_prompts)
     if max_prompts is not None:
         notes = tuple(notes) + _sampling_notes(table, max_prompts)
-    return PromptSet(_name(path), table, digest_of(table.to_dict("split", index=False)["data"]), tuple(notes))
+    digest = digest_of(table.to_dict("split", index=False)["data"])
+    return PromptSet(_name(path), table, digest, tuple(notes), own_split="split" in table)
 
 
 def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) -> PromptSet:
-    """Add a column `split`, "validation" or "test", drawn per axis and subgroup with `seed`.
+    """Add a column `split`, "validation" or "test", drawn per axis and subgroup with `seed`; a source's own is kept.
 
     Every subgroup gets at least one prompt in each. Where an axis has at least MIN_FRAMES templates, all
     subgroups put the same templates into validation. Raises RequestError for a share outside (0, 1).
@@ -60,6 +62,8 @@ def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) 
         raise RequestError(
             Fault("validation share", f"{validation_share} is outside (0, 1).", "Use 0.2, as published.")
         )
+    if prompts.own_split:
+        return prompts
     table = prompts.table.copy()
     table["split"] = "test"
     for axis, rows in table.groupby("axis", sort=True):
@@ -70,7 +74,7 @@ def split_prompts(prompts: PromptSet, seed: int, validation_share: float = 0.2) 
         for _, part in ordered.groupby("subgroup", sort=True):
             size = int(np.clip(round(validation_share * len(part)), 1, max(1, len(part) - 1)))
             table.loc[part.index[:size], "split"] = "validation"
-    return PromptSet(prompts.name, table, prompts.digest, prompts.notes)
+    return replace(prompts, table=table)
 
 
 def _format_of(path: Path) -> ModuleType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from engine.core.seeds import key_of
@@ -15,16 +17,19 @@ def with_spares(asked: PromptSet, source: PromptSet, seed: int = 0) -> PromptSet
     """`asked` (with its splits) and, as splits "spare 1", "spare 2", …, what `source` holds beyond it.
 
     A round has no more prompts of a subgroup than validation has, and equally many of each subgroup. Where an axis has
-    MIN_FRAMES templates or more, templates of test prompts are left out, as they are of validation.
+    MIN_FRAMES templates or more, templates of test prompts are left out, as they are of validation. Of a source
+    that has its own split, spares are validation prompts.
     """
     left = source.table[~source.table["prompt_id"].isin(asked.table["prompt_id"])]
+    if source.own_split:
+        left = left[left["split"] == "validation"]
     parts = [_rounds(rows, asked.table[asked.table["axis"] == axis], seed) for axis, rows in left.groupby("axis")]
     spare = pd.concat([left.iloc[:0].assign(split=""), *parts])
     if spare.empty:
         return asked
     table = pd.concat([asked.table, spare], ignore_index=True)
     digest = digest_of([asked.digest, sorted(spare["prompt_id"] + spare["split"])])
-    return PromptSet(asked.name, table, digest, asked.notes)
+    return replace(asked, table=table, digest=digest)
 
 
 def _rounds(left: pd.DataFrame, asked: pd.DataFrame, seed: int) -> pd.DataFrame:

@@ -32,7 +32,7 @@ def prompt_ids(table: pd.DataFrame) -> list[str]:
 def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Add the column prompt_id, drop repeats, sort; returns the table with COLUMNS, all str, and notes.
 
-    table: one row per prompt, COLUMNS but prompt_id.
+    table: one row per prompt, COLUMNS but prompt_id, and `split` where the source has one: it is kept.
     """
     table = table.assign(prompt_id=prompt_ids(table))
     unique = table.drop_duplicates("prompt_id")
@@ -40,7 +40,10 @@ def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     if repeated := len(table) - len(unique):
         notes = (f"{repeated} prompts appear more than once in their subgroup; each was kept once.",)
     ordered = unique.sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
-    return ordered[list(COLUMNS)].astype(str), notes
+    if "split" not in ordered:
+        return ordered[list(COLUMNS)].astype(str), notes
+    said = ", ".join(f"{split} {n:,}" for split, n in ordered["split"].value_counts().sort_index().items())
+    return ordered[[*COLUMNS, "split"]].astype(str), (*notes, f"The split is the source's own: {said} prompts.")
 
 
 def read_utf8(path: Path) -> tuple[str, list[Fault]]:
@@ -113,6 +116,25 @@ def subgroup_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list
     return faults
 
 
+def split_faults(name: str, table: pd.DataFrame, axes: Sequence[str]) -> list[Fault]:
+    """Where the source has its own split: subgroups that validation or test lacks; columns axis, subgroup, text, split.
+
+    A prompt of both counts for the first that has it, as in `finish`.
+    """
+    if "split" not in table:
+        return []
+    faults = []
+    unique = table[table["axis"].isin(axes)].drop_duplicates(["axis", "subgroup", "text"])
+    for axis, rows in unique.groupby("axis", sort=True):
+        splits = rows.groupby("subgroup")["split"].nunique()
+        lacking = [str(group) for group in splits.index[splits < 2]]
+        if lacking:
+            listed = ", ".join(lacking[:8]) + (" …" if len(lacking) > 8 else "")
+            what = f"Subgroups in only one of validation and test: {listed}."
+            faults.append(Fault(f"{name}, axis {axis}", what, "Use the two pairs of one release."))
+    return faults
+
+
 def quota(max_prompts: int, n_subgroups: int) -> int:
     """Prompts per subgroup when an axis gets at most `max_prompts`; never fewer than two."""
     return max(MIN_PER_SUBGROUP, max_prompts // max(1, n_subgroups))
@@ -121,10 +143,15 @@ def quota(max_prompts: int, n_subgroups: int) -> int:
 def sample(table: pd.DataFrame, seed: int, max_prompts: int | None) -> pd.DataFrame:
     """At most `max_prompts` per axis, the same number per subgroup where there are enough; columns as COLUMNS.
 
-    Goes round the templates, in the same seeded order for every subgroup, so subgroups share frames.
+    Goes round the templates, in the same seeded order for every subgroup, so subgroups share frames. A source's own
+    validation and test are sampled apart, in the shares that they have there.
     """
     if max_prompts is None:
         return table
+    if "split" in table:
+        parts = [rows.drop(columns="split") for _, rows in table.groupby("split", sort=True)]
+        chosen = [sample(rows, seed, max(1, round(max_prompts * len(rows) / len(table)))) for rows in parts]
+        return table[table["prompt_id"].isin(pd.concat(chosen)["prompt_id"])].reset_index(drop=True)
     keep = []
     for axis, rows in table.groupby("axis", sort=True):
         if len(rows) <= max_prompts:

@@ -26,14 +26,14 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import Setting
 from engine.core.words import method_definition, method_name
 from engine.tracks.image_classifiers.methods.base import filter_methods
-from engine.training.loss_plan import ADDED, CORRECTIONS, IMAGE, MIXED, VIEW, WEIGHTINGS, known_losses
+from engine.training.loss_plan import ADDED, CORRECTIONS, GAMMA, IMAGE, MIXED, THETA, VIEW, WEIGHTINGS, known_losses
 from engine.training.recipe import recipe_settings
 
 CODE = 2
 """Version of the audit itself. Raise when a finished run would come out differently for the same request."""
 PW = (
-    Setting("theta", "number", 0.5, "", 0.0, 1.0, label="θ, least weight"),
-    Setting("gamma", "number", 1.0, "", 0.0, 1000.0, label="γ, shape of weights"),
+    Setting("theta", "number", THETA, "", 0.0, 1.0, label="θ, least weight"),
+    Setting("gamma", "number", GAMMA, "", 0.0, 1000.0, label="γ, shape of weights"),
 )
 WEIGHTING_NAMES = {ADDED: "θ + (1 − ŷ)^γ, as in the paper", MIXED: "θ + (1 − θ)(1 − ŷ)^γ, as in its published code"}
 CORRECTION_NAMES = {IMAGE: "Each image, once, as in the paper", VIEW: "Each view, mirrored or not, as in its code"}
@@ -142,7 +142,7 @@ class ImageRequest(ImagesRequest):
             speedups=self.speedups,
             first_seed=self.first_seed,
             methods=self.method_settings,
-            pw={name: (one.get("theta", 0.5), one.get("gamma", 1.0)) for name, one in self.pw.items()},
+            pw={name: (one.get("theta", THETA), one.get("gamma", GAMMA)) for name, one in self.pw.items()},
             retrain=recipe_of(self.retrain),
             train=None if self.train is None else recipe_of(self.train),
             weighting=self.weighting,

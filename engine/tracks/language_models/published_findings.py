@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError
+from engine.core.levels import exact_count
 from engine.stats.correlation import correlation, expected_in_axes, in_axes, top_heads
 from engine.stats.reliability import icc_c1, repeats_of
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models.published_scores import PublishedScores
 from engine.tracks.language_models.selection.ties import RULES, protected, tied_at_boundary
 

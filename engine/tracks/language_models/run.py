@@ -168,6 +168,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
             "name": plan.prompts.name,
             "digest": plan.prompts.digest,
             "notes": list(plan.prompts.notes),
+            "own_split": plan.prompts.own_split,
             "counts": {f"{axis}/{split}": int(n) for (axis, split), n in counts.items()},
         },
         "corpus": {

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from engine.core.levels import exact_count
 from engine.core.seeds import rng
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models.selection.critical import critical_heads
 
 Decision = tuple[frozenset[int], int]

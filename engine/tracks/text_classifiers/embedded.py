@@ -39,11 +39,10 @@ TOPICS = replace(
     data="topics",
     axes=("voice", "class"),
     methods=("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"),
-    random_masks=0,
     leave_one_out=False,
     keep_weights="none",
     title="Demo: the same model on another task",
 )
-"""The second task, for the overlap of surviving heads between tasks."""
+"""The second task, for the overlap of surviving heads between tasks, and for chance there."""
 
 REQUESTS = (REMARKS, TOPICS)

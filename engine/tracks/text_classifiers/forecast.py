@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.surgery.heads.budget import exact_count
+from engine.core.levels import exact_count
 from engine.tracks.text_classifiers.arms import TextArm
 from engine.tracks.text_classifiers.context import TextContext, TextShard
 from engine.tracks.text_classifiers.shards import null_shards, truth_shards

@@ -16,11 +16,11 @@ from engine.audit.setting_faults import setting_faults
 from engine.classifiers.class_order import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import sha256_of
+from engine.core.levels import exact_count
 from engine.core.words import axis_name
 from engine.data.texts.load import TextAsk, TextInfo, TextSet, load_texts, look_texts
 from engine.data.texts.readers.glue_tasks import GLUE_TASKS
 from engine.models import catalog
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.context import FILTERS, TEST, TRAIN, TextSettings
 from engine.tracks.text_classifiers.presets import SCORE_TEXTS, tune_of

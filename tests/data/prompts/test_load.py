@@ -7,6 +7,7 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
+from engine.data.prompts.spare import with_spares
 
 ROWS = [
     (f"The {group} number {i} said", "kin", group, f"t{i % 25}")
@@ -127,6 +128,50 @@ def test_a_fasp_pair_is_read_from_either_file_or_the_folder(tmp_path):
     assert "2 prompts but 1 buckets" in faults_of(tmp_path)[0]
     (tmp_path / "social_biases_valid.json").write_text("{")
     assert "Not JSON" in faults_of(tmp_path)[0]
+
+
+def two_pairs(folder, **valid):
+    """The published pairs: eight prompts of each subgroup to test, two to validate, one of them in both."""
+    for split, numbers in (("valid", (0, 8)), ("test", range(8))):
+        texts = {group: [f"{group} {at}" for at in numbers] for group in "AB"}
+        buckets = [group for group in "AB" for _ in numbers]
+        stem = folder / f"social_biases_{split}"
+        stem.with_suffix(".json").write_text(json.dumps({"kin": texts}))
+        stem.with_name(f"{stem.name}_groups.json").write_text(
+            json.dumps({"axis": ["kin"] * len(buckets), "bucket": buckets} | (valid if split == "valid" else {}))
+        )
+    return folder
+
+
+def test_the_published_two_pairs_keep_their_split(tmp_path):
+    prompts = split_prompts(load_prompts(two_pairs(tmp_path), ["kin"]), seed=0)
+    assert prompts.own_split and "own: test 16, validation 2 prompts" in prompts.notes[-1]
+    found = prompts.table.set_index("text")["split"]
+    assert set(found[found == "validation"].index) == {"A 8", "B 8"}, "a prompt of both files stays a test prompt"
+    one = load_prompts(tmp_path / "social_biases_test.json", ["kin"])
+    assert not one.own_split and one.digest != prompts.digest and set(split_prompts(one, 0).table["split"]) == {
+        "validation", "test"
+    }  # fmt: skip
+
+
+def test_sampling_and_spares_keep_to_the_sources_own_split(tmp_path):
+    texts = {"kin": {group: [f"{group} {at}" for at in range(100)] for group in "AB"}}
+    for split, marks in (("dev", "?"), ("test", "!")):
+        marked = {"kin": {group: [text + marks for text in listed] for group, listed in texts["kin"].items()}}
+        (tmp_path / f"p_{split}.json").write_text(json.dumps(marked))
+        (tmp_path / f"p_{split}_groups.json").write_text(
+            json.dumps({"axis": ["kin"] * 200, "bucket": ["A"] * 100 + ["B"] * 100})
+        )
+    asked, source = (load_prompts(tmp_path, ["kin"], max_prompts=n) for n in (40, 80))
+    assert asked.table.groupby(["subgroup", "split"]).size().tolist() == [10] * 4
+    spare = with_spares(asked, source).table
+    added = spare[spare["split"] == "spare 1"]
+    assert len(added) == 20 and added["text"].str.endswith("?").all()
+    assert not set(added["text"]) & set(asked.table["text"])
+
+
+def test_a_subgroup_without_validation_prompts_is_named(tmp_path):
+    assert "only one of validation and test: B" in faults_of(two_pairs(tmp_path, bucket=["A"] * 4))[0]
 
 
 def test_columns_named_twice_are_named(tmp_path):

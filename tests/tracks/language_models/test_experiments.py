@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pandas.testing import assert_frame_equal
 
 from engine.audit.experiments import ExperimentAsk, table_of
 from engine.tracks.language_models.embedded import REQUEST
+from engine.tracks.language_models.experiments._base import unlike_paper
 from tests.experiment_checks import QUICK, check_quick_requests, check_reading, of_paper
+from tests.places import SHARED
 from tests.tracks.language_models.made_up_run import make_run
 
-PUBLISHED = Path("/tmp/shared/data/fasp_head_scores")
+PUBLISHED = SHARED / "fasp_head_scores"
 FOUND = of_paper("FASP")
 
 
@@ -39,15 +42,23 @@ def test_a_run_is_read_beside_the_paper(name, run):
 
 
 def test_the_papers_scale_asks_for_the_papers_settings(tmp_path):
-    corpus = tmp_path / "wiki.txt"
-    corpus.write_text("text")
-    ask = ExperimentAsk(data=str(tmp_path), corpus=str(corpus))
+    texts = {"corpus": str(tmp_path / "test.txt"), "validation_corpus": str(tmp_path / "valid.txt")}
+    ask = ExperimentAsk(data=str(tmp_path), **texts)
     several = FOUND["fasp-fig2"].requests(ask)
+    assert {name: getattr(several[0], name) for name in texts} == texts
     assert [one.model for one in several][:2] == ["distilgpt2", "gpt2"] and len(several) == 6
     assert several[0].top_k == 50 and several[0].estimator == "generate" and len(several[0].sparsities) == 11
     assert several[:3] == FOUND["fasp-fig5"].requests(ask), "figures of the same models share their audits"
     assert several[5].axes == ("gender_and_sex",)
     assert "WikiText" in str(FOUND["fasp-fig2"].faults(ExperimentAsk(data=str(tmp_path)))[0])
+
+
+def test_what_a_run_shares_with_the_papers_protocol_is_not_named(run):
+    meta = copy.deepcopy(run.meta)
+    meta["prompts"]["own_split"], meta["request"]["validation_corpus"] = True, "valid.txt"
+    ours, papers = (unlike_paper(SimpleNamespace(meta=one), ["gpt2"]) for one in (run.meta, meta))
+    for name in ("validation prompts", "validation text"):
+        assert name in ours and name not in papers
 
 
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="needs the published head scores")

@@ -7,7 +7,6 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.core.seeds import rng
-from engine.surgery.heads.budget import exact_count
 from engine.surgery.heads.ranking import best
 from engine.tracks.language_models.selection.base import Ballot, selection_method, selection_methods
 from engine.tracks.language_models.selection.critical import critical_heads
@@ -24,11 +23,6 @@ SCORES = {
 
 def ballot(sparsity=0.2, gamma=0.3, seed=0):
     return Ballot(SCORES, 10, sparsity, gamma, seed)
-
-
-def test_counts_are_exact():
-    assert [exact_count(share, 100) for share in (0.29, 0.57, 0.3, 0.0, 1.0)] == [29, 57, 30, 0, 100]
-    assert exact_count(0.3, 48) == 14
 
 
 def test_ties_go_to_the_lower_index():

@@ -10,7 +10,9 @@ from pandas.testing import assert_frame_equal
 
 from engine.cli import main
 from engine.core.errors import RequestError
+from engine.report.charts.panel import Choice
 from engine.store.runs import Store
+from engine.tracks.text_classifiers.panels.universal import QUESTION, line_of, universal_panel
 from engine.tracks.text_classifiers.run import run_text_audit
 from engine.tracks.text_classifiers.universal import Ask, tasks_of, universal, universal_masks
 from tests.tracks.text_classifiers.worlds import colour_csv, text_request, text_world
@@ -83,6 +85,24 @@ def test_a_full_model_at_chance_is_matched_by_nothing(world, monkeypatch):
     assert set(universal_masks(table).values()) == {None}
 
 
+def test_each_mask_is_drawn_with_its_change_and_ranked_among_enough_random_masks(table):
+    panel = universal_panel(table, universal_masks(table), Choice("", "", 0.0))
+    assert len(panel.parts) == table["task"].nunique() and "No rank among 2" in panel.caveat
+    for part, (_, rows) in zip(panel.parts, table.groupby("task", sort=False), strict=True):
+        drawn = [trace for trace in part.data if trace.x[0] is not None]
+        assert [trace.x[0] for trace in drawn] == rows["delta"].tolist(), "own masks first, then random ones"
+        assert [trace.y[0] for trace in drawn] == [0, 1, 2, 2] and [trace.error_x.array is None for trace in drawn] == [
+            False, False, True, True
+        ]  # fmt: skip
+    assert panel.table["p"].isna().all()
+    many = table.assign(n_random=table["n_random"].mask(table["n_random"] > 0, 19))
+    again = universal_panel(many, universal_masks(many), Choice("", "", 0.0))
+    assert (
+        again.table["p"].tolist() == pytest.approx(table["p"].tolist(), nan_ok=True) and "No rank" not in again.caveat
+    )
+    assert "of 19 random masks, p = " in line_of(many.iloc[0]) and "p = " not in line_of(table.iloc[0])
+
+
 def test_all_faults_at_once(world, tmp_path):
     _, runs = world
     with pytest.raises(RequestError) as caught:
@@ -101,7 +121,12 @@ def test_the_command_prints_what_it_wrote(world, table, tmp_path, capsys):
     assert main([*words, "--out", str(tmp_path / "u.csv")]) == 0
     said = capsys.readouterr().out
     assert ("on every task" in said and "Of 2 random masks" in said) != ("nothing is called universal" in said)
-    assert len(pd.read_csv(tmp_path / "u.csv")) == 8
+    assert len(pd.read_csv(tmp_path / "u.csv")) == 8 and "No rank among 2 random masks" in said
+    assert "percentile" not in said
+    assert main([*words, "--out", str(tmp_path / "u.html")]) == 0
+    page = (tmp_path / "u.html").read_text(encoding="utf-8")
+    assert QUESTION in page and '"dark":' in page and all(run.id in page for run in runs)
+    capsys.readouterr()
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["universal"]) == set(table["mask"]) and len(found["rows"]) == 8

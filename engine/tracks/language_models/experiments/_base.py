@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.audit.experiments import Experiment, ExperimentAsk, Finding, differences
 from engine.audit.request import Request
@@ -24,6 +25,7 @@ JUDGE = "unbiased"
 """The Detoxify model of the published code."""
 METHODS = ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random")
 SHARES = tuple(round(0.02 * step, 2) for step in range(11))
+PUBLISHED_SPLIT = "as the published files split them"
 DEMO_SAID = "the demo's audit: demo-gpt2, its written prompts and text, and its judge"
 Reads = Callable[[Run], Iterable[Finding]]
 
@@ -36,6 +38,7 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
         axes=AXES if model not in LARGE else (GENDER,),
         prompts=ask.data,
         corpus=ask.corpus,
+        validation_corpus=ask.validation_corpus,
         methods=METHODS,
         sparsities=SHARES,
         gamma=SEARCH,
@@ -51,7 +54,7 @@ def paper_request(model: str, ask: ExperimentAsk) -> AuditRequest:
 
 def demo_request(ask: ExperimentAsk) -> AuditRequest:
     """The embedded audit, with what was asked for instead."""
-    request = replace(DEMO, prompts=ask.data, corpus=ask.corpus)
+    request = replace(DEMO, prompts=ask.data, corpus=ask.corpus, validation_corpus=ask.validation_corpus)
     return ask.over(request, model="model", judge="judge", levels="sparsities", trials="seeds", most="max_prompts")
 
 
@@ -67,7 +70,10 @@ class HeadExperiment(Experiment):
     draws: Callable[[Run, Choice], Iterator[Panel]]
 
     paper = PAPER
-    needs = "HolisticBias v1.1 (--data FOLDER), WikiText-2 as a text file (--corpus FILE) and the models of the hub"
+    needs = (
+        "HolisticBias v1.1, or the prompts that the published code split (--data FOLDER), WikiText-2's test and "
+        "validation text (--corpus FILE --validation-corpus FILE) and the models of the hub"
+    )
     stand_in = DEMO_SAID
 
     def requests(self, ask: ExperimentAsk) -> list[Request]:
@@ -80,7 +86,8 @@ class HeadExperiment(Experiment):
         if ask.quick or ask.corpus is not None:
             return missing
         what = f"{self.figure} of {self.paper} needs WikiText-2 for perplexity."
-        return [*missing, Fault("--corpus", what, f"Give it as a text file, or --quick: that uses {self.stand_in}.")]
+        fix = f"Give its test text as a file (its validation text: --validation-corpus), or --quick: {self.stand_in}."
+        return [*missing, Fault("--corpus", what, fix)]
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         for run in runs:
@@ -100,14 +107,18 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
     is_holistic = "holistic" in prompts.casefold()
     return differences(
         {"model": ", ".join(models), "prompts": "HolisticBias", "judge": JUDGE, "seeds": "3", "top_k": "50",
-         "effects of heads": "by generate", "validation prompts": "a fifth at random",
+         "effects of heads": "by generate", "validation prompts": PUBLISHED_SPLIT,
          "validation text": "a file of its own"},
         {"model": ", ".join(models) if model in models else model,
          "prompts": "HolisticBias" if is_holistic else prompts, "judge": meta["judge"]["name"],
          "seeds": str(request["seeds"]), "top_k": str(request["top_k"]),
-         "effects of heads": f"by {request['estimator']}", "validation prompts": "whole templates, a fifth",
+         "effects of heads": f"by {request['estimator']}", "validation prompts": _validation_prompts(meta),
          "validation text": "a file of its own" if request.get("validation_corpus") else "the first part of the same"},
     )  # fmt: skip
+
+
+def _validation_prompts(meta: Mapping[str, Any]) -> str:
+    return PUBLISHED_SPLIT if meta["prompts"].get("own_split") else "whole templates, a fifth"
 
 
 def _aim(run: Run) -> str:

@@ -14,11 +14,11 @@ from engine.audit.experiments import NAN, Experiment, ExperimentAsk, Finding
 from engine.audit.request import Request
 from engine.core import words
 from engine.core.errors import Fault
+from engine.core.levels import exact_count
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contents import default_choice
 from engine.stats.correlation import expected_in_axes, in_axes, top_heads
 from engine.store.runs import Run
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models.experiments._base import DEMO_SAID, PAPER, demo_request, unlike_paper
 from engine.tracks.language_models.head_contributions import FILE
 from engine.tracks.language_models.panels.correlations import TOP_SHARE, wide_scores

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
-from engine.core.levels import is_level
+from engine.core.levels import exact_count, is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
@@ -201,7 +201,7 @@ def _axes_of(unit: int, chosen: dict[str, list[int]]) -> list[str]:
 
 def _top_answer(counts: pd.Series, names: dict[int, str], total: int, axes: int, share: float) -> str:
     shared = counts[counts == axes]
-    expected = total * (int(share * total + 1e-9) / total) ** axes
+    expected = total * (exact_count(share, total) / total) ** axes
     by_chance = f"chance would give {phrasing.number(expected)}"
     if len(shared):
         listed = _heads(names[unit] for unit in shared.index)

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
-from engine.surgery.heads.budget import exact_count
+from engine.core.levels import exact_count
 from engine.tracks.language_models.selection.critical import critical_heads
 
 

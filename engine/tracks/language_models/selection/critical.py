@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.surgery.heads.budget import exact_count
+from engine.core.levels import exact_count
 from engine.surgery.heads.ranking import best
 
 

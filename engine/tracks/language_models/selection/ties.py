@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from engine.surgery.heads.budget import exact_count
+from engine.core.levels import exact_count
 from engine.tracks.language_models.selection.critical import critical_heads
 
 RULES = ("index", "published")

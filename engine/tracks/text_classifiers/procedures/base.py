@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from engine.surgery.heads.budget import exact_count
+from engine.core.levels import exact_count
 from engine.surgery.heads.ranking import best
 from engine.tracks.text_classifiers.context import TextShard
 
