@@ -126,7 +126,7 @@ def stories(seed: int) -> Iterator[Story]:
         yield tell(draw_prompt(axis, subgroup, rng), rng)
 
 
-def audit_prompts(seed: int, per_cell: int = 3) -> list[Prompt]:
+def audit_prompts(seed: int, per_cell: int = 5) -> list[Prompt]:
     """The prompts of the demo audit: `per_cell` texts for each descriptor x template, so subgroups are balanced."""
     rng = Random(seed)
     found: list[Prompt] = []

@@ -13,6 +13,8 @@ import pandas as pd
 from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.selection_stability import WIDTH
 
+TURNED = 0.1
+"""Standard error, in texts of n, below which no text turned: one that does moves its subgroup by more than 1/n."""
 FEW_PROMPTS = 20
 """Texts below which no width is predicted."""
 
@@ -24,9 +26,9 @@ def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
 
 def cost(pilot: pd.DataFrame, estimator: str) -> float:
     """Variance times seconds per head, mean over the heads that reweight and generate both tried: what a head of stated
-    precision costs."""
-    rows = rows_of(pilot, estimator)
-    both = rows.loc[rows.index.intersection(rows_of(pilot, "generate").index)]
+    precision costs. A head none of whose few new texts came out otherwise shows no variance there, and says nothing."""
+    rows, drawn = rows_of(pilot, estimator), rows_of(pilot, "generate")
+    both = rows.loc[rows.index.intersection(drawn.index[drawn["error"] > TURNED / drawn["n"]])]
     return float((both["error"] ** 2).mean() * rows["seconds"].mean())
 
 

@@ -95,6 +95,7 @@ ESTIMATORS: dict[str, Word] = {
     "generate": Word(
         "regeneration", "Draws every text again with the head off and judges it again. The slow reference."
     ),
+    "combined": Word("both", "Large effects with a heavy tail of weights: the mean of reweighting and regeneration."),
     "exact": Word("exact", "Measures the perplexity with each head off."),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -107,7 +108,7 @@ def test_without_a_budget_all_is_first_order_and_with_one_all_is_measured(judged
     judged(loud_judge())
     none, said = scored(tmp_path, tmp_path / "store", budget=0)
     assert set(none["estimator"]) == {"gradient"} and set(none["note"]) == {"first order"}
-    assert said["heads"] == {"gradient": 12, "reweight": 0, "generate": 0}
+    assert said["heads"] == {"gradient": 12, "reweight": 0, "generate": 0, "combined": 0}
     every, said = scored(tmp_path, tmp_path / "store", budget=50.0)
     assert not (every["estimator"] == "gradient").any() and said["heads"]["gradient"] == 0
     assert said["work"] <= said["budget"]
@@ -156,6 +157,25 @@ def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(judged, tmp_p
     assert told.tolist() == heavy.tolist()
     for row in some[told].itertuples():
         assert row.note.endswith(f"(Pareto k̂ {row.k_hat:.1f})")
+
+
+def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(
+    judged, tmp_path, monkeypatch
+):
+    judged(loud_judge())
+    found = {}
+    for name, heavy, half in (("reweight", math.inf, 0.0), ("generate", 0.0, 2.0), ("combined", 0.0, 0.0)):
+        monkeypatch.setattr(auto, "HEAVY", heavy)
+        monkeypatch.setattr(auto, "HALF", half)
+        found[name], said = scored(tmp_path, tmp_path / name, budget=50.0)
+    both = found["combined"]["estimator"] == "combined"
+    assert both.any() and said["heads"]["combined"] == both.sum()
+    mean = (found["reweight"]["value"] + found["generate"]["value"])[both] / 2
+    assert found["combined"]["value"][both].to_numpy() == pytest.approx(mean.to_numpy(), abs=1e-9), (
+        "here the bias is linear between the two"
+    )
+    assert found["combined"]["note"][both].str.startswith(auto.COMBINED).all()
+    assert found["combined"]["p"][both].notna().all()
 
 
 def test_further_prompts_are_scored_on_where_the_source_has_them(judged, tmp_path):

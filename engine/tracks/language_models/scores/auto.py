@@ -8,7 +8,7 @@ Per axis:
 3. Heads that matter are measured: those that are large, cut or protected by some decision (any sparsity and γ asked
    for), or near one, by what first order shows and how far it may be off. Measured means reweighted, or generated where
    the pilot found that cheaper, the weights leave too few effective samples, or a large effect rests on few of them
-   with a heavy tail.
+   with a heavy tail. Other large effects with a heavy tail are the mean of both.
 4. What the budget holds beyond that goes to further prompts, then to draws while a fresh selection would lose more
    effect than the stated precision, then to all other heads. What was not measured stays first order, is called so,
    and its interval holds how far first order was off where both are known.
@@ -36,6 +36,7 @@ from engine.tracks.language_models.effects import (
     AxisData,
     HeadEffects,
     axis_table,
+    combined,
     dense_shards,
     first_order,
     generated,
@@ -78,6 +79,7 @@ sampling): the largest weights were not drawn. ESS/n below which as many fresh t
 it weighing shares its noise with the dense model and wins even so."""
 FIRST_ORDER = "first order"
 HEAVY_TAIL = "large, by weights with a heavy tail, and no budget was left to draw its texts again"
+COMBINED = "large, by weights with a heavy tail: the mean of weighted texts and of texts drawn again"
 NULL_DRAWS = 1000
 LEVEL = 0.025
 """Chance of ranking heads by a bias that is not there, over all looks together."""
@@ -99,6 +101,8 @@ class State:
     """Those with too few effective samples, and those that were generated for their heavy tail."""
     heavy: dict[int, Poor] = field(default_factory=dict)
     """Those with a heavy tail that no budget was left to generate: their effect stays as weights have it."""
+    both: dict[int, Poor] = field(default_factory=dict)
+    """Those with a heavy tail but many effective samples: the mean of weighted and generated texts."""
     again: tuple[int, ...] = ()
     """Those that were generated."""
     stability: float = float("nan")
@@ -129,7 +133,7 @@ class Auto(ScoreMethod):
     """Gradient for all heads; reweighting, or regeneration, for all that matter and as many others as can be paid."""
 
     name = "auto"
-    version = 3
+    version = 4
     score = "z_bias"
     uses = ("gradient", "reweight", "generate")
     pilots = True
@@ -319,7 +323,8 @@ class Auto(ScoreMethod):
                 heavy = self._heavy(data, state, [unit for unit in new if unit not in state.low])
                 again = self._largest_first(data, [unit for unit in new if unit in {*state.low, *heavy}])
                 again = again[: _affordable(left, dear)]
-                state.low |= {unit: heavy[unit] for unit in again if unit in heavy}
+                state.low |= {unit: heavy[unit] for unit in again if unit in heavy and heavy[unit].share < HALF}
+                state.both |= {unit: heavy[unit] for unit in again if unit in heavy and heavy[unit].share >= HALF}
                 state.heavy |= {unit: heavy[unit] for unit in heavy if unit not in again}
                 left -= dear * len(again)
             else:
@@ -331,9 +336,9 @@ class Auto(ScoreMethod):
                 values[list(found.units)], by_seed[list(found.units)] = found.pooled.value, found.by_seed
 
     def _heavy(self, data: AxisData, state: State, units: Sequence[int]) -> dict[int, Poor]:
-        """Of reweighted heads, those whose large effect rests on few effective samples and a heavy tail."""
+        """Of reweighted heads, those whose large effect rests on weights with a heavy tail."""
         assert state.band is not None
-        found = {unit: one for unit, one in weighed(data, units).items() if one.k_hat > HEAVY and one.share < HALF}
+        found = {unit: one for unit, one in weighed(data, units).items() if one.k_hat > HEAVY}
         if not found:
             return {}
         values = np.abs(reweighted(data, list(found), self.option(data.job, "cap"), intervals=False).pooled.value)
@@ -355,8 +360,10 @@ class Auto(ScoreMethod):
 
     def _refinements(self, data: AxisData, state: State, intervals: bool) -> list[HeadEffects]:
         kept = [unit for unit in state.measured if unit not in state.again]
-        found = [reweighted(data, kept, self.option(data.job, "cap"), intervals)] if kept else []
-        return [*found, generated(data, list(state.again), intervals)] if state.again else found
+        cap, drawn = self.option(data.job, "cap"), [unit for unit in state.again if unit not in state.both]
+        found = [reweighted(data, kept, cap, intervals)] if kept else []
+        found += [generated(data, drawn, intervals)] if drawn else []
+        return [*found, combined(data, list(state.both), cap, intervals)] if state.both else found
 
     # --- telling
 
@@ -368,6 +375,7 @@ class Auto(ScoreMethod):
             return axis_table(job, self, data, [], dict.fromkeys(range(job.total), not_ranked(state, data.n)))
         notes = dict.fromkeys(set(range(job.total)).difference(state.measured), FIRST_ORDER)
         notes |= {unit: f"{HEAVY_TAIL} (Pareto k̂ {one.k_hat:.1f})" for unit, one in state.heavy.items()}
+        notes |= {unit: f"{COMBINED} (Pareto k̂ {one.k_hat:.1f})" for unit, one in state.both.items()}
         notes |= fallback_notes({unit: state.low[unit] for unit in state.again if unit in state.low}, least)
         measured, first = self._refinements(data, state, True), first_order(data)
         first = replace(first, pooled=with_error(first.pooled, self._error(job, axis, state, first, measured)))
@@ -399,8 +407,9 @@ class Auto(ScoreMethod):
         said |= {"ranked": state.ranked, "why": state.why, "note": "" if state.ranked else not_ranked(state, band.n)}
         if not state.ranked:
             return said
-        n_measured, n_again = len(state.measured), len(state.again)
-        counts = {"gradient": job.total - n_measured, "reweight": n_measured - n_again, "generate": n_again}
+        n_measured, n_again, n_both = len(state.measured), len(state.again), len(state.both)
+        counts = {"gradient": job.total - n_measured, "reweight": n_measured - n_again}
+        counts |= {"generate": n_again - n_both, "combined": n_both}
         said |= {"stability": state.stability, "lost": state.lost, "precision": self.option(job, "precision")}
         said |= {"work": job.work(state.wanted), "budget": self._budget(job)}
         data = AxisData(job, axis)
