@@ -21,8 +21,8 @@ from pages.shared.safe import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
-    "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
-    "examples", "compare", "export", "library",
+    "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability",
+    "pareto", "examples", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",

@@ -75,5 +75,3 @@ def _said(event: object) -> str:
     parts = [capital(str(event.phase).replace("_", " ")), words.work_name(event.what) if event.what else ""]
     parts += [f"about {words.duration(event.eta)} left"] if event.eta is not None else []
     return frame.plain(", ".join(filter(None, parts)))
-
-

@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass, replace
 
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.levels import exact_count
 from engine.report.charts import lookup
 from engine.store.runs import Run
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.variants import DENSE, Variant, all_variants

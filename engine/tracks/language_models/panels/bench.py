@@ -40,8 +40,8 @@ def tried_said(run: Run, choice: Choice) -> str:
     luck = float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error  # Blom 1958: expected largest of n normals
     return (
         f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look about "
-        f"{phrasing.number(luck)} better on these prompts by chance. So a set chosen here is measured once more, on test "
-        "prompts."
+        f"{phrasing.number(luck)} better on these prompts by chance. So a set chosen here is measured once more, on "
+        "test prompts."
     )
 
 
