@@ -15,5 +15,7 @@ TRACK = TrackEntry(
     summary="summary:Heads",
     grow="growing:grow",
     check_growth="growing:check_growth",
+    told="told:told",
+    units="hand_sets:units_of",
     measure="by_hand:measure_by_hand",
 )

@@ -8,9 +8,8 @@ to the run (engine/store/additions.py): the run's tables hold it from then on.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +18,12 @@ from engine.audit.executors import Executor, Local
 from engine.audit.growth import Growth
 from engine.audit.provenance import provenance
 from engine.audit.session import timed
+from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.report.charts import lookup
+from engine.resident.warm import Warm
 from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 from engine.tracks.language_models.any_level import variants_at
@@ -33,7 +34,6 @@ from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Pla
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
 
 if TYPE_CHECKING:
-    from engine.tracks.language_models.context import PromptContext
     from engine.tracks.language_models.opening import Audit
 
 KEYS = {
@@ -80,9 +80,9 @@ def grow(
     store: Store,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     executor: Executor | None = None,
-    load: Callable[[PromptPlan], PromptContext] | None = None,
+    warm: Warm | None = None,
 ) -> Run:
-    """The run with what was asked, measured now or found. load: how the plan's context is loaded, afresh where None.
+    """The run with what was asked, measured now or found. warm: what is loaded already, and keeps what is loaded now.
 
     RequestError before anything heavy loads; what was finished before an interruption is found in the store.
     """
@@ -94,7 +94,7 @@ def grow(
     store.prove_writable()
     with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
         if grown.id not in {one.id for one in _run(request, store).added}:
-            audit = open_audit(grown.plan, store, hooks, chosen, *([load] if load else []))
+            audit = open_audit(grown.plan, store, hooks, chosen, warm)
             _measure(grown, audit, store)
     return _run(request, store)
 
@@ -107,10 +107,16 @@ def check_growth(request: Growth, store: Store) -> None:
 def grown_of(request: Growth, store: Store) -> Grown:
     """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
     run = _run(request, store)
-    known = run.meta["request"]["axes"]
-    faults = [
-        unknown("axis", axis, known) for axis in dict.fromkeys((request.axis, *request.axes)) if axis not in known
-    ]
+    variants, split = variants_of(run, request)
+    return Grown(run, plan_of(run), variants, split, _missing(run, variants, split, request.axes), request)
+
+
+def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
+    """The variants that a growth asks of a run, and the split of its prompts. RequestError where there are none."""
+    if track_of_run(run).name != request.track:
+        raise RequestError(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
+    known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
+    faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", TEST, VALIDATION):
         faults.append(unknown("split", request.split, (TEST, VALIDATION)))
     if bool(request.units) == (request.level is not None):
@@ -118,8 +124,7 @@ def grown_of(request: Growth, store: Store) -> Grown:
     if faults:
         raise RequestError(faults)
     split = request.split or (VALIDATION if request.units else TEST)
-    variants = _by_hand(run, request, split) if request.units else _of_level(run, request, split)
-    return Grown(run, plan_of(run), variants, split, _missing(run, variants, split, request.axes), request)
+    return (_by_hand if request.units else _of_level)(run, request, split), split
 
 
 def _run(request: Growth, store: Store) -> Run:
@@ -213,8 +218,3 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
                 "machine or versions round differently; changes are against the former."
             )
     return notes
-
-
-def with_axes(request: Growth, run: Run) -> Growth:
-    """The growth on every axis of the run."""
-    return replace(request, axes=tuple(run.meta["request"]["axes"]))

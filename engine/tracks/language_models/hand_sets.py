@@ -34,6 +34,19 @@ def tried(run: Run) -> int:
     return int(variants.loc[variants["method"] == BY_HAND, "cut"].nunique())
 
 
+def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
+    """Flat units of a mask.json (a path), or of words: "0.1,2.3" is head 1 of layer 0 and head 3 of layer 2."""
+    if isinstance(said, Path):
+        return units_of_mask(run, said)
+    try:
+        pairs = [tuple(map(int, word.split("."))) for word in said.replace(" ", "").split(",") if word]
+        cut = [(layer, head) for layer, head in pairs]
+    except ValueError as error:
+        what = f"{said!r} names no heads."
+        raise RequestError(Fault("heads", what, "Write layer.head from 0, as 0.1,2.3.")) from error
+    return mask_of(run, cut).units
+
+
 def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
     """Flat units of a mask.json. RequestError unless it was made for the very model of the run, silenced alike."""
     record, model = read_mask(path), run.meta["model"]

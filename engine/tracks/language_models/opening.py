@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,15 +10,19 @@ import numpy as np
 from engine.audit.executors import Executor
 from engine.audit.progress import Progress
 from engine.audit.session import Session, timed
-from engine.core.types import Hooks
-from engine.models.judge import load_judge
+from engine.core.types import Hooks, digest_of
+from engine.models.judge import Judge, load_judge
 from engine.models.load_language_model import load_language_model
+from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.heads.mask import prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.request import PromptPlan
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
+
+HUB_JUDGE = 500_000_000
+"""Bytes of a judge without a folder."""
 
 
 @dataclass
@@ -31,11 +34,22 @@ class Audit(Session[PromptPlan, PromptContext]):
     """What each score method decided and spent."""
 
 
-def context_of(plan: PromptPlan) -> PromptContext:
-    """Model, judge, prompts and text of a plan, loaded; measurements are kept in memory."""
-    request = plan.request
-    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
-    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
+def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
+    """Model, judge, prompts and text of a plan, loaded or kept in `warm`; measurements are kept in memory."""
+    request, warm = plan.request, warm or Warm(0)
+    where = digest_of([plan.model.weight_hash, request.model, request.revision, request.device, request.dtype])[:16]
+    lm = warm.get(
+        f"language model {plan.model.name} {where}",
+        lambda: load_language_model(
+            request.model, device=request.device, dtype=request.dtype, revision=request.revision
+        ),
+        lambda lm: lm.n_parameters * lm.dtype.itemsize,
+    )
+    judge = warm.get(
+        f"judge {plan.judge.name} {plan.judge.digest[:16]} {lm.device}",
+        lambda: load_judge(request.judge, request.judge_sha256, device=str(lm.device)),
+        _bytes_of,
+    )
     return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
 
 
@@ -44,12 +58,12 @@ def open_audit(
     store: Store,
     hooks: Hooks,
     executor: Executor,
-    load: Callable[[PromptPlan], PromptContext] = context_of,
+    warm: Warm | None = None,
 ) -> Audit:
-    """Load model and judge, and prove on this very model that masking a head changes something."""
+    """Model and judge, loaded or kept in `warm`; it is proved on this very model that masking a head acts."""
     request, progress = plan.request, Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
-        context = replace(load(plan), keeper=store.shards, hooks=hooks)
+        context = replace(context_of(plan, warm), keeper=store.shards, hooks=hooks)
         if request.ablation == "mean":
             context = with_means(context)
         prove_mask_works(context.lm)
@@ -63,6 +77,12 @@ def open_audit(
         sparsities=request.sparsities,
     )
     return Audit(plan, context, progress, executor, job)
+
+
+def _bytes_of(judge: Judge) -> int:
+    """About what a judge takes: its files, else BERT base and its like."""
+    folder = judge.info.folder
+    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder else HUB_JUDGE
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:

@@ -1,0 +1,83 @@
+"""measure: another level of a finished audit, or units chosen by hand, predicted and measured; it joins the audit."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from engine.audit.command_line import Ticker, checked, executor_of, json_flag, ray_option, store_of, store_option
+from engine.audit.growth import Growth
+from engine.audit.tracks import track_of_run
+from engine.core.errors import Fault, RequestError
+from engine.store.runs import EMBEDDED, Run, Store, find_run
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("measure", help="measure another level, or units chosen by hand; it joins the audit")
+    parser.add_argument("id", metavar="RUN")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--sparsity", "--speedup", dest="level", type=float, metavar="LEVEL", help="how much is cut")
+    what.add_argument("--mask", type=Path, metavar="FILE", help="a mask.json of the audited model")
+    what.add_argument("--heads", metavar="LAYER.HEAD,…", help="heads from 0, as 0.1,2.3")
+    parser.add_argument("--method", help="which method cuts at the level (default: the audit's first)")
+    parser.add_argument("--axis", help="what it aims at and is measured on (default: the audit's first)")
+    parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
+    parser.add_argument("--name", default="", help="what a set chosen by hand is called")
+    parser.add_argument("--split", choices=("validation", "test"), default="",
+                        help="prompts: sets by hand are tried on validation (the default) before test")  # fmt: skip
+    ray_option(parser)
+    store_option(parser)
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Measure here, as a job that pages see; what was measured before is found."""
+    from engine.audit.jobs import run_job
+
+    store = store_of(args)
+    before = find_run(args.id, [store, Store(EMBEDDED, read_only=True)])
+    growth = checked(args, lambda words: growth_of_words(words, before))
+    after = run_job(store, growth, Ticker(), executor_of(args))
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    told = track_of_run(after).part("told")(before, after, growth)
+    return told, _text(told)
+
+
+def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
+    """What the words ask of the run."""
+    track, asked = track_of_run(run), run.meta["request"]
+    axis = args.axis or asked["axes"][0]
+    axes = tuple(asked["axes"]) if args.all_axes else (axis,)
+    same: dict[str, Any] = {"track": track.name, "run": run.id, "axis": axis, "axes": axes, "split": args.split}
+    if args.level is not None:
+        if args.name:
+            raise RequestError(Fault("--name", "names a set chosen by hand.", "Leave it out."))
+        return Growth(**same, method=args.method or asked["methods"][0], level=args.level)
+    if args.method:
+        raise RequestError(Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."))
+    said = args.mask if args.mask is not None else args.heads
+    return Growth(**same, units=track.part("units")(run, said), name=args.name)
+
+
+def _text(told: dict[str, Any]) -> str:
+    """One line per number: predicted, then measured."""
+    lines = [f"run {told['run']}, {told['split']} prompts, added {told['added'] or 'nothing: it was there'}"]
+    shown = None
+    for row in told["rows"]:
+        if (row["variant"], row["axis"]) != shown:
+            shown = row["variant"], row["axis"]
+            lines.append(f"\n{row['variant']}, {row['n_cut']} cut, {row['axis']}")
+        guess = _number(row["predicted"], row["predicted_low"], row["predicted_high"])
+        lines.append(f"  {row['number']:<32} predicted {guess:<28} measured "
+                     f"{_number(row['measured'], row['low'], row['high'])}")  # fmt: skip
+    return "\n".join([*lines, "", *told["notes"]])
+
+
+def _number(value: float | None, low: float | None, high: float | None) -> str:
+    if value is None:
+        return "unknown"
+    return f"{value:.3f} (no interval)" if low is None or high is None else f"{value:.3f} [{low:.3f}, {high:.3f}]"

@@ -1,0 +1,59 @@
+"""What was predicted beside what was measured, for whoever asked for more of an audit. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from engine.audit.growth import Growth
+from engine.core.files import json_able
+from engine.report.charts import lookup
+from engine.store.runs import Run
+from engine.tracks.language_models.growing import variants_of
+from engine.tracks.language_models.hand_sets import tried
+from engine.tracks.language_models.predicted import Guess, predicted
+
+
+def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+    """JSON-able: added (its id, None where nothing was missing); variants with their heads; rows, each a number about a
+    variant on an axis: predicted with ends, before it was measured, and measured with ends; tried, sets by hand; notes.
+    """
+    variants, split = variants_of(after, growth)
+    new = [one for one in after.added if one.id not in {old.id for old in before.added}]
+    n_heads = after.meta["model"]["n_heads"]
+    rows, notes = [], [note for one in new for note in one.meta["notes"]]
+    for variant in variants:
+        for axis in growth.axes:
+            rows += list(_rows(before, after, variant.id, variant.cut, axis, split))
+        notes.append(predicted(before, variant.cut, growth.axis).note)
+    heads = {one.id: [divmod(unit, n_heads) for unit in one.cut] for one in variants}
+    return json_able({
+        "run": after.id, "split": split, "added": new[-1].id if new else None, "variants": heads, "rows": rows,
+        "tried": tried(after), "notes": list(dict.fromkeys(notes)),
+    })  # fmt: skip
+
+
+def _rows(before: Run, after: Run, name: str, cut: tuple[int, ...], axis: str, split: str) -> Iterator[dict[str, Any]]:
+    guess, reading = predicted(before, cut, axis), after.meta["request"]["reading"]
+    groups = guess.groups.set_index("group")
+    bias = lookup.result(after, name, f"bias:{reading}", axis, split)
+    text = lookup.result(after, name, "perplexity", "", split)
+    same = {"variant": name, "n_cut": len(cut), "axis": axis}
+    if bias is not None:
+        yield {**same, "number": "change of bias", **_guessed(guess.change), **_measured(bias, "delta")}
+        yield {**same, "number": "bias", **_guessed(guess.bias), **_measured(bias, "value")}
+    if text is not None:
+        yield {**same, "number": "perplexity", **_guessed(guess.perplexity), **_measured(text, "value")}
+    for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
+        known = groups.loc[row["group"]].to_dict() if row["group"] in groups.index else {}
+        there = {f"predicted{end}": known.get(end[1:] or "value") for end in ("", "_low", "_high")}
+        yield {**same, "number": f"change of toxicity, {row['group']}", **there, **_measured(row, "delta")}
+
+
+def _guessed(guess: Guess) -> dict[str, float]:
+    return {"predicted": guess.value, "predicted_low": guess.low, "predicted_high": guess.high}
+
+
+def _measured(row: dict[str, Any], what: str) -> dict[str, float]:
+    ends = ("low", "high") if what == "value" else ("delta_low", "delta_high")
+    return {"measured": row[what], "low": row[ends[0]], "high": row[ends[1]]}
