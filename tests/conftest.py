@@ -9,6 +9,10 @@ import pytest
 
 from engine.store.runs import Run, Store
 
+os.environ["PRUNEAUDIT_ENGINE"] = (
+    "off"  # what is asked is answered in the test's own process, and no engine stays behind
+)
+
 
 @pytest.fixture(scope="module")
 def events() -> list:
