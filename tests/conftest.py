@@ -9,9 +9,7 @@ import pytest
 
 from engine.store.runs import Run, Store
 
-os.environ["PRUNEAUDIT_ENGINE"] = (
-    "off"  # what is asked is answered in the test's own process, and no engine stays behind
-)
+os.environ["PRUNEAUDIT_ENGINE"] = "off"  # the test's own process answers, and no engine stays behind
 
 
 @pytest.fixture(scope="module")

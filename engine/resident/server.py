@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import socket
 import sys
@@ -200,13 +201,15 @@ class Server:
 
 @contextlib.contextmanager
 def _listening(path: Path) -> Iterator[socket.socket]:
-    """A socket at `path` that only this user can open; a stale one is replaced."""
-    path.unlink(missing_ok=True)
+    """A socket at `path` that only this user can open; a stale one is replaced. Once it is there, it listens."""
+    own = path.with_suffix(".new")
+    own.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        path.chmod(0o600)
-        mine = path.stat().st_ino
+        listener.bind(str(own))
+        own.chmod(0o600)
+        mine = own.stat().st_ino
         listener.listen(MOST)
+        own.replace(path)
         listener.settimeout(EVERY)
         try:
             yield listener
@@ -224,15 +227,25 @@ def load() -> None:
     device_named("auto")
     for track in tracks().values():
         track.part("validate"), track.part("run")
+    gc.collect()
+    gc.freeze()  # what was imported stays: looking through it at every dropped model takes half a second
 
 
 def main(words: list[str] | None = None) -> int:
-    """Serve a store until it is time to end. 0 where another engine serves it already."""
+    """Serve the store that is named until it is time to end."""
     parser = argparse.ArgumentParser(prog="python -m engine.resident.server")
     parser.add_argument("store")
     parser.add_argument("--idle", type=float, default=float(os.environ.get("PRUNEAUDIT_ENGINE_IDLE") or IDLE))
     args = parser.parse_args(words)
-    store = Store(args.store)
+    try:
+        return run(Store(args.store), prepare=load, idle=args.idle)
+    except PruneAuditError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+
+
+def run(store: Store, **parts: Any) -> int:
+    """Serve a store in this process, which ends with it; `parts` are those of `Server`. 0 where another serves it."""
     place = place_of(store)
     until = time.monotonic() + SUCCESSION
     while (lock := taken(place.lock)) is None:
@@ -243,7 +256,7 @@ def main(words: list[str] | None = None) -> int:
             return 1
         time.sleep(EVERY)
     with lock:
-        server = Server(store, place, prepare=load, idle=args.idle)
+        server = Server(store, place, **parts)
         server.serve()
         sys.stderr.flush()
         os._exit(int(server.failed))  # an answer that never comes to a check must not keep it alive
