@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from engine.audit import turn
 from engine.audit.turn import device_named
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.locks import EVERY, taken
@@ -76,8 +77,7 @@ class Server:
         with _listening(self.place.socket) as listener:
             mine = self.place.socket.stat().st_ino
             self.batch.serve()
-            for work in (self._prepare, lambda: self.batch.work(self._ended)):
-                threading.Thread(target=work, daemon=True).start()
+            threading.Thread(target=self._prepare, daemon=True).start()
             while not self._ended.is_set() and not self._is_over(mine):
                 with contextlib.suppress(TimeoutError):
                     connection, _ = listener.accept()
@@ -110,13 +110,16 @@ class Server:
         }
 
     def _prepare(self) -> None:
+        """Load what is heavy, while audits step aside; then start those that wait."""
         try:
-            self.prepare()
+            with turn.answering(self.store, "cpu", lambda: None):
+                self.prepare()
         except BaseException:  # such as code with a mistake: whoever asks is told by the log
             traceback.print_exc()
             self.failed = True
             self.stop()
         self.ready.set()
+        self.batch.work(self._ended)
 
     def _is_over(self, socket_file: int) -> bool:
         if time.monotonic() - self._looked < LOOK:
