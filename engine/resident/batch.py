@@ -6,6 +6,7 @@ the next one counts them as running.
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import threading
 import traceback
@@ -37,12 +38,9 @@ class Batch:
     def serve(self) -> bool:
         """Take over the store's line; from now on submitted jobs wait here. False where that is impossible: another
         engine has it, or the store cannot be written."""
-        try:
+        with contextlib.suppress(OSError):
             self.store.jobs_folder.mkdir(parents=True, exist_ok=True)
-            self._lock = self._lock or taken(jobs.line_lock(self.store))
-        except OSError:
-            return False
-        return self._lock is not None
+        return self._has_line()
 
     def work(self, ended: threading.Event) -> None:
         """Look at the line until the engine ends."""
@@ -56,7 +54,7 @@ class Batch:
 
     def step(self) -> None:
         """One look: start the next job of every device that is free."""
-        if not self.serve():
+        if not self._has_line():
             self.busy = False
             return
         found = sorted(jobs.list_jobs(self.store), key=lambda state: (state.started, state.job_id))
@@ -77,6 +75,13 @@ class Batch:
         """Leave the line to the next engine."""
         if self._lock is not None:
             self._lock.close()
+
+    def _has_line(self) -> bool:
+        """Whether the line is ours, now that it may have become free; a store that is gone is not made again."""
+        if self._lock is None:
+            with contextlib.suppress(OSError):
+                self._lock = taken(jobs.line_lock(self.store))
+        return self._lock is not None
 
     def _died(self, state: jobs.JobState) -> bool:
         """Whether the process of this job ended without a word; it is not started over and over again."""

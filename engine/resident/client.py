@@ -17,7 +17,7 @@ from engine.core.types import Event, Hooks
 from engine.resident.answers import raised
 from engine.resident.asks import answer_here
 from engine.resident.code import code_digest
-from engine.resident.place import Place, last_words, place_of
+from engine.resident.place import Place, last_words, opened_log, place_of
 from engine.resident.wire import Closed, Wire
 from engine.store.runs import Store, default_root
 
@@ -150,7 +150,7 @@ def _is_current(wire: Wire) -> bool:
 
 def _started(store: Store, place: Place) -> subprocess.Popen:
     """A new engine's process, which ends at once where another is faster."""
-    with place.log.open("ab") as log:
+    with opened_log(place.log) as log:
         return subprocess.Popen(
             [sys.executable, "-m", "engine.resident.server", str(store.root)],
             cwd=PROJECT,

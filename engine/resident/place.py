@@ -8,8 +8,10 @@ import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from engine.core.errors import PruneAuditError
+from engine.core.files import explained
 from engine.core.types import digest_of
 from engine.resident.wire import ASKED, TOLD, Wire
 from engine.store.runs import Store
@@ -47,8 +49,7 @@ def place_of(store: Store) -> Place:
     """Where the engine of a store is, running or not. PruneAuditError where the folder is not ours alone."""
     folder = _folder()
     name = digest_of(str(store.root.resolve()))[:16]
-    inside = store.root / "engine.log"
-    log = inside if _can_log(inside) else folder / f"{name}.log"
+    log = store.root / "engine.log" if _can_be_written(store.root) else folder / f"{name}.log"
     return Place(folder / f"{name}.sock", folder / f"{name}.lock", log)
 
 
@@ -73,14 +74,17 @@ def _folder() -> Path:
 _ELSEWHERE = "Or set XDG_RUNTIME_DIR to a folder of yours, or PRUNEAUDIT_ENGINE=off to compute without an engine."
 
 
-def _can_log(path: Path) -> bool:
-    """Whether the log can lie in the store: a store on a read-only disk still answers what writes nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-    except OSError:
-        return False
-    return os.access(path, os.W_OK)
+def _can_be_written(folder: Path) -> bool:
+    """Whether a folder is or could be made: a store on a read-only disk still answers what writes nothing."""
+    here = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    return here.is_dir() and os.access(here, os.W_OK | os.X_OK)
+
+
+def opened_log(log: Path) -> BinaryIO:
+    """The log, to write at its end; only its owner can read it: it may name files and quote what was asked."""
+    with explained(log.parent):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return os.fdopen(os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 
 def keep_short(log: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import re
@@ -49,6 +50,16 @@ def memory_ran_out(error: BaseException) -> bool:
     from engine.models.runtime import is_out_of_memory
 
     return is_out_of_memory(error)
+
+
+def _give_back() -> None:
+    """Free what nothing refers to any more, down to the system: the C library and torch keep what they were given."""
+    gc.collect()  # models are circles of modules
+    torch = sys.modules.get("torch")
+    if torch and torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+    with contextlib.suppress(OSError, AttributeError):  # only the GNU C library has it
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @dataclass
@@ -150,7 +161,4 @@ class Warm:
                     del self._kept[key]
                     dropped = True
         if dropped:
-            gc.collect()  # models are circles of modules
-            torch = sys.modules.get("torch")
-            if torch and torch.cuda.is_initialized():
-                torch.cuda.empty_cache()
+            _give_back()

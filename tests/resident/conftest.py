@@ -13,7 +13,7 @@ import pytest
 
 from engine.core.locks import taken
 from engine.resident import client
-from engine.resident.place import place_of
+from engine.resident.place import opened_log, place_of
 from engine.resident.server import Server
 from engine.resident.warm import Warm
 from engine.store.runs import Store
@@ -76,7 +76,7 @@ def processes(engines, monkeypatch):
 
     def started(store: Store, place) -> subprocess.Popen:
         command = [sys.executable, "-m", "tests.resident.fakes", str(store.root)]
-        with place.log.open("ab") as log:
+        with opened_log(place.log) as log:
             found.append(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log))
         return found[-1]
 

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from engine.core.errors import PruneAuditError
+from engine.resident.client import status, stop
 from engine.resident.code import code_digest
 from engine.resident.place import LOG, LONGEST, keep_short, last_words, place_of
 from engine.store.runs import Store
@@ -48,6 +49,10 @@ def test_a_long_path_gives_way_to_a_short_one(engines, store, monkeypatch):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
     monkeypatch.setattr("engine.resident.place.tempfile.gettempdir", lambda: str(engines))
     assert len(str(place_of(store).socket)) < LONGEST and place_of(store).socket.parent.parent == engines
+
+
+def test_looking_for_an_engine_makes_no_store(engines, store):
+    assert not status(store)["running"] and not stop(store) and not store.root.exists()
 
 
 def test_a_log_keeps_its_last_part(tmp_path):
