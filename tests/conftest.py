@@ -9,6 +9,8 @@ import pytest
 
 from engine.store.runs import Run, Store
 
+os.environ["PRUNEAUDIT_ENGINE"] = "off"  # the test's own process answers, and no engine stays behind
+
 
 @pytest.fixture(scope="module")
 def events() -> list:

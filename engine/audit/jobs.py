@@ -2,7 +2,8 @@
 
 A job is a folder below the store: request.json, state.json, log.txt, points.jsonl where it trains with curves, a lock
 that its process holds while it lives, and a file `cancel` once the user wants it to stop. Whether a job runs is read
-from the lock, never from what it last wrote, so a killed process shows as interrupted. No torch here: pages read it.
+from the lock, never from what it last wrote, so a killed process shows as interrupted. Where an engine serves the
+store (engine/resident/batch.py), jobs wait in line there, one at a time per device. No torch here: pages read it.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.audit.fields import type_faults
 from engine.audit.growth import Growth
+from engine.audit.turn import Aside, device_named
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.core.files import PROJECT, explained, json_able, safe_id, write_json
+from engine.core.locks import held, locked
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Run, Store
 
@@ -63,6 +66,8 @@ class JobState:
     faults: tuple[Fault, ...] = ()
     started: str = ""
     updated: str = ""
+    device: str = ""
+    """As the request says it: "auto" where it leaves that open."""
 
 
 def job_id_of(request: Request | Growth) -> str:
@@ -102,25 +107,49 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
 
 
 def submit(request: Request | Growth, store: Store) -> str:
-    """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it."""
+    """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it.
+
+    Where an engine serves the store the job waits in line there; elsewhere its process starts at once.
+    """
     _refuse_other_types(request)
     store.prove_writable()
     job_id = job_id_of(request)
     folder = _prepare(store, job_id, request)
-    if is_alive(folder):
+    if is_alive(folder) or (is_served(store) and _is_waiting(folder)):
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
-    _write(folder, JobState(job_id, _title(request), "queued", started=_now(), updated=_now()))
-    with (folder / "log.txt").open("ab") as log:
-        subprocess.Popen(
+    moment = _now()
+    _write(folder, JobState(job_id, _title(request), "queued", started=moment, updated=moment, device=request.device))
+    if not is_served(store):
+        launch(store, job_id)
+    return job_id
+
+
+def launch(store: Store, job_id: str) -> subprocess.Popen:
+    """The process of a job that was submitted, just started. It goes on when the one that started it ends."""
+    folder = _folder(store, job_id)
+    with (folder / "log.txt").open("ab") as log, (folder / "process").open("a") as mark:
+        with contextlib.suppress(BlockingIOError):  # the process before it is about to end
+            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return subprocess.Popen(
             [sys.executable, "-m", "engine.audit.worker", str(store.root), job_id],
             cwd=PROJECT,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
+            pass_fds=(mark.fileno(),),  # held by that process as long as it lives
         )
-    return job_id
+
+
+def line_lock(store: Store) -> Path:
+    """The file whose lock is held by the engine that starts the store's jobs one by one."""
+    return store.jobs_folder / "line"
+
+
+def is_served(store: Store) -> bool:
+    """Whether an engine starts the store's jobs one by one."""
+    return held(line_lock(store))
 
 
 def cancel(store: Store, job_id: str) -> None:
@@ -142,7 +171,7 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
         while not (folder / "cancel").exists():
             time.sleep(QUIET)
         time.sleep(GRACE)
-        state = job_state(store, job_id)
+        state = _said(folder)
         if state.status in ("queued", "running"):
             _write(folder, _ended(state, Cancelled()))
             os._exit(1)
@@ -158,29 +187,74 @@ def _refuse_other_types(request: Request | Growth) -> None:
 
 def job_state(store: Store, job_id: str) -> JobState:
     """Where the job stands now. An id that is not there raises RequestError."""
-    folder = _folder(store, job_id)
-    try:
-        value = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RequestError(Fault("job", f"{job_id!r} is not in the store.", "Look at the list of jobs.")) from error
-    value["faults"] = tuple(Fault(**fault) for fault in value["faults"])
-    state = JobState(**value)
-    if state.status == "running" and not is_alive(folder):
-        return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
-    if state.status == "queued" and not is_alive(folder) and _age(state.updated) > 60:
-        return replace(state, status="interrupted", message="It never started. See log.txt in its folder.")
-    return state
+    state = _now_of(store, _said(_folder(store, job_id)))
+    waits = state.status == "queued" and is_served(store)
+    return _with_place(state, _all(store)) if waits else state
 
 
 def list_jobs(store: Store) -> list[JobState]:
     """All jobs, newest first."""
-    if not store.jobs_folder.is_dir():
-        return []
+    found = _all(store)
+    if any(state.status == "queued" for state in found) and is_served(store):
+        return [_with_place(state, found) if state.status == "queued" else state for state in found]
+    return found
+
+
+def _all(store: Store) -> list[JobState]:
+    """All jobs, newest first, those that wait without their place."""
     found = []
     for path in store.jobs_folder.glob("job-*/state.json"):
         with contextlib.suppress(PruneAuditError):  # one damaged job must not hide the others
-            found.append(job_state(store, path.parent.name))
+            found.append(_now_of(store, _said(path.parent)))
     return sorted(found, key=lambda state: state.started, reverse=True)
+
+
+def fail(store: Store, job_id: str, why: str) -> None:
+    """Note that a job cannot go on, for one whose process said nothing."""
+    folder = _folder(store, job_id)
+    _write(folder, replace(_said(folder), status="failed", message=why, updated=_now()))
+
+
+def _said(folder: Path) -> JobState:
+    """What a job last wrote."""
+    try:
+        value = json.loads((folder / "state.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        what = f"{folder.name!r} is not in the store."
+        raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
+    value["faults"] = tuple(Fault(**fault) for fault in value["faults"])
+    return JobState(**value)
+
+
+def _now_of(store: Store, state: JobState) -> JobState:
+    """What a job last wrote, put right where its process is gone or never came."""
+    folder = _folder(store, state.job_id)
+    if state.status == "running" and not is_alive(folder):
+        return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
+    if state.status == "queued" and (folder / "cancel").exists():
+        return _ended(state, Cancelled())
+    if state.status == "queued" and _age(state.updated) > 60 and not is_up(folder) and not is_served(store):
+        return replace(state, status="interrupted", message="It never started. Start it again, or see its log.txt.")
+    return state
+
+
+def _with_place(state: JobState, jobs: Sequence[JobState]) -> JobState:
+    """A queued job that says how many are before it on its device."""
+    others = [one for one in jobs if one.device == state.device and one.job_id != state.job_id]
+    running = sum(one.status == "running" for one in others)
+    queued = [one for one in others if one.status == "queued"]
+    before = running + sum((one.started, one.job_id) < (state.started, state.job_id) for one in queued)
+    if not before:
+        return state
+    return replace(state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it.")
+
+
+def _is_waiting(folder: Path) -> bool:
+    """Whether a job has its place in the line already."""
+    try:
+        return _said(folder).status == "queued" and not (folder / "cancel").exists()
+    except RequestError:
+        return False
 
 
 def live_points(store: Store, job_id: str) -> pd.DataFrame:
@@ -223,6 +297,9 @@ def run_job(
 ) -> Run:
     """Do the job in this process, visible to every page. Where another process computes it, wait and take its result.
 
+    It begins at once, whatever waits in line: who calls it, waits for it. Between two batches it steps aside while a
+    question is answered on its device.
+
     submitted: by `submit`, before this process was up; a cancel since then was meant for this job.
     """
     from engine.audit.tracks import track_of_request
@@ -235,11 +312,14 @@ def run_job(
     if not submitted and not is_alive(folder):
         (folder / "cancel").unlink(missing_ok=True)
     with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
-        state = JobState(job_id, _title(request), "running", "start", started=_now(), updated=_now())
+        moment = _now()
+        state = JobState(job_id, _title(request), "running", "start", started=moment, updated=moment)
+        state = replace(state, device=request.device)
+        aside = Aside(store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder))
         _write(folder, state)
         try:
             _stop_if_cancelled(folder)
-            run = run_audit(request, store, _hooks(folder, state, watch), executor)
+            run = run_audit(request, store, _hooks(folder, state, watch, aside), executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
             raise
@@ -249,17 +329,15 @@ def run_job(
 
 def is_alive(folder: Path) -> bool:
     """Whether a process holds the job's lock."""
-    try:
-        with (folder / "lock").open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
+    return held(folder / "lock")
 
 
-def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hooks:
+def is_up(folder: Path) -> bool:
+    """Whether the job's process is there, though it may not have begun yet."""
+    return is_alive(folder) or held(folder / "process")
+
+
+def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside: Callable[[], None]) -> Hooks:
     last = {"check": 0.0, "write": 0.0}
     said = {"note": ""}
 
@@ -267,6 +345,7 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None]) -> Hoo
         if time.monotonic() - last["check"] > QUIET:
             last["check"] = time.monotonic()
             _stop_if_cancelled(folder)
+            aside()
 
     def report(event: Event) -> None:
         watch(event)
@@ -301,19 +380,17 @@ def _ended(state: JobState, error: BaseException) -> JobState:
 
 
 @contextlib.contextmanager
-def _lock(folder: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    with (folder / "lock").open("a") as file:
-        told = False
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not told:
-                    waiting()
-                told = True
-                _stop_if_cancelled(folder)
-                time.sleep(QUIET)
+def _lock(folder: Path, tell: Callable[[], None]) -> Iterator[None]:
+    told = False
+
+    def waiting() -> None:
+        nonlocal told
+        if not told:
+            tell()
+        told = True
+        _stop_if_cancelled(folder)
+
+    with locked(folder / "lock", waiting):
         yield
 
 
@@ -338,7 +415,7 @@ def _title(request: Request | Growth) -> str:
 
 
 def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
 
 
 def _age(moment: str) -> float:

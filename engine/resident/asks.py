@@ -1,5 +1,6 @@
-"""What can be asked of the engine on the spot. One kind of question is one file in a track's folder `asks`, found by
-being there; what it needs loaded it takes from `Warm`, so that the second question finds it in memory."""
+"""What can be asked of the engine on the spot. One kind of question is one file in a track's folder `asks`, or
+in `own` where it is of no track, found by being there; what it needs loaded it takes from `Warm`, so that the second
+question finds it in memory."""
 
 from __future__ import annotations
 
@@ -16,6 +17,9 @@ from engine.core.types import Hooks
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 
+OWN = "engine.resident.own"
+"""Questions of no track."""
+
 
 class Ask(ABC):
     """One kind of question. `given` and the answer are JSON-able; rows told by `hooks.point` reach the asker at once,
@@ -30,7 +34,7 @@ class Ask(ABC):
 
 def asks() -> dict[str, Ask]:
     """Every question there is, by name."""
-    folders = [f"{entry.package}.asks" for entry in tracks().values()]
+    folders = [OWN, *(f"{entry.package}.asks" for entry in tracks().values())]
     found = [importlib.import_module(folder) for folder in folders if importlib.util.find_spec(folder)]
     return {one.name: one for package in found for one in members(package, Ask)}
 

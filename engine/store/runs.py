@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +15,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of, write_json
+from engine.core.locks import locked
 from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.partial import PartialFit
 from engine.store.shards import Shards
@@ -183,15 +182,8 @@ class Store:
         folder = self.root / "locks"
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            file = (folder / safe_id(run_id)).open("a")
-        with file:
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    check()
-                    time.sleep(0.2)
+            (folder / safe_id(run_id)).touch()
+        with locked(folder / run_id, check):
             yield
 
     def has(self, run_id: str) -> bool:

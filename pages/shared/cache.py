@@ -38,7 +38,7 @@ class KeptRun(Run):
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Run id and digest of the hashes of all its rows, added and predicted ones too: equal keys mean equal numbers."""
+        """Run id and digest of all its rows, added and predicted ones too: equal keys mean equal numbers."""
         added = [[one.id, one.meta["tables"]] for one in self.added]
         return self.id, digest_of([self.meta["tables"], added, self.ahead])
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -15,7 +12,7 @@ import streamlit as st
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named
 from engine.core import words
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Fault, RequestError
 from engine.store.runs import Store, default_root
 from pages.shared import form, frame, state
 from pages.shared.controls import capital
@@ -37,28 +34,6 @@ STATUS = {
 _NAMES = re.compile(r"[\w ,+@]+")
 _SHARE = re.compile(r"-?\b\d+(?:\.\d+(?:e[+-]?\d+)?|e[+-]?\d+)\b")
 _END = re.compile(r"\b(from|above|to|below) ([01])\b(?!\.\d)")
-_WORK = """
-import json, sys
-from dataclasses import asdict
-from engine.core.errors import PruneAuditError, RequestError
-try:
-    from engine.audit import jobs
-    from engine.audit.tracks import request_from
-    from engine.store.runs import Store
-    asked = json.load(sys.stdin)
-    store = Store(asked["store"])
-    if "job_id" in asked:
-        request = jobs.job_request(store, asked["job_id"])
-    else:
-        request = request_from(asked["request"])
-    jobs.check(request, store)
-    print(json.dumps({"job_id": jobs.submit(request, store) if asked.get("start", True) else ""}))
-except RequestError as error:
-    print(json.dumps({"faults": [asdict(fault) for fault in error.faults]}))
-except PruneAuditError as error:
-    print(json.dumps({"error": str(error)}))
-"""
-"""Checking a model imports torch, which would slow every page of the app: so it runs in a process of its own."""
 
 
 def store() -> Store:
@@ -103,20 +78,10 @@ def _percent(text: str) -> str:
 
 
 def _ask(what: dict[str, Any]) -> str:
-    """Run the work above; the job's id, or what it found wrong."""
-    asked = json.dumps({**what, "store": str(default_root())})
-    command = [sys.executable, "-c", _WORK]
-    ended = subprocess.run(command, input=asked, capture_output=True, text=True, cwd=frame.ROOT, check=False)
-    try:
-        answer = json.loads(ended.stdout.strip().splitlines()[-1])
-    except (IndexError, ValueError) as error:
-        sys.stderr.write(ended.stderr)
-        raise PruneAuditError("The check itself failed. The details are in the terminal where the app runs.") from error
-    if "faults" in answer:
-        raise RequestError([Fault(**fault) for fault in answer["faults"]])
-    if "error" in answer:
-        raise PruneAuditError(answer["error"])
-    return answer["job_id"]
+    """Have the engine check and start it: a check imports torch, which would slow every page. The job's id."""
+    from engine.resident.client import ask
+
+    return ask("start", what, store())["job_id"]
 
 
 @st.fragment(run_every=EVERY)
@@ -161,7 +126,9 @@ def draw(job: JobState, place: str) -> None:
 
 
 def _progress(job: JobState) -> str:
-    """What the job is doing, how far it is, and about how much longer it takes."""
+    """What the job is doing, how far it is, and about how much longer it takes; or what it waits for."""
+    if job.status == "queued" and job.message:
+        return frame.plain(job.message)
     parts = [capital(job.phase.replace("_", " ")) or "Starting"]
     if job.what:
         parts.append(words.work_name(job.what))

@@ -1,0 +1,87 @@
+"""Whose turn it is on a device: while a question is answered on the spot, audits wait between two of their batches.
+
+Who answers holds the lock of a file per device; audits look at it. A killed holder holds nothing, and an audit waits
+PATIENCE seconds at most for one answer: an answer may itself wait for a part that the audit is at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from engine.core.files import safe_id
+from engine.core.locks import held, locked
+from engine.store.runs import Store
+
+PATIENCE = 60.0
+"""Seconds that an audit steps aside for one answer."""
+QUIET = 0.1
+"""Seconds between two looks of an audit that waits."""
+
+
+def device_named(name: str) -> str:
+    """The device that a request's word means here: "auto" is "cuda:0" or "cpu". RequestError for one that is not here.
+
+    Loads torch.
+    """
+    from engine.models import runtime
+
+    return str(runtime.pick_device(name))
+
+
+@contextlib.contextmanager
+def answering(store: Store, device: str, check: Callable[[], None]) -> Iterator[None]:
+    """Within it audits of the store on this device step aside; `check` is called while another process answers there.
+
+    In a store that cannot be written no audit runs, and none has to wait.
+    """
+    path = _path(store, device)
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    except OSError:
+        yield
+        return
+    with locked(path, check) as file:
+        file.truncate(0)
+        file.write(f"{os.getpid()} {time.time_ns()}")
+        file.flush()
+        yield
+
+
+class Aside:
+    """Called by an audit between two batches: returns once nobody answers on its device, or patience is at its end.
+
+    `device` is found out at the first call; `check` is called while it waits, and may raise.
+    """
+
+    def __init__(
+        self, store: Store, device: Callable[[], str], check: Callable[[], None], patience: float = PATIENCE
+    ) -> None:
+        self.store, self.device, self.check, self.patience = store, device, check, patience
+        self._file: Path | None = None
+        self._waited_for = ""
+
+    def __call__(self) -> None:
+        self._file = self._file or _path(self.store, self.device())
+        began = time.monotonic()
+        while (holder := self._holder()) and holder != self._waited_for:
+            if time.monotonic() - began >= self.patience:
+                self._waited_for = holder
+            self.check()
+            time.sleep(QUIET)
+
+    def _holder(self) -> str:
+        """Which answer is under way, "" for none."""
+        if not held(self._file):
+            return ""
+        with contextlib.suppress(OSError):
+            return self._file.read_text(encoding="utf-8") or "?"
+        return ""
+
+
+def _path(store: Store, device: str) -> Path:
+    return store.root / "locks" / safe_id(f"turn-{device.replace(':', '-')}", "device")

@@ -1,0 +1,1 @@
+"""Questions of the kernel itself, whatever the track. One question, one file."""
