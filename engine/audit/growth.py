@@ -63,6 +63,11 @@ class Growth:
         return {**plain, "does": DOES}
 
     @property
+    def device(self) -> str:
+        """Left open: where it waits for its turn; it is measured on the device that the run's own request names."""
+        return "auto"
+
+    @property
     def identity(self) -> dict[str, Any]:
         """What makes it another growth than others."""
         return {name: value for name, value in self.to_dict().items() if name != "title"}
