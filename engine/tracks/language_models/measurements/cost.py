@@ -50,7 +50,7 @@ class Cost(Measurement):
         return [pd.DataFrame([row]) for _ in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        return 20.0
+        return 150.0
 
 
 def _pass(lm: LanguageModel, length: int) -> Callable[[], object]:

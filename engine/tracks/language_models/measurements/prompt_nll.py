@@ -31,4 +31,4 @@ class PromptNll(Measurement):
         return out
 
     def size(self, context: PromptContext, shard: Shard) -> float:
-        return len(context.rows(shard.axis, shard.split)) / 20.0
+        return len(context.rows(shard.axis, shard.split)) / 3.0

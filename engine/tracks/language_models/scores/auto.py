@@ -239,10 +239,13 @@ class Auto(ScoreMethod):
         state.refined = pilot.cheapest(measured, self.option(job, "ess"))
         wanted = decisions(job.known, job.total, (0.0, *job.gammas), job.sparsities)
         first = first_order(AxisData(job, axis), intervals=False)
-        matter = self._matter(job, state, measured, first.pooled.value, first.by_seed, wanted)
+        values = first.pooled.value
+        matter = self._matter(job, state, measured, values, first.by_seed, wanted)
+        large = self._large(job, state, measured, values)
         for further in job.spares(axis)[len(job.splits) - 1 :]:
             larger = replace(job, splits=(*job.splits, further))
-            if self._work(larger, axis, state, measured, len(matter)) > self._budget(job):
+            again = large * self._cost(larger, axis, "generate")  # their weights may have a heavy tail
+            if self._work(larger, axis, state, measured, len(matter)) + again > self._budget(job):
                 break
             job = self._now(state, larger)
         while (found := self._first(job, axis, state, wanted)) and state.ranked:
@@ -283,6 +286,12 @@ class Auto(ScoreMethod):
             matter[[*top(values, decision), *decision[0]]] = True
         far = off if np.isfinite(off).all() else np.abs(values)
         return [unit for unit in np.argsort(-far, kind="stable").tolist() if matter[unit]]
+
+    def _large(self, job: ScoreJob, state: State, measured: pd.DataFrame, values: np.ndarray) -> int:
+        """How many heads may have a large effect, by first order `values` [units]."""
+        assert state.band is not None
+        off = pilot.first_order_error(measured, values, self.option(job, "ess"))
+        return int((np.abs(values) + off >= LARGE * state.band.value).sum())
 
     def _work(self, job: ScoreJob, axis: str, state: State, measured: pd.DataFrame, heads: int) -> float:
         """Work of scoring so many heads with these prompts and draws."""
