@@ -17,6 +17,7 @@ from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
+from engine.tracks.language_models.head_groups import head_groups
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.power import power_of
 from engine.tracks.language_models.predict import prediction
@@ -55,6 +56,7 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
     tables["scores"] = scores
+    tables["head_groups"] = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
     tables["controls"] = measure_controls(audit, scores, variants)
     if audit.context.lm.means is not None:
         tables["head_means"] = means_table(audit.context.lm.means, audit.context.lm.n_heads)
