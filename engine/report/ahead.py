@@ -15,14 +15,12 @@ LEAD = "Predicted, not measured:"
 
 
 def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
-    """A table of the run with the predicted rows below its own; column `predicted` tells them apart."""
-    own, more = run.table(name), ahead.tables.get(name)
-    if more is None:
-        return own
-    columns = [*own.columns, *([] if "predicted" in own else ["predicted"])]
-    rows = more.reindex(columns=columns).assign(predicted=True)
-    kept = rows.dropna(axis=1, how="all").columns  # an all-empty column must not decide the type of the whole
-    return pd.concat([own.assign(predicted=False), rows[kept]], ignore_index=True).reindex(columns=columns)
+    """A table of the run with the predicted rows below its own; in `variants` the column `predicted` tells them
+    apart."""
+    own, rows = run.table(name), ahead.tables[name]
+    rows = rows.reindex(columns=own.columns).dropna(axis=1, how="all")  # an empty column must not decide a type
+    both = pd.concat([own, rows], ignore_index=True)
+    return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
 
 
 def said(found: Panel | Headline) -> Panel | Headline:

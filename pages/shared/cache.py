@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from engine.audit.tracks import tracks
 from engine.core.levels import is_level
 from engine.core.types import digest_of
 from engine.report.ahead import joined, said
@@ -45,10 +46,17 @@ class KeptRun(Run):
 
 @st.cache_data(ttl=2, show_spinner=False)
 def runs(roots: tuple[str, ...]) -> list[RunSummary]:
-    """Finished runs of all stores, newest first within each store. `roots` only keys the cache."""
+    """Finished runs of all stores, the user's own newest first, then the embedded ones in the order of tracks.
+
+    `roots` only keys the cache.
+    """
     seen: dict[str, RunSummary] = {}
+    places = {name: entry.place for name, entry in tracks().items()}
     for store in default_stores():
-        for summary in store.list():
+        found = store.list()
+        if store.read_only:
+            found.sort(key=lambda summary: places.get(track_name(store.open(summary.id).meta), len(places)))
+        for summary in found:
             seen.setdefault(summary.id, summary)
     return list(seen.values())
 

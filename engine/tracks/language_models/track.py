@@ -199,7 +199,8 @@ class Heads(Track):
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
-        return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}; asked {asked})"
+        more = "" if asked == realised else f"; asked {asked}"
+        return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}{more})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
