@@ -11,17 +11,18 @@ import streamlit as st
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.core.levels import is_level
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
 from engine.tracks.language_models.hand_sets import BY_HAND, units_of_mask
-from engine.tracks.language_models.panels.bench import bench_map, tried_said
+from engine.tracks.language_models.panels.bench import bench_map, on_validation, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
-from pages.shared.controls import choose
+from pages.shared.controls import capital, choose
 from pages.shared.frame import begin_app, boundary, heading, link, need_run
 from pages.shared.measuring import measure
 from pages.shared.safe import escaped
@@ -110,7 +111,12 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
     if ahead:
         st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
     panels.headline(made(shown, headline, mine))
-    _measuring(run, choice, off)
+    if known:
+        _kept(known)
+    else:
+        _measuring(run, choice, off)
+    if said := tried_said(run, choice):
+        st.caption(said)
     panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
 
 
@@ -122,15 +128,25 @@ def _measured(run: KeptRun, off: tuple[int, ...]) -> dict | None:
 
 def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
     """First on validation prompts; then, a deliberate step, on test prompts, as a variant that every page shows."""
+    tried = made(run, on_validation, choice, off)
+    if tried is not None:
+        panels.draw(tried, state.key_of("bench", "validation"))
     name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
     given = {"track": run.meta["track"], "run": run.id, "axis": choice.axis, "units": off, "name": name}
-    with st.container(horizontal=True, gap="small"):
+    if tried is None:
         measure(Growth(**given, split="validation"), "Measure on validation prompts")
-        measure(Growth(**given, split="test"), "Measure on test prompts", help="Once you have chosen: test prompts are "
-                "for the last word, not for choosing.")  # fmt: skip
-    if said := tried_said(run, choice):
-        st.caption(said)
-    link("export", "Export its mask")
+    else:
+        st.caption("Test prompts are for the last word, not for choosing: measure there once you have chosen.")
+        measure(Growth(**given, split="test"), "Measure on test prompts, and keep")
+
+
+def _kept(variant: dict) -> None:
+    """Where a measured set is shown from now on."""
+    level = phrasing.percent(variant["sparsity"])
+    st.markdown("Measured on test prompts, and kept: a variant like any other.")
+    with st.container(horizontal=True, gap="small"):
+        for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
+            link(page, label, method=capital(BY_HAND), sparsity=level)
 
 
 def _name(run: KeptRun, unit: int) -> str:

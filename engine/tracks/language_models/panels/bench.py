@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pandas as pd
 from scipy import stats
 
 from engine.core import words
@@ -9,8 +12,10 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.store.runs import Run
-from engine.tracks.language_models.hand_sets import tried
+from engine.tracks.language_models.hand_sets import BY_HAND, tried
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
+from engine.tracks.language_models.predicted import Guess, predicted
+from engine.tracks.language_models.tables import VALIDATION
 
 
 def bench_map(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel:
@@ -32,6 +37,44 @@ def _off_said(off: int, total: int) -> str:
     return f"{phrasing.count(off, 'head')} of {total} off ({phrasing.percent(off / total)})." if off else "None is off."
 
 
+def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | None:
+    """A set that was measured on validation prompts: what was predicted beside what came out. None where it was not."""
+    variant = _validated(run, off)
+    rows = [lookup.result(run, variant, metric, axis, VALIDATION) for metric, axis in _shown(choice)] if variant else []
+    if not rows or rows[0] is None:
+        return None
+    found, (bias, text) = predicted(run, off, choice.measured), rows
+    lines = [{"number": "change of bias", **_guess(found.change), **_came(bias, "delta")}]
+    dense = lookup.result(run, "dense", "perplexity", "", VALIDATION)
+    if text is not None and dense is not None:
+        lines.append({"number": "change of perplexity", "measured": text["value"] - dense["value"]})
+    inside = found.change.low <= bias["delta"] <= found.change.high
+    answer = (
+        f"On validation prompts the bias changes by {phrasing.change(bias)}; {phrasing.signed(found.change.value)} was "
+        f"predicted, and what came out lies {'inside' if inside else 'outside'} the predicted interval."
+    )
+    note = f"n = {int(bias['n'])} validation prompts."
+    return Panel("on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(lines), note)
+
+
+def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
+    return (f"bias:{choice.reading}", choice.measured), ("perplexity", "")
+
+
+def _validated(run: Run, off: tuple[int, ...]) -> str | None:
+    """The variant of this very set."""
+    rows = lookup.frame(run, "variants").query("method == @BY_HAND").to_dict("records")
+    return next((row["variant"] for row in rows if lookup.cut_units(row) == sorted(off)), None)
+
+
+def _guess(guess: Guess) -> dict[str, float]:
+    return {"predicted": guess.value, "predicted low": guess.low, "predicted high": guess.high}
+
+
+def _came(row: dict[str, Any], what: str) -> dict[str, float]:
+    return {"measured": row[what], "measured low": row[f"{what}_low"], "measured high": row[f"{what}_high"]}
+
+
 def tried_said(run: Run, choice: Choice) -> str:
     """How many sets were tried by hand on this audit, and how good the best of as many looks by chance alone."""
     count, error = tried(run), _error(run, choice)
@@ -48,7 +91,7 @@ def tried_said(run: Run, choice: Choice) -> str:
 def _error(run: Run, choice: Choice) -> float:
     """Standard error of a change of bias on validation prompts: the median of what was measured by hand there."""
     results, variants = lookup.frame(run, "results"), lookup.frame(run, "variants")
-    mine = variants.loc[variants["method"] == "by hand", "variant"]
-    rows = results[results["variant"].isin(mine) & (results["split"] == "validation")]
+    mine = variants.loc[variants["method"] == BY_HAND, "variant"]
+    rows = results[results["variant"].isin(mine) & (results["split"] == VALIDATION)]
     rows = rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]
     return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
