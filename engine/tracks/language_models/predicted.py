@@ -34,6 +34,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.tracks.language_models.tables import TEST
@@ -252,9 +253,9 @@ def _note(scale: Scale, change: Guess) -> str:
     if math.isnan(change.value):
         return "The heads of this axis were not ranked, so nothing can be predicted."
     if scale.low is not None:
-        return f"The interval is that of {scale.sets} sets of heads which this audit measured."
+        return f"The interval is read off {scale.sets} sets of heads that this audit measured."
+    sets = phrasing.count(scale.sets, "set")
     return (
-        f"This audit measured {scale.sets} sets of several heads, fewer than the {ENOUGH} from which an interval can "
-        f"be read off. So it is wide: every effect may be off by {WIDE:.0%} of itself and twice its error, all the "
-        "same way."
+        f"This audit measured {sets} of several heads, fewer than the {ENOUGH} from which an interval can be read off. "
+        f"So it is wide: every effect may be off by {WIDE:.0%} of itself and twice its error, all the same way."
     )
