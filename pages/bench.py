@@ -91,8 +91,9 @@ def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         typed = st.text_input("Heads as layer.head", placeholder="0.5, 3.2", key=state.PASTED)
         file = st.file_uploader("Or a mask.json", type=["json"])
         if st.button("Switch these off", disabled=not (typed or file)):
-            _set(off, units_of_mask(run, uploads.kept(file)) if file else _read(run, typed))
-            st.rerun(scope="fragment")
+            with boundary():
+                _set(off, units_of_mask(run, uploads.kept(file)) if file else _read(run, typed))
+                st.rerun(scope="fragment")
 
 
 def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:

@@ -76,7 +76,7 @@ def test_no_identifier_of_the_program_is_shown(here, page):
 def test_the_slider_changes_answer_and_charts(here):
     at = opened("overview", RUN)
     slider = at.select_slider(key="sparsity")
-    assert slider.options == ["0 %", "5 %", "10 %", "20 %"]
+    assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), "finished levels, and every number of heads"
     first, charts = html_of(at), charts_of(at)
     slider.set_value(0.1).run()
     assert_calm(at)

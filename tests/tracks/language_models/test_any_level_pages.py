@@ -1,0 +1,85 @@
+"""Any level and any set of heads on screen: predicted at once, measured on the spot, part of the audit from then on."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from engine.report.charts import lookup
+from engine.report.tracks import track_of
+from engine.store.runs import Run, Store, find_run
+from engine.tracks.language_models.run import run_audit
+from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.tracks.language_models.worlds import world_request
+
+PREDICTED = "Predicted, not measured"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, words_judged_here):
+    folder = tmp_path_factory.mktemp("world")
+    run_audit(world_request(folder, sparsities=(0.0, 0.1, 0.3)), Store(folder))
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch) -> Run:
+    use_store(folder, monkeypatch)
+    store = Store(folder)
+    return find_run(store.ids()[0], [store])
+
+
+def measured(at, button: str):
+    """The page once what `button` began is over."""
+    next(one for one in at.button if one.label.startswith(button)).click().run()
+    until = time.monotonic() + 60
+    while any(one.label == "Cancel" for one in at.button) and time.monotonic() < until:
+        time.sleep(0.3)
+        at.run()
+    return at.run()
+
+
+def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
+    axis = run.meta["request"]["axes"][0]
+    at = opened("overview", run.id, axis=axis.capitalize())
+    method, track = at.selectbox(key="method").value, track_of(run)
+    finished = lookup.levels(run, method, axis)
+    between = next(level for level in track.stops(run, method, axis) if level not in finished)
+    at.select_slider(key="sparsity").set_value(between).run()
+    assert_calm(at)
+    assert PREDICTED in html_of(at)
+    assert "circle-open" in str(charts_of(at))
+    measured(at, "Measure")
+    assert_calm(at)
+    assert PREDICTED not in html_of(at)
+    again = find_run(run.id, [Store(run.path.parents[1])])
+    assert lookup.levels(again, method, axis) == sorted([*finished, between])
+
+
+def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
+    at = opened("bench", run.id, off="0.1,2.3")
+    assert_calm(at)
+    assert at.multiselect(key="off").value == [1, 11]
+    assert PREDICTED in html_of(at) and "chosen by hand" in html_of(at)
+    at.multiselect(key="off").set_value([1]).run()
+    assert "1 head of 12 off" in words_of(at) or "1 head" in html_of(at)
+    next(one for one in at.button if one.label == "Undo").click().run()
+    assert at.multiselect(key="off").value == [1, 11]
+    measured(at, "Measure on validation")
+    assert_calm(at)
+    assert "Does it do what was predicted?" in words_of(at)
+    assert PREDICTED in html_of(at), "test prompts were not touched"
+    measured(at, "Measure on test")
+    assert_calm(at)
+    assert PREDICTED not in html_of(at) and "a variant like any other" in words_of(at)
+    assert "1 set tried by hand" in words_of(at)
+
+
+@pytest.mark.parametrize("typed, fault", [("7.7", "names no head"), ("all of them", "names no head")])
+def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
+    at = opened("bench", run.id)
+    at.text_input(key="pasted_heads").set_value(typed).run()
+    next(one for one in at.button if one.label == "Switch these off").click().run()
+    assert fault in at.error[0].value and not at.exception
+    assert at.multiselect(key="off").value == []
