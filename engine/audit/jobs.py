@@ -234,7 +234,7 @@ def _now_of(store: Store, state: JobState) -> JobState:
     if state.status == "queued" and (folder / "cancel").exists():
         return _ended(state, Cancelled())
     if state.status == "queued" and _age(state.updated) > 60 and not is_up(folder) and not is_served(store):
-        return replace(state, status="interrupted", message="It never started. Start it again, or see its log.txt.")
+        return replace(state, status="interrupted", message="It has not started. Start it again, or see its log.txt.")
     return state
 
 

@@ -49,8 +49,8 @@ def ask(
     """
     store = store or Store(default_root())
     if _is_off():
-        return json.loads(json.dumps(json_able(answer_here(name, given, store, hooks))))
-    question = {"kind": "ask", "name": name, "given": dict(given), "can_wait": can_wait}
+        return _as_sent(answer_here(name, _as_sent(given), store, hooks))
+    question = {"kind": "ask", "name": name, "given": json_able(dict(given)), "can_wait": can_wait}
     place = place_of(store)
     for _ in range(TRIES):
         wire = _connected(store, place, hooks)
@@ -89,6 +89,11 @@ def stop(store: Store) -> bool:
 
 def _is_off() -> bool:
     return os.environ.get("PRUNEAUDIT_ENGINE", "").lower() == "off" or not hasattr(socket, "AF_UNIX")
+
+
+def _as_sent(value: Mapping[str, Any]) -> dict[str, Any]:
+    """As it arrives over the wire: whoever is answered without an engine gets the same."""
+    return json.loads(json.dumps(json_able(dict(value))))
 
 
 def _said(wire: Wire, message: Mapping[str, Any], kind: str, keep: bool = False) -> dict[str, Any] | None:

@@ -89,9 +89,9 @@ class Lines:
             waiting = [{"question": one.name, "device": name} for name, line in self._waiting.items() for one in line]
             return {"answering": running, "waiting": waiting}
 
-    def close(self, again: bool, grace: float) -> bool:
+    def close(self, again: bool, grace: float) -> None:
         """End: who waits is sent away, to the next engine where `again`; what is answered has `grace` seconds to end
-        and is then stopped. Whether everything has ended."""
+        and is then stopped."""
         with self._moved:
             self._closed = True
             for line in self._waiting.values():
@@ -103,7 +103,7 @@ class Lines:
                 question.again = again
                 question.gone.set()
             self._moved.notify_all()
-            return self._moved.wait_for(lambda: not self._running, PATIENCE)
+            self._moved.wait_for(lambda: not self._running, PATIENCE)
 
     def _work(self, device: str) -> None:
         line = self._waiting[device]

@@ -74,14 +74,18 @@ class Server:
 
     def serve(self) -> None:
         """Listen until it is time to end. The caller holds the lock."""
-        with _listening(self.place.socket) as listener:
-            mine = self.place.socket.stat().st_ino
+        with _listening(self.place.socket) as (listener, mine):
             self.batch.serve()
             threading.Thread(target=self._prepare, daemon=True).start()
             while not self._ended.is_set() and not self._is_over(mine):
-                with contextlib.suppress(TimeoutError):
+                try:
                     connection, _ = listener.accept()
                     threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
+                except TimeoutError:
+                    continue
+                except (OSError, RuntimeError):  # too many files or threads: those that are there go on
+                    traceback.print_exc()
+                    time.sleep(EVERY)
         self._ended.set()
         self.batch.look.set()
         self.lines.close(self._again, DRAIN if self._again else 0.0)
@@ -203,8 +207,11 @@ class Server:
 
 
 @contextlib.contextmanager
-def _listening(path: Path) -> Iterator[socket.socket]:
-    """A socket at `path` that only this user can open; a stale one is replaced. Once it is there, it listens."""
+def _listening(path: Path) -> Iterator[tuple[socket.socket, int]]:
+    """A socket at `path` that only this user can open, and the number of its file; a stale one is replaced.
+
+    Once it is there, it listens.
+    """
     own = path.with_suffix(".new")
     own.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -215,7 +222,7 @@ def _listening(path: Path) -> Iterator[socket.socket]:
         own.replace(path)
         listener.settimeout(EVERY)
         try:
-            yield listener
+            yield listener, mine
         finally:
             with contextlib.suppress(OSError):
                 if path.stat().st_ino == mine:

@@ -18,7 +18,7 @@ ASKED = 4 << 20
 """Bytes of the largest message to the engine."""
 TOLD = 64 << 20
 """Bytes of the largest message from the engine."""
-STUCK = 10
+STUCK = 3
 """Seconds after which a reader that takes nothing counts as gone."""
 _HEAD = struct.Struct(">I")
 

@@ -1,0 +1,49 @@
+"""The command `engine`: what it says of an engine that runs, of none, and of the jobs in line."""
+
+from __future__ import annotations
+
+import json
+
+from engine.audit import jobs
+from engine.audit.jobs import JobState
+from engine.cli import main
+from engine.resident.client import ask
+
+
+def told(capsys, *words: str) -> dict:
+    assert main(["engine", *words, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_without_an_engine_it_says_so_and_starts_none(engines, store, capsys):
+    assert told(capsys, "status", "--store", str(store.root)) == {
+        "running": False,
+        "store": str(store.root),
+        "jobs": [],
+    }
+    assert told(capsys, "stop", "--store", str(store.root)) == {"stopped": False}
+    assert main(["engine", "status", "--store", str(store.root)]) == 0
+    assert "The next question starts one." in capsys.readouterr().out
+
+
+def test_started_seen_and_stopped(processes, store, capsys):
+    began = told(capsys, "start", "--store", str(store.root))
+    assert began["running"] and began["pid"] == processes[0].pid and began["loaded"] == []
+    ask("echo", {}, store)
+    folder = store.jobs_folder / "job-a"
+    folder.mkdir(parents=True)
+    with jobs._lock(folder, lambda: None):
+        jobs._write(folder, JobState("job-a", "An audit", "running", started=jobs._now(), device="cpu"))
+        assert main(["engine", "status", "--store", str(store.root)]) == 0
+        said = capsys.readouterr().out
+        assert f"Engine {processes[0].pid} for" in said and "\n  model\n" in said and "running: An audit" in said
+    assert told(capsys, "stop", "--store", str(store.root)) == {"stopped": True} and processes[0].wait(30) == 0
+
+
+def test_switched_off_this_process_answers_and_what_is_sent_is_the_same(engines, store, monkeypatch):
+    from tests.resident.fakes import known
+
+    monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")
+    monkeypatch.setattr("engine.resident.asks.asks", known)
+    found = ask("echo", {"pair": (1, 2)}, store)
+    assert found["given"] == {"pair": [1, 2]} and list(engines.iterdir()) == []
