@@ -18,6 +18,10 @@ AXIS = "axis"
 READING = "reading"
 VARIANT = "variant"
 HEAD = "head"
+EXPLORER = "explorer"
+HEAD_CARD = "head_card"
+HEAD_WALK = "head_walk"
+SHOW_CHANGED = "show_changed_texts"
 CHOICE_STRIP = "choice"
 KIND = "kind"
 SHOW = "show"
@@ -79,6 +83,23 @@ def restore(key: str, options: Sequence[Any]) -> None:
     remembered = kept(key)
     if remembered is not None and remembered in options:
         st.session_state[key] = remembered
+
+
+def from_address(key: str) -> str | None:
+    """What the address asks of a widget that is not bound to it, where it has changed since `to_address`."""
+    asked = st.query_params.get(key)
+    return asked if asked != kept(_in_address(key)) else None
+
+
+def to_address(key: str, value: object) -> None:
+    """Name the value of a widget that is not bound to the address."""
+    keep(_in_address(key), str(value))
+    if st.query_params.get(key) != str(value):
+        st.query_params[key] = str(value)
+
+
+def _in_address(key: str) -> str:
+    return f"last_{key}_in_address"
 
 
 def restore_text(key: str) -> None:

@@ -34,13 +34,14 @@ from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import head_contributions
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.examples import examples
+from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
     along_sparsity,
     chance,
     correlations,
+    head_card,
     headline,
     heads,
     per_cent,
@@ -138,7 +139,15 @@ class Heads(Track):
         ),
     )
 
-    maps = Effects(heads.fasp_picture, heads.bias_map, heads.perplexity_map, heads.head_numbers)
+    maps = Effects(
+        heads.fasp_picture,
+        heads.bias_map,
+        heads.perplexity_map,
+        head_card.head_card,
+        heads.head_numbers,
+        without_head,
+        head_card.by_rank,
+    )
     published = Published(
         "Head scores as the FASP authors published them: CSV files with one row per head, axis and seed, or "
         "head_contributions.json, which holds means over seeds.",

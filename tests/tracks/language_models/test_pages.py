@@ -8,6 +8,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.store.runs import Store
 from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -152,11 +153,42 @@ def test_examples_of_one_subgroup(here):
     assert set(tags) == {"Female"}
 
 
-def test_choose_a_head(here):
-    at = opened("head_scores", RUN, head="Layer 0, head 5")
+@pytest.mark.parametrize("named", ["5", "Layer 0, head 5"])
+def test_a_link_names_a_head(here, named):
+    at = opened("head_scores", RUN, head=named)
     assert_calm(at)
     assert at.selectbox(key="head").value == 5
+    assert at.query_params["head"] == "5"
+    assert "What does layer 0, head 5 do?" in words_of(at)
     assert any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
+
+
+def test_a_head_that_is_none_in_a_link_is_passed_over(here):
+    at = opened("head_scores", RUN, head="99")
+    assert_calm(at)
+    assert at.selectbox(key="head").value == 0
+
+
+def test_from_head_to_head_by_rank(here):
+    at = opened("head_scores", RUN, head="5")
+    shown = words_of(at)
+    at.button(key="head_next").click().run()
+    assert_calm(at)
+    there = at.selectbox(key="head").value
+    assert there != 5 and at.query_params["head"] == str(there) and words_of(at) != shown
+    at.button(key="head_previous").click().run()
+    assert at.selectbox(key="head").value == 5
+
+
+def test_texts_without_a_head_come_only_when_asked(here):
+    variants = Store(here).open(RUN).table("variants").set_index("variant")
+    cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.20", "cut"])[0]
+    at, veil = opened("head_scores", RUN, head=str(cut)), 'class="pa-veil"'
+    assert html_of(at).count(veil) == 4
+    at.toggle(key="show_changed_texts").set_value(True).run()
+    assert_calm(at)
+    assert veil not in html_of(at)
+    assert "<script" not in html_of(at) and "<img" not in html_of(at)
 
 
 def test_choose_a_variant(here):
