@@ -262,6 +262,8 @@ class Shelf:
     title: str
     table: pd.DataFrame
     note: str = ""
+    models: bool = False
+    """Its names are models that can be audited."""
 
 
 @dataclass(frozen=True)
@@ -370,6 +372,10 @@ class Track(ABC):
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """The run's methods that every comparison shows beside the chosen one."""
         return list(methods)
+
+    @abstractmethod
+    def data(self, run: Run) -> str:
+        """What the run was measured on, in a few words: "avatars by skin". Names of users are unescaped."""
 
     @abstractmethod
     def total(self, run: Run) -> int:

@@ -12,7 +12,13 @@ from typing import Any
 import streamlit as st
 
 RUN = "run"
-RUN_PICKER = "run_picker"
+SUBJECT = "subject"
+SWITCH = "switch_audit"
+GALLERY_KIND = "gallery_kind"
+GALLERY_MORE = "gallery_more"
+GO_TO = "go_to"
+QUICK = "quick"
+QUICK_STARTED = "quick_started"
 METHOD = "method"
 AXIS = "axis"
 READING = "reading"
@@ -76,6 +82,11 @@ def kept(key: str, default: Any = None) -> Any:
     return st.session_state.get(_kept(key), default)
 
 
+def take(key: str) -> Any:
+    """What is remembered, and forget it."""
+    return st.session_state.pop(_kept(key), None)
+
+
 def restore(key: str, options: Sequence[Any]) -> None:
     """Give a widget that was not on the last page the value remembered for it, when it is still offered."""
     if key in st.session_state or key in st.query_params:
@@ -122,12 +133,6 @@ def remember_run(run_id: str) -> None:
     st.session_state[_LAST_RUN_IN_ADDRESS] = run_id
     if st.query_params.get(RUN) != run_id:
         st.query_params[RUN] = run_id
-
-
-def run_picked() -> None:
-    """Callback of the run picker: what was picked there wins over the address."""
-    keep(RUN, st.session_state[RUN_PICKER])
-    st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
 
 
 def choose_run(run_id: str) -> None:

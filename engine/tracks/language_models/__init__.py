@@ -13,5 +13,6 @@ TRACK = TrackEntry(
     run="run:run_audit",
     screen="track:Heads",
     summary="summary:Heads",
+    quick="quick:QUICK",
     measure="by_hand:measure_by_hand",
 )

@@ -190,6 +190,12 @@ class Heads(Track):
         known = list(own.METHODS)
         return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
 
+    def data(self, run: Run) -> str:
+        axes = run.meta["request"]["axes"]
+        counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
+        source = run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
+        return f"{counted} of {source}"
+
     def total(self, run: Run) -> int:
         return lookup.total_heads(run)
 
@@ -301,6 +307,7 @@ class Heads(Track):
             shelf_table(catalog.list_models()),
             "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: type its hub name or folder under "
             "“New audit”.",
+            models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 
