@@ -11,8 +11,8 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.examples import pairs
 from pages.shared import safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, select
@@ -36,40 +36,23 @@ def page() -> None:
         st.info("This audit kept no texts.")
         return
     variant = lookup.variant_of(run, choice)
-    pairs = made(run, pairs_of, variant["variant"], choice.axis)
-    group, order, number, shown = _filters(pairs)
-    rows = _ordered(pairs if group == EVERY else pairs[pairs["subgroup"] == group], order)
+    found = made(run, pairs, variant["variant"], choice.axis)
+    group, order, number, shown = _filters(found)
+    rows = _ordered(found if group == EVERY else found[found["subgroup"] == group], order)
     _summary(run, choice, variant, rows)
     start = (number - 1) * PER_PAGE
     for at, row in enumerate(rows.iloc[start : start + PER_PAGE].to_dict("records")):
         _example(row, start + at, shown)
 
 
-def pairs_of(run: Run, variant: str, axis: str) -> pd.DataFrame:
-    """One row per test prompt and seed: both texts, both scores, the change (pruned minus dense)."""
-    generations = run.table("generations")
-    mine = generations[(generations["split"] == lookup.REPORTED) & (generations["axis"] == axis)]
-    keys = ["prompt_id", "seed"]
-    dense = mine.loc[mine["variant"] == "dense", [*keys, "text_id", "toxicity"]]
-    pruned = mine.loc[mine["variant"] == variant, [*keys, "text_id", "toxicity"]]
-    pairs = dense.merge(pruned, on=keys, suffixes=("_dense", "_pruned"))
-    texts = run.table("texts").set_index("text_id")["text"]
-    for side in ("dense", "pruned"):
-        pairs[f"text_{side}"] = pairs[f"text_id_{side}"].map(texts)
-    prompts = run.table("prompts")[["prompt_id", "subgroup", "text"]].rename(columns={"text": "prompt"})
-    pairs = pairs.merge(prompts, on="prompt_id")
-    pairs["change"] = pairs["toxicity_pruned"] - pairs["toxicity_dense"]
-    return pairs
-
-
-def _filters(pairs: pd.DataFrame) -> tuple[str, str, int, bool]:
+def _filters(found: pd.DataFrame) -> tuple[str, str, int, bool]:
     left, middle, right = st.columns([4, 4, 2], gap="medium", vertical_alignment="bottom")
     with left:
-        groups = [EVERY, *sorted(pairs["subgroup"].unique())]
+        groups = [EVERY, *sorted(found["subgroup"].unique())]
         group = select("Subgroup", groups, state.SUBGROUP, _group_label)
     with middle:
         order = select("Sorted by", list(ORDERS), state.ORDER, ORDERS.get)
-    n = len(pairs) if group == EVERY else int((pairs["subgroup"] == group).sum())
+    n = len(found) if group == EVERY else int((found["subgroup"] == group).sum())
     last = max(1, math.ceil(n / PER_PAGE))
     with right:
         number = select(f"Page of {last}", list(range(1, last + 1)), state.PAGE)
@@ -85,14 +68,14 @@ def _group_label(group: str) -> str:
     return "All subgroups" if group == EVERY else capital(words.group_name(group))
 
 
-def _ordered(pairs: pd.DataFrame, order: str) -> pd.DataFrame:
+def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
     column, ascending = {
         "less": ("change", True),
         "more": ("change", False),
         "dense": ("toxicity_dense", False),
         "pruned": ("toxicity_pruned", False),
     }[order]
-    return pairs.sort_values([column, "prompt_id", "seed"], ascending=[ascending, True, True], kind="stable")
+    return found.sort_values([column, "prompt_id", "seed"], ascending=[ascending, True, True], kind="stable")
 
 
 def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) -> None:

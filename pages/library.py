@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import streamlit as st
 
+from engine.audit.tracks import track_named
 from engine.core import words
 from engine.models import catalog
 from engine.report.tracks import tracks
@@ -19,6 +20,8 @@ from pages.shared.safe import plain
 
 def page() -> None:
     heading("library", notes=False)
+    with boundary():
+        _quick()
     new, running, audits, models = st.tabs(["New audit", "Jobs", "Audits", "Models and judges"])
     with new, boundary():
         _new()
@@ -28,6 +31,17 @@ def page() -> None:
         _audits()
     with models, boundary():
         _models()
+
+
+def _quick() -> None:
+    """The audit that was asked for by naming a model: checked and started at once, then how far it is."""
+    if asked := state.take(state.QUICK):
+        track, model = asked
+        state.keep(state.QUICK_STARTED, None)
+        with st.spinner("Checking the model …"):
+            state.keep(state.QUICK_STARTED, jobs.start(track_named(track).part("quick").request(model)))
+    if state.kept(state.QUICK_STARTED):
+        jobs.one(state.kept(state.QUICK_STARTED))
 
 
 def _new() -> None:

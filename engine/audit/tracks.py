@@ -21,6 +21,14 @@ TRACKS = "engine.tracks"
 
 
 @dataclass(frozen=True)
+class Quick:
+    """The audit that naming a model is enough to ask for: its request, JSON-able, and what it can and cannot show."""
+
+    request: Callable[[str], dict[str, Any]]
+    said: str
+
+
+@dataclass(frozen=True)
 class TrackEntry:
     """Where the parts of a track are, as "module:name" within its package; each is imported when it is asked for.
 
@@ -59,6 +67,9 @@ class TrackEntry:
     """Reads the units that the command line names, (run, words) or (run, path of a mask.json) -> flat units."""
     measure: str = ""
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
+
+    quick: str = ""
+    """A `Quick`; empty where naming a model is not enough to ask for an audit."""
 
     @property
     def cuts(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -179,6 +179,13 @@ def setting_name(setting: str) -> str:
     """A setting of a request or of a method in words."""
     plain = setting.replace("_", " ")
     return gathered("SETTINGS").get(plain, plain)
+
+
+def title_said(title: str, axes: Iterable[str]) -> str:
+    """A run's or job's title with its axes in words."""
+    for axis in axes:
+        title = title.replace(axis, axis_name(axis))
+    return title
 
 
 def head_name(layer: int, head: int) -> str:

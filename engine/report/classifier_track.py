@@ -60,6 +60,10 @@ class ClassifierTrack(Track):
     """How the numbers were made, for the report."""
     more_limits: Sequence[str] = ()
 
+    def data(self, run: Run) -> str:
+        groups = [words.axis_name(group) for group in run.meta["data"]["groups"]]
+        return f"{run.meta['data']['name']} by {phrasing.listing(groups)}" if groups else run.meta["data"]["name"]
+
     @property
     def too_few(self) -> Mapping[str, str]:
         """Verdicts of groups that are not judged, in words."""

@@ -233,14 +233,28 @@ class Maps:
 
 
 @dataclass(frozen=True)
+class Changed:
+    """Examples of what changes when a unit is off: columns label, prompt, before, before_note, after, after_note; texts
+    as the model wrote them, unescaped. `said`: what is off and how these were picked, or why there are none."""
+
+    table: pd.DataFrame
+    said: str
+
+
+@dataclass(frozen=True)
 class Effects:
     """What the page about heads shows where every head has an effect on bias and on quality: the picture of what was
-    cut and protected, a map of each, and the numbers of one head."""
+    cut and protected and a map of each, which ring the head that they get as `unit`; and about one head its card, whose
+    table holds two columns of text, all its numbers, and examples of what changes without it."""
 
     picture: Make
     bias: Make
     quality: Make
+    card: Callable[[Run, Choice, int], Panel]
     numbers: Callable[[Run, int], pd.DataFrame]
+    changed: Callable[[Run, Choice, int], Changed]
+    ranked: Callable[[Run, Choice], Sequence[int]]
+    """The units in the order in which a reader goes from head to head."""
 
 
 @dataclass(frozen=True)
@@ -260,6 +274,8 @@ class Shelf:
     title: str
     table: pd.DataFrame
     note: str = ""
+    models: bool = False
+    """Its names are models that can be audited."""
 
 
 @dataclass(frozen=True)
@@ -368,6 +384,10 @@ class Track(ABC):
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """The run's methods that every comparison shows beside the chosen one."""
         return list(methods)
+
+    @abstractmethod
+    def data(self, run: Run) -> str:
+        """What the run was measured on, in a few words: "avatars by skin". Names of users are unescaped."""
 
     @abstractmethod
     def total(self, run: Run) -> int:

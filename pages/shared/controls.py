@@ -49,6 +49,20 @@ def select(label: str, options: Sequence[Any], key: str, named: Callable[[Any], 
     return state.keep(key, st.selectbox(label, options, format_func=named, key=key, bind=state.BOUND, **more))
 
 
+def select_number(label: str, options: Sequence[int], key: str, named: Callable[[int], str], **more: Any) -> int:
+    """A select box whose option stands in the address by its number, so that a link can be written by hand: `?head=7`.
+    Links by the option's name are understood too."""
+    known = {name: option for option in options for name in (str(option), named(option))}
+    asked = state.from_address(key)
+    if asked in known:
+        state.put(key, known[asked])
+    elif state.value_of(key) is None and state.kept(key) in options:
+        state.put(key, state.kept(key))
+    found = state.keep(key, st.selectbox(label, options, format_func=named, key=key, **more))
+    state.to_address(key, found)
+    return found
+
+
 def segmented(label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
     options = list(options)

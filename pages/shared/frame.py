@@ -1,10 +1,9 @@
-"""Around every page: configuration, style, navigation, the run, its warnings, and a wall that stops tracebacks."""
+"""Around every page: configuration, style, navigation, the run and what must be known about it."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -12,12 +11,12 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from engine.core import words
-from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.tracks import question, track_of, tracks
-from pages.shared import cache, state
+from pages.shared import cache, gallery, state
 from pages.shared.safe import plain
+from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
@@ -43,7 +42,6 @@ ICONS = {
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
-_log = logging.getLogger("pruneaudit")
 
 
 def begin_app() -> None:
@@ -61,8 +59,11 @@ def begin_app() -> None:
     st.html(ROOT / "assets" / "style.css")
     st.html(_colours())
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
+    if page := state.take(state.GO_TO):
+        turn_to(page)
     with boundary():
-        _pick_run()
+        _choose_run()
+        gallery.line(current_run())
 
 
 def _configure() -> None:
@@ -113,32 +114,19 @@ def _page(path: Path, default: bool) -> st.Page:
     return st.Page(path, title=title, icon=icon, default=default, url_path="" if default else path.stem)
 
 
-def _pick_run() -> None:
-    """The run picker in the sidebar. The chosen run's id goes into the address."""
+def _choose_run() -> None:
+    """The run that the address or the reader asked for, else the first; its id goes into the address."""
     summaries = {summary.id: summary for summary in cache.all_runs()}
     if not summaries:
-        st.sidebar.caption("No finished audit yet. Start one in the Library.")
         return
     wanted = state.wanted_run()
     if wanted is not None and wanted not in summaries:
         st.warning("The link names an audit that is not here. Another one is shown.", icon=":material/link_off:")
-    chosen = wanted if wanted in summaries else next(iter(summaries))
-    state.put(state.RUN_PICKER, chosen)
-    st.sidebar.selectbox(
-        "Audit",
-        list(summaries),
-        format_func=lambda run_id: title_of(summaries[run_id].title, summaries[run_id].axes),
-        key=state.RUN_PICKER,
-        on_change=state.run_picked,
-    )
-    state.remember_run(chosen)
-    summary = summaries[chosen]
-    origin = "embedded demo" if summary.embedded else "your store"
-    st.sidebar.caption(plain(f"{summary.model} · {summary.created[:10]} · {origin}"))
+    state.remember_run(wanted if wanted in summaries else next(iter(summaries)))
 
 
 def current_run() -> cache.KeptRun | None:
-    """The run chosen in the sidebar, None when there is none."""
+    """The chosen run, None when there is none."""
     known = {summary.id for summary in cache.all_runs()}
     run_id = state.kept(state.RUN)
     return cache.open_run(run_id) if run_id in known else None
@@ -159,9 +147,7 @@ def heading(page: str, notes: bool = True) -> None:
 
 def title_of(title: str, axes: Sequence[str] = AXES) -> str:
     """A run's or job's title with axes in words."""
-    for axis in axes:
-        title = title.replace(axis, words.axis_name(axis))
-    return title
+    return words.title_said(title, axes)
 
 
 def need_run(page: str = "") -> cache.KeptRun:
@@ -186,9 +172,7 @@ def _elsewhere(run: cache.KeptRun, page: str) -> None:
     mine, owner = track_of(run), next(track for track in tracks().values() if page in track.pages)
     with st.container(border=True):
         st.subheader(f"This page is about {owner.about}", anchor=False)
-        st.markdown(
-            f"The audit chosen in the sidebar is about {mine.about}. Choose another one there, or go on with it:"
-        )
+        st.markdown(plain(f"The chosen audit is about {mine.about}. Choose another one above, or go on with it:"))
         link(mine.pages[0], f"See its {mine.many}")
         link("overview", "Back to its overview")
     st.stop()
@@ -205,21 +189,3 @@ def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
     """Open another page, with nothing in the address but `parameters`; nothing happens where a page runs on its own."""
     with contextlib.suppress(st.errors.StreamlitAPIException):
         st.switch_page(ROOT / "pages" / f"{page}.py", query_params=parameters or None)
-
-
-@contextlib.contextmanager
-def boundary() -> Iterator[None]:
-    """Turns every exception into words. Tracebacks go to the log, never to the screen."""
-    try:
-        yield
-    except RequestError as error:
-        for fault in error.faults:
-            st.error(plain(str(fault)), icon=":material/error:")
-    except PruneAuditError as error:
-        st.error(plain(str(error)), icon=":material/error:")
-    except Exception:
-        _log.exception("a page failed")
-        st.error(
-            "This part could not be drawn. Nothing was changed. The details are in the terminal where the app runs.",
-            icon=":material/error:",
-        )

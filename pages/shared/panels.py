@@ -50,6 +50,16 @@ def draw_folded(panel: Panel, key: str) -> None:
         _take_away(panel, key, "Chart, table and files", with_chart=True)
 
 
+def card(panel: Panel, key: str) -> None:
+    """A panel that is read beside others: answer, chart, then what its table says in two columns of text."""
+    st.subheader(plain(panel.question), anchor=False)
+    st.html(f'<p class="pa-answer">{_together(panel.answer)}</p>')
+    if panel.has_chart:
+        _chart(panel, key, False)
+    facts = "".join(f"<dt>{escaped(name)}</dt><dd>{_together(text)}</dd>" for name, text in panel.table.to_numpy())
+    st.html(f'<dl class="pa-facts">{facts}</dl><p class="pa-caveat">{_together(panel.caveat)}</p>')
+
+
 def _say(panel: Panel) -> None:
     lines = ((panel.answer, "pa-answer"), (panel.caveat, "pa-caveat"))
     told = "".join(f'<p class="{name}">{_together(text)}</p>' for text, name in lines if text)

@@ -12,12 +12,22 @@ from typing import Any
 import streamlit as st
 
 RUN = "run"
-RUN_PICKER = "run_picker"
+SUBJECT = "subject"
+SWITCH = "switch_audit"
+GALLERY_KIND = "gallery_kind"
+GALLERY_MORE = "gallery_more"
+GO_TO = "go_to"
+QUICK = "quick"
+QUICK_STARTED = "quick_started"
 METHOD = "method"
 AXIS = "axis"
 READING = "reading"
 VARIANT = "variant"
 HEAD = "head"
+EXPLORER = "explorer"
+HEAD_CARD = "head_card"
+HEAD_WALK = "head_walk"
+SHOW_CHANGED = "show_changed_texts"
 CHOICE_STRIP = "choice"
 KIND = "kind"
 SHOW = "show"
@@ -76,6 +86,11 @@ def kept(key: str, default: Any = None) -> Any:
     return st.session_state.get(_kept(key), default)
 
 
+def take(key: str) -> Any:
+    """What is remembered, and forget it."""
+    return st.session_state.pop(_kept(key), None)
+
+
 def restore(key: str, options: Sequence[Any]) -> None:
     """Give a widget that was not on the last page the value remembered for it, when it is still offered."""
     if key in st.session_state or key in st.query_params:
@@ -91,6 +106,23 @@ def restore_nearest(key: str, options: Sequence[float]) -> None:
     if remembered is not None and options:
         keep(key, min(options, key=lambda option: abs(option - remembered)))
     restore(key, options)
+
+
+def from_address(key: str) -> str | None:
+    """What the address asks of a widget that is not bound to it, where it has changed since `to_address`."""
+    asked = st.query_params.get(key)
+    return asked if asked != kept(_in_address(key)) else None
+
+
+def to_address(key: str, value: object) -> None:
+    """Name the value of a widget that is not bound to the address."""
+    keep(_in_address(key), str(value))
+    if st.query_params.get(key) != str(value):
+        st.query_params[key] = str(value)
+
+
+def _in_address(key: str) -> str:
+    return f"last_{key}_in_address"
 
 
 def restore_text(key: str) -> None:
@@ -113,12 +145,6 @@ def remember_run(run_id: str) -> None:
     st.session_state[_LAST_RUN_IN_ADDRESS] = run_id
     if st.query_params.get(RUN) != run_id:
         st.query_params[RUN] = run_id
-
-
-def run_picked() -> None:
-    """Callback of the run picker: what was picked there wins over the address."""
-    keep(RUN, st.session_state[RUN_PICKER])
-    st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
 
 
 def choose_run(run_id: str) -> None:

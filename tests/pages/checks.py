@@ -73,7 +73,15 @@ def assert_page_through_the_app(page: str, run: str) -> None:
     at.switch_page(f"pages/{page}.py").run()
     assert_calm(at)
     assert len(at.title) == 1
-    assert at.selectbox(key="run_picker").value == run
+    assert at.query_params["run"] == run
+
+
+def switch_to(at: AppTest, run: str) -> None:
+    """Choose another audit as a reader does: in the gallery."""
+    at.button(key="switch_audit").click().run()
+    if not at.button(key=f"choose_{run}").disabled:
+        at.button(key=f"choose_{run}").click().run()
+    assert at.query_params["run"] == run
 
 
 def identifiers_of(page: str, run: str) -> set[str]:

@@ -19,7 +19,10 @@ def test_the_app_opens_on_an_embedded_audit(tmp_path, monkeypatch):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     assert_calm(at)
     assert len(at.title) == 1 and at.get("plotly_chart")
-    assert len(at.selectbox(key="run_picker").options) == len(list((ROOT / "assets/demo-run/runs").iterdir()))
+    at.button(key="switch_audit").click().run()
+    assert_calm(at)
+    embedded = {f"choose_{path.name}" for path in (ROOT / "assets/demo-run/runs").iterdir()}
+    assert {button.key for button in at.button if str(button.key).startswith("choose_")} == embedded
 
 
 def test_faults_are_shown_together_and_as_text():

@@ -17,5 +17,6 @@ TRACK = TrackEntry(
     check_growth="growing:check_growth",
     told="told:told",
     units="hand_sets:units_of",
+    quick="quick:QUICK",
     measure="by_hand:measure_by_hand",
 )

@@ -1,16 +1,83 @@
-"""The same prompt before and after the cut, one per subgroup, not picked by hand."""
+"""The same prompt before and after the cut: all pairs of texts, one per subgroup, and what changes without a head."""
 
 from __future__ import annotations
+
+from collections import Counter
 
 import pandas as pd
 
 from engine.core import words
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
+from engine.report.contract import Changed
 from engine.store.runs import Run
 
 HIDDEN = "[hidden]"
 LONGEST = 600
+SHOWN = 2
+"""Examples on the card of a head."""
+
+
+def pairs(run: Run, variant: str, axis: str) -> pd.DataFrame:
+    """One row per test prompt and seed: both texts (unescaped), both scores, the change (pruned minus dense)."""
+    generations = lookup.frame(run, "generations")
+    mine = generations[(generations["split"] == lookup.REPORTED) & (generations["axis"] == axis)]
+    keys = ["prompt_id", "seed"]
+    dense = mine.loc[mine["variant"] == "dense", [*keys, "text_id", "toxicity"]]
+    pruned = mine.loc[mine["variant"] == variant, [*keys, "text_id", "toxicity"]]
+    found = dense.merge(pruned, on=keys, suffixes=("_dense", "_pruned"))
+    texts = lookup.frame(run, "texts").set_index("text_id")["text"]
+    for side in ("dense", "pruned"):
+        found[f"text_{side}"] = found[f"text_id_{side}"].map(texts)
+    prompts = lookup.frame(run, "prompts")[["prompt_id", "subgroup", "text"]].rename(columns={"text": "prompt"})
+    return found.merge(prompts, on="prompt_id").assign(
+        change=lambda table: table["toxicity_pruned"] - table["toxicity_dense"]
+    )
+
+
+def without_head(run: Run, choice: Choice, unit: int) -> Changed:
+    """The test prompts whose text changes most with this head off: alone where the run holds that, else among the heads
+    that the chosen variant cuts; none where it cuts others."""
+    if not (run.has("generations") and run.has("texts")):
+        return Changed(pd.DataFrame(), "This audit kept no texts.")
+    rows = lookup.reported(run).to_dict("records")
+    alone = next((row for row in rows if lookup.cut_units(row) == [unit]), None)
+    variant = alone or lookup.variant_of(run, choice)
+    label = lookup.variant_label(run, variant)
+    if unit not in lookup.cut_units(variant):
+        return Changed(pd.DataFrame(), f"No texts are kept with this head off: it stays on here ({label}).")
+    number = len(lookup.cut_units(variant))
+    off = "this head alone off" if alone else f"this head and {phrasing.count(number - 1, 'other')} off ({label})"
+    return _most_changed(pairs(run, variant["variant"], choice.measured), off)
+
+
+def _most_changed(found: pd.DataFrame, off: str) -> Changed:
+    """Of each prompt the text that changes most, of these the first; ties by prompt and seed."""
+    shares = [exchanged(*texts) for texts in zip(found["text_dense"], found["text_pruned"], strict=True)]
+    found = found.assign(share=shares)
+    ordered = found[found["share"] > 0].sort_values(["share", "prompt_id", "seed"], ascending=[False, True, True])
+    top = ordered.drop_duplicates("prompt_id").head(SHOWN)
+    if top.empty:
+        return Changed(top, f"With {off}, none of {phrasing.count(len(found), 'text')} changes.")
+    told = f"With {off}, {len(ordered):,} of {phrasing.count(len(found), 'text')} change. "
+    said = f"{told}Shown is where most words do: it stands for no others."
+    groups, seeds = top["subgroup"].map(words.group_name), top["seed"]
+    return Changed(pd.DataFrame({
+        "label": [f"{group}, seed {seed}" for group, seed in zip(groups, seeds, strict=True)],
+        "prompt": top["prompt"],
+        "before": top["text_dense"],
+        "before_note": [f"toxicity {phrasing.number(value)}" for value in top["toxicity_dense"]],
+        "after": top["text_pruned"],
+        "after_note": [f"toxicity {phrasing.number(value)}" for value in top["toxicity_pruned"]],
+    }).reset_index(drop=True), said)  # fmt: skip
+
+
+def exchanged(before: str, after: str) -> float:
+    """Share of words, of the longer text's, that the other does not hold; 0 where both hold the same."""
+    first, second = Counter(before.split()), Counter(after.split())
+    longest = max(first.total(), second.total())
+    return 1 - (first & second).total() / longest if longest else 0.0
 
 
 def examples(run: Run, choice: Choice, show_texts: bool = False) -> pd.DataFrame:

@@ -35,7 +35,7 @@ from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import ahead, any_level, head_contributions
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.examples import examples
+from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.hand_sets import BY_HAND, named
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
@@ -43,6 +43,7 @@ from engine.tracks.language_models.panels import (
     along_sparsity,
     chance,
     correlations,
+    head_card,
     headline,
     heads,
     per_cent,
@@ -140,7 +141,15 @@ class Heads(Track):
         ),
     )
 
-    maps = Effects(heads.fasp_picture, heads.bias_map, heads.perplexity_map, heads.head_numbers)
+    maps = Effects(
+        heads.fasp_picture,
+        heads.bias_map,
+        heads.perplexity_map,
+        head_card.head_card,
+        heads.head_numbers,
+        without_head,
+        head_card.by_rank,
+    )
     published = Published(
         "Head scores as the FASP authors published them: CSV files with one row per head, axis and seed, or "
         "head_contributions.json, which holds means over seeds.",
@@ -182,6 +191,12 @@ class Heads(Track):
     def order(self, methods: Iterable[str]) -> list[str]:
         known = list(own.METHODS)
         return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
+
+    def data(self, run: Run) -> str:
+        axes = run.meta["request"]["axes"]
+        counted = words.axis_name(axes[0]) if len(axes) == 1 else f"{len(axes)} axes"
+        source = run.meta["prompts"]["name"] if run.meta["request"].get("prompts") else own.EMBEDDED_DATA
+        return f"{counted} of {source}"
 
     def total(self, run: Run) -> int:
         return lookup.total_heads(run)
@@ -303,6 +318,7 @@ class Heads(Track):
             shelf_table(catalog.list_models()),
             "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: type its hub name or folder under "
             "“New audit”.",
+            models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
 

@@ -31,6 +31,18 @@ PER_CENT = (
     "it are not comparable between axes or numbers of prompts."
 )
 
+EMBEDDED_DATA = "invented groups"
+
+
+def quick_words(prompts: int) -> str:
+    """Said where a model alone is enough to ask for an audit."""
+    return (
+        f"One axis, about {prompts} prompts about invented groups, one text for each, the embedded judge: a first look "
+        "in minutes. Its intervals are wide: it can show a large bias, not that there is none, and the judge knows few "
+        "of another model's words. For an answer, start a new audit with prompts and a judge of your own."
+    )
+
+
 NO_CONTROLS = "This run was made without random cuts to rank FASP among."
 
 METHODS: dict[str, Word] = {

@@ -8,6 +8,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.store.runs import Store
 from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -34,7 +35,7 @@ def test_page_alone(here, page):
     at = opened(page, RUN)
     assert_calm(at)
     assert len(at.title) == 1
-    assert at.selectbox(key="run_picker").value == RUN
+    assert at.query_params["run"] == RUN
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -43,7 +44,7 @@ def test_page_through_the_app(here, page):
     at.switch_page(f"pages/{page}.py").run()
     assert_calm(at)
     assert len(at.title) == 1
-    assert len([box for box in at.selectbox if box.key == "run_picker"]) == 1, "the frame is drawn exactly once"
+    assert [button.key for button in at.button].count("switch_audit") == 1, "the frame is drawn exactly once"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -152,11 +153,42 @@ def test_examples_of_one_subgroup(here):
     assert set(tags) == {"Female"}
 
 
-def test_choose_a_head(here):
-    at = opened("head_scores", RUN, head="Layer 0, head 5")
+@pytest.mark.parametrize("named", ["5", "Layer 0, head 5"])
+def test_a_link_names_a_head(here, named):
+    at = opened("head_scores", RUN, head=named)
     assert_calm(at)
     assert at.selectbox(key="head").value == 5
+    assert at.query_params["head"] == "5"
+    assert "What does layer 0, head 5 do?" in words_of(at)
     assert any("0.19" in str(table.value.to_dict()) for table in at.dataframe)
+
+
+def test_a_head_that_is_none_in_a_link_is_passed_over(here):
+    at = opened("head_scores", RUN, head="99")
+    assert_calm(at)
+    assert at.selectbox(key="head").value == 0
+
+
+def test_from_head_to_head_by_rank(here):
+    at = opened("head_scores", RUN, head="5")
+    shown = words_of(at)
+    at.button(key="head_next").click().run()
+    assert_calm(at)
+    there = at.selectbox(key="head").value
+    assert there != 5 and at.query_params["head"] == str(there) and words_of(at) != shown
+    at.button(key="head_previous").click().run()
+    assert at.selectbox(key="head").value == 5
+
+
+def test_texts_without_a_head_come_only_when_asked(here):
+    variants = Store(here).open(RUN).table("variants").set_index("variant")
+    cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.20", "cut"])[0]
+    at, veil = opened("head_scores", RUN, head=str(cut)), 'class="pa-veil"'
+    assert html_of(at).count(veil) == 4
+    at.toggle(key="show_changed_texts").set_value(True).run()
+    assert_calm(at)
+    assert veil not in html_of(at)
+    assert "<script" not in html_of(at) and "<img" not in html_of(at)
 
 
 def test_choose_a_variant(here):
@@ -232,3 +264,67 @@ def test_the_export_page_offers_scores_for_the_published_code(here):
     at = opened("export", RUN)
     (button,) = [one for one in at.get("download_button") if "head_contributions.json" in one.proto.label]
     assert not button.proto.disabled and "Head scores for FASP" in words_of(at)
+
+
+def gallery_of(run: str | None = RUN) -> AppTest:
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    if run:
+        at.query_params["run"] = run
+    at.run()
+    return at.button(key="switch_audit").click().run()
+
+
+def test_the_line_on_top_names_model_data_and_what_is_cut(here):
+    shown = words_of(opened("export", RUN))
+    assert re.search(r"synthetic-gpt2\s+· 2 axes of invented groups · attention heads of a language model", shown)
+
+
+def test_the_gallery_has_a_card_per_audit_with_one_finding_and_opens_it(here):
+    at = gallery_of()
+    assert_calm(at)
+    assert at.button(key=f"choose_{RUN}").disabled and not at.button(key="choose_null-run").disabled
+    shown = html_of(at)
+    assert re.search(r"FASP, 20 % cut: bias of gender and sex by −0\.\d+ \(−", shown)
+    assert shown.count('class="pa-found"') == 2
+    assert "within what chance gives" in shown, "the finding of an audit without a bias says so"
+    at.button(key="choose_null-run").click().run()
+    assert_calm(at)
+    assert at.query_params["run"] == "null-run" and "Null run" not in at.title[0].value
+
+
+def test_the_gallery_leads_to_the_form(here):
+    at = gallery_of()
+    at.button(key="gallery_new").click().run()
+    assert_calm(at)
+    assert at.button_group, "what shall be cut?"
+
+
+def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, monkeypatch):
+    from engine.core.errors import Fault, RequestError
+    from pages.shared import jobs
+
+    (here / "recent_models.json").write_text(json.dumps([{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]))
+    asked = []
+
+    def start(request, faults=()):
+        asked.append(request)
+        raise RequestError(Fault("model", "'*mine*' is no folder.", "Name one."))
+
+    monkeypatch.setattr(jobs, "start", start)
+    at = gallery_of()
+    (here / "recent_models.json").unlink()
+    picker = at.selectbox(key="quick_language_models")
+    assert "/models/*mine*" in picker.options and "synthetic-gpt2" not in picker.options
+    picker.set_value("/models/*mine*")
+    at.button(key="quick_start_language_models").click().run()
+    assert at.title[0].value == opened("library", RUN).title[0].value
+    assert r"\*mine\*" in at.error[0].value
+    assert [request["model"] for request in asked] == ["/models/*mine*"]
+
+
+def test_without_any_audit_the_gallery_still_offers_a_model(tmp_path, monkeypatch):
+    use_store(tmp_path, monkeypatch)
+    at = gallery_of(None)
+    assert_calm(at)
+    assert "No finished audit yet" in words_of(at)
+    assert at.selectbox(key="quick_language_models").options == ["demo-gpt2"]

@@ -200,7 +200,6 @@ def test_heads_are_selectable_points_with_zero_based_names(run):
     assert heads.head_map(run, CHOICE).figure.layout.yaxis.range == (3.5, -0.5)
     numbers = heads.head_numbers(run, 9)
     assert set(numbers["quantity"]) >= {"effect on bias", "effect on perplexity", "size of weights"}
-    assert any("FASP" in name for name in heads.cut_in(run, 9))
 
 
 def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):

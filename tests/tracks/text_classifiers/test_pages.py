@@ -21,6 +21,7 @@ from tests.pages.checks import (
     html_of,
     identifiers_of,
     opened,
+    switch_to,
     use_store,
     words_of,
 )
@@ -183,7 +184,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(texts):
     at.query_params["run"] = OTHER_RUN
     at.run()
     for run in (TEXT_RUN, OTHER_TASK, OTHER_RUN, TEXT_RUN):
-        at.selectbox(key="run_picker").set_value(run).run()
+        switch_to(at, run)
         assert_calm(at)
         assert ("sparsity" if run == OTHER_RUN else "share") in [slider.key for slider in at.select_slider]
         assert len(re.findall('class="pa-card"', html_of(at))) == 4

@@ -31,8 +31,9 @@ ENDS = {"z_bias": ("holds bias down", "adds bias"), "z_ppl": ("needed", "in the 
 """Effects, whose colours are around zero, and what their two ends mean."""
 
 
-def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
-    """Layer x head, one number each. Colours diverge around 0 for effects; grey when the ranking is not supported."""
+def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None = None) -> Panel:
+    """Layer x head, one number each, a frame around `unit`. Colours diverge around 0 for effects; grey when the ranking
+    is not supported."""
     axis, key = choice.measured if score == "z_bias" else "", f"head_map_{score}"
     question = _map_question(score, axis)
     table = pooled_scores(run, score, axis)
@@ -45,24 +46,26 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias") -> Panel:
     if score == "z_bias":
         _add_unmeasured(figure, run, choice, table)
     _add_fallbacks(figure, run, choice, table)
+    _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score, _power(run, table, score))
     return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
 
 
-def bias_map(run: Run, choice: Choice) -> Panel:
+def bias_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     """The map of effects on bias."""
-    return head_map(run, choice, "z_bias")
+    return head_map(run, choice, "z_bias", unit)
 
 
-def perplexity_map(run: Run, choice: Choice) -> Panel:
+def perplexity_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     """The map of effects on perplexity."""
-    return head_map(run, choice, "z_ppl")
+    return head_map(run, choice, "z_ppl", unit)
 
 
-def fasp_picture(run: Run, choice: Choice) -> Panel:
-    """The selection: effect on bias in colour, critical heads black (white when dark), cut heads crossed."""
+def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
+    """The selection: effect on bias in colour, critical heads black (white when dark), cut heads crossed, a frame
+    around `unit`."""
     axis = words.axis_name(choice.measured)
     question = f"Which heads add to the bias of {axis}, which are protected, and which were cut?"
     table = pooled_scores(run, "z_bias", choice.measured)
@@ -87,6 +90,7 @@ def picture(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
+    _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
     return figure
@@ -102,9 +106,7 @@ def _not_ranked(table: pd.DataFrame) -> str:
 
 def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     """Everything measured on one head: quantity, axis, value, interval, p, q, n, and the variants that cut it."""
-    total = lookup.total_heads(run)
-    if not 0 <= unit < total:
-        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
+    prove_head(run, unit)
     scores = lookup.frame(run, "scores")
     mine = scores[(scores["unit"] == unit) & (scores["seed"].isin([POOLED, 0]))]
     mine = mine.sort_values("seed").drop_duplicates(["score", "estimator", "axis"])
@@ -117,12 +119,11 @@ def head_numbers(run: Run, unit: int) -> pd.DataFrame:
     return table.rename(columns=NAMES)
 
 
-def cut_in(run: Run, unit: int) -> list[str]:
-    """The reported variants that cut this head, in words."""
-    rows = lookup.reported(run).to_dict("records")
-    found = [row for row in rows if unit in lookup.cut_units(row)]
-    axes = [f" ({words.axis_name(row['target_axis'])})" if row["target_axis"] else "" for row in found]
-    return sorted({lookup.variant_label(run, row) + axis for row, axis in zip(found, axes, strict=True)})
+def prove_head(run: Run, unit: int) -> None:
+    """RequestError where the model has no such head."""
+    total = lookup.total_heads(run)
+    if not 0 <= unit < total:
+        raise RequestError(unknown("head", unit, [f"0 to {total - 1}"]))
 
 
 def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
@@ -260,6 +261,16 @@ def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFr
     ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": ink, "line": {"width": 1.5}}
     silent(figure, fallen["head"], fallen["layer"], mode="markers", marker=ring)
     _legend(figure, choice, "drawn again: low ESS", "circle-open", ink)
+
+
+def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) -> None:
+    """A frame around the cell of the chosen head; a shape, so that it grows with the cell and nothing fades it."""
+    if unit is None:
+        return
+    layer, head = divmod(unit, shape_of(run)[1])
+    ends = {"x0": head - 0.46, "x1": head + 0.46, "y0": layer - 0.44, "y1": layer + 0.44}  # whole at the rim too
+    for colour, width in ((choice.theme.paper, 7), (choice.theme.alarm, 3)):  # a frame on its halo
+        figure.add_shape(type="rect", **ends, line={"color": colour, "width": width}, layer="above")
 
 
 def _add_unmeasured(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
