@@ -14,17 +14,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-_CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from engine.core.text import visible
 
 
 def escaped(text: object) -> str:
     """HTML that prints exactly this text. Control and direction-changing characters become a visible mark."""
-    return html.escape(_CONTROL.sub("\ufffd", str(text)), quote=True).replace("\n", "<br>")
-
-
-def visible(text: str) -> str:
-    """A name for a widget, which shows text as it is: control and direction-changing characters become a mark."""
-    return _CONTROL.sub("\ufffd", text)
+    return html.escape(visible(str(text)), quote=True).replace("\n", "<br>")
 
 
 def veil(text: str) -> str:

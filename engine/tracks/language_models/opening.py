@@ -11,13 +11,13 @@ from engine.audit.executors import Executor
 from engine.audit.progress import Progress
 from engine.audit.session import Session, timed
 from engine.core.types import Hooks
-from engine.models.judge import load_judge
-from engine.models.load_language_model import load_language_model
+from engine.models.judge import Judge, load_judge
+from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.store.runs import Store
 from engine.surgery.heads.mask import prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.request import PromptPlan
+from engine.tracks.language_models.request import AuditRequest, PromptPlan
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
 
 
@@ -53,9 +53,19 @@ def open_audit(plan: PromptPlan, store: Store, hooks: Hooks, executor: Executor)
 def context_of(plan: PromptPlan) -> PromptContext:
     """Model, judge, prompts and text of a plan, loaded; measurements are kept in memory."""
     request = plan.request
-    lm = load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
-    judge = load_judge(request.judge, request.judge_sha256, device=str(lm.device))
+    lm = language_model_of(request)
+    judge = judge_of(request, str(lm.device))
     return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
+
+
+def language_model_of(request: AuditRequest) -> LanguageModel:
+    """The model of a request, loaded."""
+    return load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+
+
+def judge_of(request: AuditRequest, device: str) -> Judge:
+    """The judge of a request, loaded onto the device of its model."""
+    return load_judge(request.judge, request.judge_sha256, device=device)
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:
