@@ -22,7 +22,7 @@ from pages.shared.safe import plain
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "overview", "head_scores", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
-    "examples", "compare", "export", "library",
+    "examples", "playground", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
@@ -35,6 +35,7 @@ ICONS = {
     "reliability": "repeat",
     "pareto": "scatter_plot",
     "examples": "format_quote",
+    "playground": "edit_note",
     "compare": "compare_arrows",
     "export": "download",
     "library": "inventory_2",

@@ -32,17 +32,26 @@ def passage(text: str, label: str = "") -> None:
     st.html(f'<div class="pa-passage">{_tag(label)}<span>{escaped(text)}</span></div>')
 
 
-def generated(text: str, label: str, note: str, shown: bool) -> None:
-    """Text a model wrote, below a label and a note in our own words (for instance a judge's score)."""
+def generated(text: str, label: str, note: str, shown: bool, marked: tuple[int, int] | None = None) -> None:
+    """Text a model wrote, below a label and a note in our own words (for instance a judge's score). `marked`: the
+    characters that stand out, from and to; where these are none, a sign stands there."""
     head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
     if shown:
-        body = f'<div class="pa-generated">{escaped(text) or "<em>(empty)</em>"}</div>'
+        body = f'<div class="pa-generated">{_marked(text, marked) or "<em>(empty)</em>"}</div>'
     else:
         body = (
             '<div class="pa-generated"><span class="pa-sr">Hidden until asked for.</span>'
-            f'<span class="pa-veil" aria-hidden="true">{escaped(veil(text))}</span></div>'
+            f'<span class="pa-veil" aria-hidden="true">{_marked(veil(text), marked)}</span></div>'
         )
     st.html(f'<div class="pa-passage">{head}{body}</div>')
+
+
+def _marked(text: str, marked: tuple[int, int] | None) -> str:
+    """HTML of the text, one part of it marked."""
+    if marked is None:
+        return escaped(text)
+    before, part, after = text[: marked[0]], text[slice(*marked)], text[marked[1] :]
+    return f'{escaped(before)}<mark class="pa-mark">{escaped(part) or "&#8718;"}</mark>{escaped(after)}'
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

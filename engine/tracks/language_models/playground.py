@@ -151,11 +151,8 @@ def _rows(
 ) -> tuple[list[Sibling], str, list[str]]:
     """The prompt and its siblings, the id of the prompt where it is one of the run's, and what must be said."""
     prompts, notes = lookup.frame(run, "prompts"), []
-    steering = len(CONTROL.findall(prompt))
-    if steering:
-        notes.append(
-            f"{phrasing.count(steering, 'control character')} of the prompt: shown as a mark, read as written."
-        )
+    if steering := len(CONTROL.findall(prompt)):
+        notes.append(f"{phrasing.count(steering, 'control character')} in the prompt: shown as a mark, read as it is.")
     own = _own_row(prompts, prompt, axis)
     axes = list(dict.fromkeys([own["axis"]] if own else [axis or request.axes[0], *request.axes]))
     table = group_words(prompts, axes)

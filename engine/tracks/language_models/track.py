@@ -103,7 +103,7 @@ class Heads(Track):
         say=phrasing.percent,
         first=first_share,
     )
-    pages = ("head_scores", "correlations", "reliability", "examples")
+    pages = ("head_scores", "correlations", "reliability", "examples", "playground")
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),

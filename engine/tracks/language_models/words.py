@@ -211,6 +211,7 @@ PAGES: dict[str, str] = {
     "head_scores": "Which heads add to the bias, and which does the model need?",
     "correlations": "Do the same heads matter for every axis?",
     "examples": "What does the model write, before and after?",
+    "playground": "What does it write when heads are off?",
 }
 
 CHOICES: dict[str, dict[str, Word]] = {

@@ -31,8 +31,9 @@ def next_token(row: Mapping[str, Any], choice: Choice, shown: bool) -> Panel:
         hovers = [f"<b>{name}</b><br>{side}: {phrasing.percent(round(value, 4))}{', drawn' if mark else ''}"
                   for name, value, mark in zip(names, values, drawn, strict=True)]  # fmt: skip
         figure.add_bar(
-            x=values, y=list(range(len(names))), orientation="h", name=f"{side} model", text=drawn,
-            textposition="outside", cliponaxis=False, marker={"color": style}, hovertext=hovers, hoverinfo="text",
+            x=values, y=list(range(len(names))), orientation="h", name=f"{side} model", marker={"color": style},
+            text=drawn, textposition="outside", textfont={"size": 12}, constraintext="none", cliponaxis=False,
+            hovertext=hovers, hoverinfo="text",
         )  # fmt: skip
     figure.update_yaxes(
         tickvals=list(range(len(names))), ticktext=names, range=[len(names) - 0.5, -0.5], showgrid=False
