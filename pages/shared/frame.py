@@ -22,7 +22,7 @@ from pages.shared.safe import plain
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "overview", "head_scores", "filters", "fair_training", "tickets", "lens", "correlations", "reliability", "pareto",
-    "examples", "playground", "compare", "export", "library",
+    "examples", "playground", "sentence", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
@@ -36,6 +36,7 @@ ICONS = {
     "pareto": "scatter_plot",
     "examples": "format_quote",
     "playground": "edit_note",
+    "sentence": "short_text",
     "compare": "compare_arrows",
     "export": "download",
     "library": "inventory_2",

@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -52,6 +53,25 @@ def _marked(text: str, marked: tuple[int, int] | None) -> str:
         return escaped(text)
     before, part, after = text[: marked[0]], text[slice(*marked)], text[marked[1] :]
     return f'{escaped(before)}<mark class="pa-mark">{escaped(part) or "&#8718;"}</mark>{escaped(after)}'
+
+
+def weighed(
+    words: Sequence[str], values: Sequence[float], largest: float, colours: tuple[str, str], label: str, note: str
+) -> None:
+    """Words a user brought, each on a ground as strong as its value: colours of values below zero (dashed below) and
+    above (a solid line)."""
+    shown = "".join(map(partial(_weighed, largest=largest, colours=colours), words, values))
+    head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
+    st.html(f'<div class="pa-passage">{head}<div class="pa-words">{shown}</div></div>')
+
+
+def _weighed(word: str, value: float, largest: float, colours: tuple[str, str]) -> str:
+    share = min(1.0, abs(value) / largest) if largest else 0.0
+    colour, line = (colours[0], "dashed") if value < 0 else (colours[1], "solid")
+    look = f"background: color-mix(in srgb, {colour} {60 * share:.0f}%, transparent)"
+    if share > 0.25:
+        look += f"; border-bottom: 2px {line} {colour}"
+    return f'<span style="{look}" title="{value:+.3f}">{escaped(word)}</span> '
 
 
 PNG = b"\x89PNG\r\n\x1a\n"
