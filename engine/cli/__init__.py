@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.text import CONTROL, visible
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         args = parser().parse_args(words)
         value, text = args.run(args)
-        print(json.dumps(value, indent=2, ensure_ascii=False) if args.json else text)
+        print(_json(value) if args.json else text)
         return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
     except RequestError as error:
         return _fail(as_json, error.exit_code, "The request is wrong:", [asdict(fault) for fault in error.faults])
@@ -57,9 +58,15 @@ def main(words: Sequence[str] | None = None) -> int:
         return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
 
 
+def _json(value: Any) -> str:
+    """JSON in which characters that steer a terminal are written as escapes, those too that JSON allows as they are."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
 def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
     if as_json:
-        print(json.dumps({"error": message, "faults": faults}, indent=2, ensure_ascii=False))
+        print(_json({"error": message, "faults": faults}))
     lines = [f"  - {fault['where']}: {fault['what']} {fault['fix']}" for fault in faults]
-    print("\n".join([message, *lines]), file=sys.stderr)
+    print(visible("\n".join([message, *lines])), file=sys.stderr)
     return code

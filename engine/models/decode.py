@@ -7,8 +7,9 @@ meets the same noise as the dense model: where its distribution did not move, it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ from engine.core.types import Decoding, Hooks
 from engine.models import runtime  # before torch and transformers
 from engine.models.load_language_model import LanguageModel
 
+Told = Callable[[int, Sequence[int]], None]
+"""Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014)
 _MIX1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
 _MIX2 = -7723592293110705685  # 0x94D049BB133111EB
@@ -98,7 +101,12 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
 
 @torch.no_grad()
 def _sample(
-    lm: LanguageModel, rows: Sequence[Sequence[int]], keys: np.ndarray, decoding: Decoding, hooks: Hooks
+    lm: LanguageModel,
+    rows: Sequence[Sequence[int]],
+    keys: np.ndarray,
+    decoding: Decoding,
+    hooks: Hooks,
+    told: Told | None = None,
 ) -> list[list[int]]:
     """New tokens for one batch, up to and including end-of-text; keys: stream keys, [batch] int64.
 
@@ -123,6 +131,8 @@ def _sample(
         token = (filtered(logits, decoding) + gumbel(streams[alive], step, logits.shape[-1])).argmax(-1)
         for at, value in zip(alive.tolist(), token.tolist(), strict=True):
             out[at].append(value)
+            if told:
+                told(at, out[at])
         going = (token != end) if end is not None else torch.ones_like(token, dtype=torch.bool)
         if not bool(going.any()):
             break
@@ -143,8 +153,9 @@ def sample(
     decoding: Decoding,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     batch_size: int | None = None,
+    told: Told | None = None,
 ) -> list[list[int]]:
-    """New token ids for each prompt, in the order given.
+    """New token ids for each prompt, in the order given; `told` hears of each as it is drawn.
 
     texts, prompt_ids and seeds have one entry per prompt; (seed, prompt_id) names its random stream. The prompt is cut
     to `decoding.max_prompt_tokens`, and the answer stops at end-of-text (kept as the last token) or at the limit.
@@ -154,14 +165,13 @@ def sample(
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))  # equal lengths together: little padding
     size = batch_size or (128 if lm.device.type == "cpu" else 512)
     out: list[list[int]] = [[] for _ in rows]
+
+    def draw(n: int, places: list[int]) -> tuple[int, list[list[int]]]:
+        hear = told and (lambda at, tokens: told(places[at], tokens))
+        return n, _sample(lm, [rows[at] for at in places[:n]], keys[places[:n]], decoding, hooks, hear)
+
     while order:
-        size, drawn = runtime.with_backoff(
-            lambda n, places=order: (
-                n,
-                _sample(lm, [rows[at] for at in places[:n]], keys[places[:n]], decoding, hooks),
-            ),
-            size,
-        )
+        size, drawn = runtime.with_backoff(partial(draw, places=order), size)
         for at, tokens in zip(order[:size], drawn, strict=True):
             out[at] = tokens
         order = order[size:]

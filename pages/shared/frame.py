@@ -21,7 +21,7 @@ from pages.shared.wall import boundary
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability",
-    "pareto", "examples", "compare", "export", "library",
+    "pareto", "examples", "playground", "sentence", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
@@ -35,6 +35,8 @@ ICONS = {
     "reliability": "repeat",
     "pareto": "scatter_plot",
     "examples": "format_quote",
+    "playground": "edit_note",
+    "sentence": "short_text",
     "compare": "compare_arrows",
     "export": "download",
     "library": "inventory_2",

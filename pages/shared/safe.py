@@ -11,20 +11,16 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
-_CONTROL = re.compile("[\u0000-\u0008\u000b-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from engine.core.text import visible
 
 
 def escaped(text: object) -> str:
     """HTML that prints exactly this text. Control and direction-changing characters become a visible mark."""
-    return html.escape(_CONTROL.sub("\ufffd", str(text)), quote=True).replace("\n", "<br>")
-
-
-def visible(text: str) -> str:
-    """A name for a widget, which shows text as it is: control and direction-changing characters become a mark."""
-    return _CONTROL.sub("\ufffd", text)
+    return html.escape(visible(str(text)), quote=True).replace("\n", "<br>")
 
 
 def veil(text: str) -> str:
@@ -37,17 +33,45 @@ def passage(text: str, label: str = "") -> None:
     st.html(f'<div class="pa-passage">{_tag(label)}<span>{escaped(text)}</span></div>')
 
 
-def generated(text: str, label: str, note: str, shown: bool) -> None:
-    """Text a model wrote, below a label and a note in our own words (for instance a judge's score)."""
+def generated(text: str, label: str, note: str, shown: bool, marked: tuple[int, int] | None = None) -> None:
+    """Text a model wrote, below a label and a note in our own words (for instance a judge's score). `marked`: the
+    characters that stand out, from and to; where these are none, a sign stands there."""
     head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
     if shown:
-        body = f'<div class="pa-generated">{escaped(text) or "<em>(empty)</em>"}</div>'
+        body = f'<div class="pa-generated">{_marked(text, marked) or "<em>(empty)</em>"}</div>'
     else:
         body = (
             '<div class="pa-generated"><span class="pa-sr">Hidden until asked for.</span>'
-            f'<span class="pa-veil" aria-hidden="true">{escaped(veil(text))}</span></div>'
+            f'<span class="pa-veil" aria-hidden="true">{_marked(veil(text), marked)}</span></div>'
         )
     st.html(f'<div class="pa-passage">{head}{body}</div>')
+
+
+def _marked(text: str, marked: tuple[int, int] | None) -> str:
+    """HTML of the text, one part of it marked."""
+    if marked is None:
+        return escaped(text)
+    before, part, after = text[: marked[0]], text[slice(*marked)], text[marked[1] :]
+    return f'{escaped(before)}<mark class="pa-mark">{escaped(part) or "&#8718;"}</mark>{escaped(after)}'
+
+
+def weighed(
+    words: Sequence[str], values: Sequence[float], largest: float, colours: tuple[str, str], label: str, note: str
+) -> None:
+    """Words a user brought, each on a ground as strong as its value: colours of values below zero (dashed below) and
+    above (a solid line)."""
+    shown = "".join(map(partial(_weighed, largest=largest, colours=colours), words, values))
+    head = f'<div class="pa-passage-head">{_tag(label)}<span class="pa-note">{escaped(note)}</span></div>'
+    st.html(f'<div class="pa-passage">{head}<div class="pa-words">{shown}</div></div>')
+
+
+def _weighed(word: str, value: float, largest: float, colours: tuple[str, str]) -> str:
+    share = min(1.0, abs(value) / largest) if largest else 0.0
+    colour, line = (colours[0], "dashed") if value < 0 else (colours[1], "solid")
+    look = f"background: color-mix(in srgb, {colour} {60 * share:.0f}%, transparent)"
+    if share > 0.25:
+        look += f"; border-bottom: 2px {line} {colour}"
+    return f'<span style="{look}" title="{value:+.3f}">{escaped(word)}</span> '
 
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -51,6 +51,16 @@ class Settings:
     max_corpus_tokens: int | None = None
     validation_share: float = 0.2
 
+    def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """What the judge reads, by scored span."""
+        join = {
+            "continuation": lambda prompt, text: text,
+            "prompt+continuation": lambda prompt, text: f"{prompt} {text}".strip(),
+            "prompt": lambda prompt, text: prompt,
+        }[self.span]
+        joined = [join(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
+        return [" ".join(text.lower().split()) for text in joined] if self.plain_case else joined
+
 
 __all__ = ["PromptContext", "InMemory", "Keeper", "Measurement", "Settings", "Shard", "measurements", "per_prompt"]
 
@@ -147,16 +157,6 @@ class PromptContext(MeasurementContext):
             layer, head = divmod(shard.cut[0], self.lm.n_heads)
             return f"layer {layer}, head {head} off"
         return f"{len(shard.cut)} heads off"
-
-    def judged_text(self, prompts: Sequence[str], texts: Sequence[str]) -> list[str]:
-        """What the judge reads, by scored span."""
-        join = {
-            "continuation": lambda prompt, text: text,
-            "prompt+continuation": lambda prompt, text: f"{prompt} {text}".strip(),
-            "prompt": lambda prompt, text: prompt,
-        }[self.settings.span]
-        joined = [join(prompt, text) for prompt, text in zip(prompts, texts, strict=True)]
-        return [" ".join(text.lower().split()) for text in joined] if self.settings.plain_case else joined
 
 
 def per_prompt(table: pd.DataFrame, values: np.ndarray, name: str) -> pd.DataFrame:

@@ -12,13 +12,13 @@ from engine.audit.progress import Progress
 from engine.audit.session import Session, timed
 from engine.core.types import Hooks, digest_of
 from engine.models.judge import Judge, load_judge
-from engine.models.load_language_model import load_language_model
+from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.heads.mask import prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.request import PromptPlan
+from engine.tracks.language_models.request import AuditRequest, PromptPlan
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
 
 HUB_JUDGE = 500_000_000
@@ -40,14 +40,12 @@ def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
     where = digest_of([plan.model.weight_hash, request.model, request.revision, request.device, request.dtype])[:16]
     lm = warm.get(
         f"language model {plan.model.name} {where}",
-        lambda: load_language_model(
-            request.model, device=request.device, dtype=request.dtype, revision=request.revision
-        ),
+        lambda: language_model_of(request),
         lambda lm: lm.n_parameters * lm.dtype.itemsize,
     )
     judge = warm.get(
         f"judge {plan.judge.name} {plan.judge.digest[:16]} {lm.device}",
-        lambda: load_judge(request.judge, request.judge_sha256, device=str(lm.device)),
+        lambda: judge_of(request, str(lm.device)),
         _bytes_of,
     )
     return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
@@ -83,6 +81,16 @@ def _bytes_of(judge: Judge) -> int:
     """About what a judge takes: its files, else BERT base and its like."""
     folder = judge.info.folder
     return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder else HUB_JUDGE
+
+
+def language_model_of(request: AuditRequest) -> LanguageModel:
+    """The model of a request, loaded."""
+    return load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+
+
+def judge_of(request: AuditRequest, device: str) -> Judge:
+    """The judge of a request, loaded onto the device of its model."""
+    return load_judge(request.judge, request.judge_sha256, device=device)
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:

@@ -106,7 +106,7 @@ class Heads(Track):
         say=phrasing.percent,
         first=first_share,
     )
-    pages = ("head_scores", "bench", "correlations", "reliability", "examples")
+    pages = ("head_scores", "bench", "correlations", "reliability", "examples", "playground")
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),

@@ -229,6 +229,7 @@ PAGES: dict[str, str] = {
     "bench": "What if these heads are off?",
     "correlations": "Do the same heads matter for every axis?",
     "examples": "What does the model write, before and after?",
+    "playground": "What does it write when heads are off?",
 }
 
 CHOICES: dict[str, dict[str, Word]] = {

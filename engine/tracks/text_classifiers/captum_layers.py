@@ -11,7 +11,13 @@ from importlib.metadata import version
 from typing import Any
 
 import torch
-from captum.attr import LayerConductance, LayerDeepLift, LayerGradientXActivation, LayerIntegratedGradients
+from captum.attr import (
+    IntegratedGradients,
+    LayerConductance,
+    LayerDeepLift,
+    LayerGradientXActivation,
+    LayerIntegratedGradients,
+)
 from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
@@ -20,6 +26,9 @@ from engine.tracks.text_classifiers.conductance import baseline_embeddings, cond
 from engine.tracks.text_classifiers.scores.base import kept_units
 
 STEPS = 20
+STEPS_OF_WORDS = 64
+"""Of integrated gradients of words: enough that they add up to the change of the log-odds to about a hundredth."""
+AT_ONCE = 16
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4}
 """Largest difference that passes, as a share of the layer's largest attribution."""
 COARSE = 3e-2
@@ -35,6 +44,21 @@ class _Logits(nn.Module):
 
     def forward(self, embedded: Tensor, *values: Tensor) -> Tensor:
         return self.model(inputs_embeds=embedded, **dict(zip(self.names, values, strict=True))).logits
+
+
+class _LogOdds(_Logits):
+    """The classifier from word embeddings to the log-odds of every class, [texts, classes]: two logits that rise
+    together decide nothing."""
+
+    def forward(self, embedded: Tensor, *values: Tensor) -> Tensor:
+        return log_odds(super().forward(embedded, *values))
+
+
+def log_odds(logits: Tensor) -> Tensor:
+    """Of every class against all others, from logits [texts, classes]."""
+    sure = logits.log_softmax(-1)
+    rest = [torch.cat([sure[:, :at], sure[:, at + 1 :]], 1).logsumexp(-1) for at in range(sure.shape[1])]
+    return sure - torch.stack(rest, dim=1)
 
 
 def _parts(clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str) -> tuple[_Logits, Tensor, dict[str, Any]]:
@@ -63,6 +87,18 @@ def layer_conductance(
         )
         found.append(parts[1].detach())
     return found
+
+
+def word_attributions(clf: TextClassifier, batch: Mapping[str, Tensor], target: int) -> tuple[list[float], float]:
+    """What each token of one text adds to the log-odds of a class, [tokens], and by how much their sum misses the
+    change of these: integrated gradients of the word embeddings (Sundararajan et al. 2017) from padding in
+    place of the words, summed over the embedding's width."""
+    logits, end, more = _parts(clf, batch, "pad")
+    model = _LogOdds(clf, logits.names)
+    found, missed = IntegratedGradients(model).attribute(
+        end, target=target, n_steps=STEPS_OF_WORDS, internal_batch_size=AT_ONCE, return_convergence_delta=True, **more
+    )
+    return found[0].detach().double().sum(-1).tolist(), float(missed[0].abs())
 
 
 def integrated_gradients(model: nn.Module, layer: nn.Module, end: Tensor, more: dict[str, Any]) -> Tensor:

@@ -79,7 +79,7 @@ class Tickets(ClassifierTrack):
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("tickets", "lens", "head_scores", "reliability")
+    pages = ("tickets", "lens", "head_scores", "reliability", "sentence")
     questions = {
         "overview": "If we cut these heads, who pays, and how sure are we?",
         "head_scores": "Which heads attend to what decides?",

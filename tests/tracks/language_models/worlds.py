@@ -39,7 +39,7 @@ def word_judge() -> Judge:
 
 
 def _even_share(texts: list[str]) -> np.ndarray:
-    return np.array([np.mean([int(word[1:]) % 2 == 0 for word in text.split()] or [0.0]) for text in texts])
+    return np.array([np.mean([word[-1] in "02468" for word in text.split()] or [0.0]) for text in texts])
 
 
 def world_request(folder: Path, **changes: object) -> AuditRequest:

@@ -31,7 +31,8 @@ class Verdicts(Measurement):
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         texts = context.fetch([replace(shard, kind="texts") for shard in shards])
         rows = [context.rows(shard.axis, shard.split) for shard in shards]
-        read = [context.judged_text(row["text"], text["text"]) for row, text in zip(rows, texts, strict=True)]
+        judged = context.settings.judged_text
+        read = [judged(row["text"], text["text"]) for row, text in zip(rows, texts, strict=True)]
         context.judge.score([text for part in read for text in part], context.hooks)  # one big batch, kept in memory
         return [per_prompt(row, context.judge.score(part), "toxicity") for row, part in zip(rows, read, strict=True)]
 

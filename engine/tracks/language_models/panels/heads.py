@@ -74,16 +74,16 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     variant = lookup.variant_of(run, choice)
     critical, cut = critical_units(run, choice), set(lookup.cut_units(variant))
     table = table.assign(critical=table["unit"].isin(critical), cut=table["unit"].isin(cut))
-    warning, figure = null_warning(run, choice), picture(run, choice, table)
+    warning, figure = null_warning(run, choice), picture(run, choice, table, unit)
     ranked = table["value"].notna().any()
     answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
     readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
     return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
 
 
-def picture(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
-    """The map of effects on bias with heads that are protected and heads that are cut; table: `pooled_scores` with
-    columns critical and cut. Every head can be picked."""
+def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
+    """The map of effects on bias with heads that are protected and heads that are cut, a frame around `unit`; table:
+    `pooled_scores` with columns critical and cut. Every head can be picked."""
     unsupported = bool(null_warning(run, choice))
     figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", unsupported)
     _add_critical(figure, run, choice, table[table["critical"]])

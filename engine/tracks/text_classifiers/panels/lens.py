@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Sequence
 from html import unescape
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import plotly.graph_objects as go
 
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.heat_map import Scale, bar_below, cells, head_grid, mark
+from engine.report.charts.heat_map import Scale, head_grid, mark
 from engine.report.charts.marks import add_points
-from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
+from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.report.charts.reliability_parts import marker
+from engine.report.charts.token_map import map_scale, token_labels, token_map
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.lookup import PRETRAINED, TUNED, head_said, scoring
 
-SPECIAL = ("[CLS]", "[SEP]", "[PAD]", "[MASK]", "[UNK]", "<s>", "</s>", "<pad>", "<mask>", "<unk>")
-"""Tokens that are no words of a text: shown also where the text is hidden."""
-MANY = 40
-"""Tokens from which on only some are named at the axes; the hover names all."""
-LONGEST = 14
 POINTS = 4000
 """Points of a scatter at most."""
-_CONTROL = re.compile("[\u0000-\u001f\u007f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 ABSENT = "This run kept no attention maps."
 GONE = "This head was cut, or its maps were not kept."
 
@@ -151,8 +143,8 @@ def lens_maps(run: Run, choice: Choice, text_id: str, stage: str, layer: int, he
     labels = token_labels(row["tokens"], shown)
     end = float(np.abs(row["attribution"]).max()) or 1.0
     parts = (
-        _map(choice, row["attention"], labels, "Attention", _scale(0.0, float(row["attention"].max()) or 1.0)),
-        _map(choice, row["attribution"], labels, "Attribution", _scale(-end, end)),
+        token_map(choice, row["attention"], labels, "Attention", map_scale(0.0, float(row["attention"].max()) or 1.0)),
+        token_map(choice, row["attribution"], labels, "Attribution", map_scale(-end, end)),
     )
     table = _pairs(row, labels)
     note = (
@@ -184,54 +176,6 @@ def lens_scatter(
     pairs = phrasing.count(len(x), "pair")
     note = f"{pairs} of tokens.{some} {_correlation_said(run)}; low ones are cut first. {_seed(run)}"
     return Panel("lens_scatter", question, _scatter_said(run, row), figure, _pairs(row, labels), note)
-
-
-def token_labels(tokens: Sequence[str], shown: bool) -> list[str]:
-    """Tokens as chart labels: escaped, without control characters; their places where the text is hidden."""
-    found = []
-    for place, token in enumerate(tokens):
-        text = _CONTROL.sub("\ufffd", token.removeprefix("\u0120"))  # RoBERTa's mark of a space
-        text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
-        found.append(plain(text) if shown or token in SPECIAL else str(place))
-    return found
-
-
-def _map(choice: Choice, values: np.ndarray, labels: list[str], title: str, scale: Scale) -> go.Figure:
-    """One map [tokens, tokens]: row, the token that attends; column, the one it attends to."""
-    n, gap = len(labels), 1 if len(labels) <= MANY else 0
-    figure = blank(choice, 150 + max(14, min(26, 620 // n)) * n, "to")
-    cells(
-        figure,
-        values,
-        scale.colours(choice.theme),
-        x=list(range(n)),
-        y=list(range(n)),
-        zmin=scale.low,
-        zmax=scale.high,
-        xgap=gap,
-        ygap=gap,
-        hoverongaps=None,
-        customdata=[[f"{row} \u2192 {column}" for column in labels] for row in labels],
-        hovertemplate=f"%{{customdata}}<br>%{{z:.4f}}<extra>{title.lower()}</extra>",
-        colorbar={**bar_below(choice, scale.ticks, scale.texts), "tickmode": None},
-    )
-    named = range(0, n, max(1, math.ceil(n / MANY)))
-    ticks = {"tickvals": list(named), "ticktext": [labels[place] for place in named], "showline": False,
-             "showgrid": False, "tickfont": {"size": 11}}  # fmt: skip
-    figure.update_xaxes(**ticks, tickangle=-60, side="top", range=[-0.5, n - 0.5], title_text="")
-    figure.update_yaxes(**ticks, range=[n - 0.5, -0.5])
-    where = {"x": 0, "xanchor": "left", "y": 0.995, "yanchor": "top"}
-    figure.update_layout(margin={"t": 34, "b": 40}, title={"text": f"<b>{title}</b>", "font": {"size": 14}, **where})
-    return figure
-
-
-def _scale(low: float, high: float) -> Scale:
-    """Colours from one end, or around zero where `low` is below it; its ends are written in numbers."""
-    inset, diverges = 0.06 * (high - low), low < 0
-    ticks, texts = [low + inset, high - inset], [phrasing.number(low), phrasing.number(high)]
-    if diverges:
-        ticks, texts = [ticks[0], 0, ticks[1]], [texts[0], "0", f"+{texts[1]}"]
-    return Scale(low, high, ticks, texts, diverges)
 
 
 def _maps_said(run: Run, row: dict[str, Any], labels: list[str]) -> str:

@@ -1,0 +1,181 @@
+"""The playground: a prompt that the dense and a pruned model are to go on from, checked before anything loads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.request_checks import attempt, is_number
+from engine.audit.tracks import request_from
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.text import CONTROL
+from engine.core.types import HeadMask
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.contents import default_choice
+from engine.store.runs import Run
+from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.siblings import Sibling, group_words, named_in, siblings
+
+MOST_TOKENS = 200
+"""New tokens that can be asked for."""
+MOST_CHARACTERS = 20_000
+"""Of a prompt: more is refused before a tokenizer sees it."""
+MOST_SIBLINGS = 12
+TYPED = "typed by hand"
+"""Names the random stream of prompts that are not the run's: edits of a prompt meet the same noise."""
+KNOWN = ("run", "prompt", "variant", "heads", "tokens", "seed", "siblings", "axis", "head")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked. `rows`: the prompt, then its siblings. `prompt_id` names the stream that all of them draw from;
+    a prompt of the run keeps its own, and so gets the text that the audit has. `head`: whose attention is wanted."""
+
+    run: Run
+    request: AuditRequest
+    mask: HeadMask
+    label: str
+    rows: tuple[Sibling, ...]
+    prompt_id: str
+    is_known: bool
+    tokens: int
+    seed: int
+    head: tuple[int, int] | None
+    notes: tuple[str, ...]
+
+
+def question_of(given: Mapping[str, Any], run: Run) -> Question:
+    """The question, or RequestError with every fault. given: see `asks/prompt.py`."""
+    faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
+    request = request_from(run.meta["request"])
+    prompt = given.get("prompt")
+    faults += _prompt_faults(prompt)
+    tokens = _whole(given, "tokens", request.max_new_tokens, 1, MOST_TOKENS, faults)
+    seed = _whole(given, "seed", request.first_seed, 0, 2**31 - 1, faults)
+    cut = attempt(lambda: _cut(run, given), faults)
+    head = attempt(lambda: _head(run, given.get("head")), faults)
+    wanted = given.get("siblings") or ()
+    if wanted is not True and not _are_words(wanted):
+        faults.append(Fault("siblings", "are no list of words.", "Give words, or true for one of each subgroup."))
+    axis = given.get("axis")
+    if axis is not None and axis not in request.axes:
+        faults.append(unknown("axis", axis, request.axes))
+    if faults:
+        raise RequestError(faults)
+    mask, label = cut
+    rows, own, notes = _rows(run, request, prompt, axis, wanted)
+    if head in mask.cut:
+        notes.append("The head whose attention is asked for is off: what it attends to then changes nothing.")
+    return Question(run, request, mask, label, tuple(rows), own or TYPED, bool(own), tokens, seed, head, tuple(notes))
+
+
+def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
+    """A mask from heads by layer and head ("2.3") or as units (19, "19"). RequestError for what is none."""
+    found, faults = [], []
+    for word in words:
+        match = re.fullmatch(r"\s*(?:(\d{1,9})\.)?(\d{1,9})\s*", str(word))
+        if match is None or isinstance(word, bool):
+            fix = "Write layer.head, as in 2.3, both from 0, or the head's number in the whole model."
+            faults.append(Fault("heads", f"{str(word)[:40]!r} is no head.", fix))
+        else:
+            found.append((int(match[1]), int(match[2])) if match[1] else divmod(int(match[2]), n_heads))
+    if faults:
+        raise RequestError(faults[:10])
+    try:
+        return HeadMask(n_layers, n_heads, tuple(found))
+    except ValueError as error:
+        raise RequestError(Fault("heads", f"{error}.", "Name heads of this model, once each.")) from error
+
+
+def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str]:
+    """What is off in the pruned model, and its name: a variant, or heads of one's own; else where readers start."""
+    shape = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
+    heads, variant = given.get("heads"), given.get("variant")
+    if heads is not None and variant is not None:
+        raise RequestError(Fault("heads", "and a variant are both given.", "Give one of them."))
+    if heads is not None:
+        if not isinstance(heads, list | tuple):
+            raise RequestError(Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].'))
+        mask = heads_of(heads, *shape)
+        return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand"
+    table = lookup.frame(run, "variants")
+    if variant is None:
+        variant = lookup.variant_of(run, default_choice(run, given.get("axis")))["variant"]
+    rows = table[table["variant"] == variant]
+    if rows.empty:
+        raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
+    row = rows.iloc[0].to_dict()
+    return HeadMask.from_units(*shape, lookup.cut_units(row)), lookup.variant_label(run, row)
+
+
+def _head(run: Run, word: Any) -> tuple[int, int] | None:
+    if word is None:
+        return None
+    return heads_of([word], run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]).cut[0]
+
+
+def _prompt_faults(prompt: Any) -> list[Fault]:
+    if not isinstance(prompt, str) or not prompt.strip():
+        return [Fault("prompt", "is empty.", "Write a few words for the model to go on from.")]
+    if len(prompt) > MOST_CHARACTERS:
+        what = f"has {len(prompt):,} characters; at most {MOST_CHARACTERS:,} are read."
+        return [Fault("prompt", what, "Shorten it.")]
+    try:
+        prompt.encode("utf-8")
+    except UnicodeEncodeError:
+        return [Fault("prompt", "holds half of a character (a lone surrogate).", "Write it in valid Unicode.")]
+    return []
+
+
+def _whole(given: Mapping[str, Any], name: str, usual: int, least: int, most: int, faults: list[Fault]) -> int:
+    value = usual if given.get(name) is None else given[name]
+    if not is_number(value) or value != int(value) or not least <= value <= most:
+        faults.append(Fault(name, f"{str(value)[:40]!r} is not possible.", f"Give a whole number, {least} to {most}."))
+        return usual
+    return int(value)
+
+
+def _are_words(wanted: Any) -> bool:
+    if not isinstance(wanted, list | tuple) or len(wanted) > MOST_SIBLINGS:
+        return False
+    return all(isinstance(word, str) and 0 < len(word.strip()) <= 100 for word in wanted)
+
+
+def _rows(
+    run: Run, request: AuditRequest, prompt: str, axis: str | None, wanted: Sequence[str] | bool
+) -> tuple[list[Sibling], str, list[str]]:
+    """The prompt and its siblings, the id of the prompt where it is one of the run's, and what must be said."""
+    prompts, notes = lookup.frame(run, "prompts"), []
+    if steering := len(CONTROL.findall(prompt)):
+        notes.append(f"{phrasing.count(steering, 'control character')} in the prompt: shown as a mark, read as it is.")
+    own = _own_row(prompts, prompt, axis)
+    axes = list(dict.fromkeys([own["axis"]] if own else [axis or request.axes[0], *request.axes]))
+    table = group_words(prompts, axes)
+    found = named_in(prompt, table, own["descriptor"] if own else "")
+    if not wanted:
+        return [Sibling(prompt, *((found["subgroup"], found["word"]) if found else ()))], _id(own), notes
+    if found is None:
+        notes.append("No sibling: the prompt names no subgroup of the audit's axes by a word of its prompts.")
+        return [Sibling(prompt)], _id(own), notes
+    words = () if wanted is True else [word.strip() for word in wanted]
+    rows = siblings(prompt, table, found, words, prompts["text"])
+    if len(rows) > MOST_SIBLINGS + 1:
+        notes.append(f"{len(rows) - 1} siblings: the first {MOST_SIBLINGS} are written on.")
+    return rows[: MOST_SIBLINGS + 1], _id(own), notes
+
+
+def _own_row(prompts: pd.DataFrame, prompt: str, axis: str | None) -> dict[str, Any] | None:
+    """The row of the prompts table with exactly this text, on the axis first."""
+    same = prompts[prompts["text"] == prompt]
+    mine = same[same["axis"] == axis]
+    rows = (mine if len(mine) else same).sort_values("prompt_id")
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def _id(own: dict[str, Any] | None) -> str:
+    return str(own["prompt_id"]) if own else ""
