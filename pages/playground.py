@@ -14,8 +14,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
-from engine.resident.asks import answer_here
-from engine.store.runs import Store, default_root
+from engine.resident.client import ask
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels import playground as charts
 from engine.tracks.language_models.playground import MOST_TOKENS
@@ -136,7 +135,7 @@ def _asked(given: Mapping[str, Any], place: Any, shown: bool) -> dict[str, Any]:
                     safe.generated(row["text"], capital(row["side"]), "writes", shown)
 
         with st.spinner("The models are loaded and write …"):
-            return answer_here("prompt", given, Store(default_root()), Hooks(point=grown))
+            return ask("prompt", given, hooks=Hooks(point=grown))
 
 
 def _answer(run: KeptRun, choice: Choice, answer: Mapping[str, Any], shown: bool) -> None:

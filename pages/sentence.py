@@ -10,8 +10,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
-from engine.resident.asks import answer_here
-from engine.store.runs import Store, default_root
+from engine.resident.client import ask
 from engine.tracks.text_classifiers.panels import sentence as charts
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
@@ -30,7 +29,7 @@ def page() -> None:
         given, pressed = _question(run, choice)
     if pressed:
         with boundary(), st.spinner("The models are loaded and read …"):
-            state.keep(state.ANSWER, (given, answer_here("sentence", given, Store(default_root()))))
+            state.keep(state.ANSWER, (given, ask("sentence", given)))
     asked, answer = state.kept(state.ANSWER, (None, None))
     if asked != given:
         st.caption("Nothing is answered yet for what is chosen here. Press Run.")

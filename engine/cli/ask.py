@@ -34,7 +34,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Find the run, ask its track's question, say the answer."""
-    from engine.resident.asks import answer_here
+    from engine.resident.client import ask
 
     found, parts = find_run(args.id, stores_of(args)), parts_of("ask")
     track = track_of_run(found)
@@ -48,7 +48,5 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         what = f"is not for audits of {track.cuts}."
         raise RequestError([Fault(option, what, "Leave it out.") for option in foreign])
     given = {"run": found.id, "variant": args.variant, **part.given(found, args)}
-    value, text = parts[track.name].said(
-        answer_here(parts[track.name].ASKS, given, store_of(args)), args.show_offensive
-    )
+    value, text = parts[track.name].said(ask(parts[track.name].ASKS, given, store_of(args)), args.show_offensive)
     return value, f"{text}\n{ANECDOTE}"
