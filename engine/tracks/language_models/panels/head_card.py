@@ -11,6 +11,7 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from engine.core import words
+from engine.core.levels import exact_count
 from engine.core.seeds import rng
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -19,7 +20,6 @@ from engine.report.charts.marks import add_points, bars_of, entry, hover, row_ba
 from engine.report.charts.panel import Choice, Panel, blank, wrapped
 from engine.report.tracks import track_of
 from engine.store.runs import Run
-from engine.surgery.heads.budget import exact_count
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.heads import (
     NOT_SUPPORTED,
