@@ -37,17 +37,8 @@ class Audit(Session[PromptPlan, PromptContext]):
 def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
     """Model, judge, prompts and text of a plan, loaded or kept in `warm`; measurements are kept in memory."""
     request, warm = plan.request, warm or Warm(0)
-    where = digest_of([plan.model.weight_hash, request.model, request.revision, request.device, request.dtype])[:16]
-    lm = warm.get(
-        f"language model {plan.model.name} {where}",
-        lambda: language_model_of(request),
-        lambda lm: lm.n_parameters * lm.dtype.itemsize,
-    )
-    judge = warm.get(
-        f"judge {plan.judge.name} {plan.judge.digest[:16]} {lm.device}",
-        lambda: judge_of(request, str(lm.device)),
-        _bytes_of,
-    )
+    lm = kept_model(request, plan.model.name, plan.model.weight_hash, warm)
+    judge = kept_judge(request, plan.judge.name, plan.judge.digest, str(lm.device), warm)
     return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
 
 
@@ -83,14 +74,22 @@ def _bytes_of(judge: Judge) -> int:
     return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder else HUB_JUDGE
 
 
-def language_model_of(request: AuditRequest) -> LanguageModel:
-    """The model of a request, loaded."""
-    return load_language_model(request.model, device=request.device, dtype=request.dtype, revision=request.revision)
+def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -> LanguageModel:
+    """The model of a request, loaded, or as `warm` keeps it. name, weight_hash: of the weights that are expected."""
+    where = [weight_hash, request.model, request.revision, request.device, request.dtype]
+    return warm.get(
+        f"language model {name} {digest_of(where)[:16]}",
+        lambda: load_language_model(
+            request.model, device=request.device, dtype=request.dtype, revision=request.revision
+        ),
+        lambda lm: lm.n_parameters * lm.dtype.itemsize,
+    )
 
 
-def judge_of(request: AuditRequest, device: str) -> Judge:
-    """The judge of a request, loaded onto the device of its model."""
-    return load_judge(request.judge, request.judge_sha256, device=device)
+def kept_judge(request: AuditRequest, name: str, digest: str, device: str, warm: Warm) -> Judge:
+    """The judge of a request on the device of its model, loaded, or as `warm` keeps it."""
+    key = f"judge {name} {digest_of([digest, request.judge, device])[:16]}"
+    return warm.get(key, lambda: load_judge(request.judge, request.judge_sha256, device=device), _bytes_of)
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:

@@ -21,7 +21,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import masked, prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
-from engine.tracks.language_models.opening import judge_of, language_model_of
+from engine.tracks.language_models.opening import kept_judge, kept_model
 from engine.tracks.language_models.playground import Question
 
 SHOWN = 8
@@ -30,8 +30,6 @@ ENDS = "⟨end⟩"
 """Stands for the token that ends a text."""
 MOST_ATTENTION = 128
 """Tokens of a prompt whose attention is still told."""
-HUB_JUDGE = 500_000_000
-"""Bytes of a judge without a folder: BERT base and its like."""
 
 
 @dataclass(frozen=True)
@@ -45,38 +43,24 @@ class Loaded:
 
 def loaded(run: Run, warm: Warm) -> Loaded:
     """Model and judge with the weights that the run was made with. RequestError where there are others, or none."""
-    model, request = run.meta["model"], run.meta["request"]
-    means = run.id if request.get("ablation", "zero") == "mean" else ""
-    where = [request[name] for name in ("model", "revision", "device", "dtype")]
-    key = f"language model {model['name']} {digest_of([model['weight_hash'], where, means])[:16]}"
-    lm = warm.get(key, lambda: _model(run), lambda lm: lm.n_parameters * lm.dtype.itemsize)
-    judge = run.meta["judge"]
-    of_judge = f"judge {judge['name']} {digest_of([judge['hash'], request['judge'], str(lm.device)])[:16]}"
-    return Loaded(lm, warm.get(of_judge, lambda: _judge(run, str(lm.device)), _bytes_of), key)
-
-
-def _model(run: Run) -> LanguageModel:
-    lm = language_model_of(request_from(run.meta["request"]))
-    _prove_same(run, "model", lm.name, lm.weight_hash, run.meta["model"]["weight_hash"])
-    prove_mask_works(lm)
-    return centred(lm, means_of(run.table("head_means"), lm.n_layers)) if run.has("head_means") else lm
-
-
-def _judge(run: Run, device: str) -> Judge:
-    judge = judge_of(request_from(run.meta["request"]), device)
-    _prove_same(run, "judge", judge.info.name, judge.info.digest, run.meta["judge"]["hash"])
-    return judge
+    model, judge, request = run.meta["model"], run.meta["judge"], request_from(run.meta["request"])
+    lm = kept_model(request, model["name"], model["weight_hash"], warm)
+    _prove_same(run, "model", lm.name, lm.weight_hash, model["weight_hash"])
+    judged = kept_judge(request, judge["name"], judge["hash"], str(lm.device), warm)
+    _prove_same(run, "judge", judged.info.name, judged.info.digest, judge["hash"])
+    key = digest_of([lm.weight_hash, str(lm.dtype), str(lm.device), run.id if run.has("head_means") else ""])[:16]
+    warm.get(f"proof of masks {key}", lambda: prove_mask_works(lm), lambda _: 0)
+    if not run.has("head_means"):
+        return Loaded(lm, judged, key)
+    means = means_of(run.table("head_means"), lm.n_layers)
+    shifted = warm.get(f"shifted {key}", lambda: centred(lm, means), lambda one: one.n_parameters * one.dtype.itemsize)
+    return Loaded(shifted, judged, key)
 
 
 def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> None:
     if found != expected:
         what = f"{name} has weights {found[:16]}… now; the audit {run.id} was made with {expected[:16]}…"
         raise RequestError(Fault(where, what, "Bring those back, or audit again."))
-
-
-def _bytes_of(judge: Judge) -> int:
-    folder = judge.info.folder
-    return sum(path.stat().st_size for path in folder.iterdir() if path.is_file()) if folder else HUB_JUDGE
 
 
 def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dict[str, Any]:
