@@ -27,6 +27,7 @@ from engine.tracks.language_models.importance_weights import (
     gradient_values,
     levels,
     reweighted_values,
+    slopes,
     weights,
 )
 from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod, score_rows
@@ -126,6 +127,8 @@ class HeadEffects:
     pooled: Effects
     by_seed: np.ndarray
     estimator: str
+    groups: pd.DataFrame | None = None
+    """Rows of `head_groups`; None where intervals were not wanted."""
 
 
 def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> HeadEffects:
@@ -133,7 +136,8 @@ def generated(data: AxisData, units: Sequence[int], intervals: bool = True) -> H
     off, reading = data.toxicity_off(units), data.job.reading
     by_seed = _by_seed(data, lambda table, rows: _dense(table, reading) - levels(table, off[rows], reading))
     pooled = by_texts(data.table, off, reading, data.errors) if intervals else _bare(data, off)
-    return HeadEffects(tuple(units), pooled, by_seed, "generate")
+    groups = by_group(data, units, off - _toxicity(data)) if intervals else None
+    return HeadEffects(tuple(units), pooled, by_seed, "generate", groups)
 
 
 def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool = True) -> HeadEffects:
@@ -144,11 +148,14 @@ def reweighted(data: AxisData, units: Sequence[int], cap: float, intervals: bool
         """z of every unit from one seed's texts, [units]; rows: where these lie among the texts of all seeds."""
         return _dense(table, reading) - levels(table, reweighted_values(table, logw[rows], cap)[0], reading)
 
-    if intervals:
-        pooled = by_reweighting(data.table, logw, reading, data.errors, cap)
-    else:
+    if not intervals:
         pooled = _bare(data, reweighted_values(data.table, logw, cap)[0])
-    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
+        return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight")
+    pooled = by_reweighting(data.table, logw, reading, data.errors, cap)
+    values = reweighted_values(data.table, logw, cap)[0]
+    values[:, np.isnan(pooled.value)] = np.nan
+    groups = by_group(data, units, values - _toxicity(data))
+    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "reweight", groups)
 
 
 def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
@@ -157,9 +164,31 @@ def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:
     by_seed = _by_seed(data, lambda table, rows: gradient_values(table, gradient[rows], reading))
     units = tuple(range(gradient.shape[1]))
     if intervals:
-        return HeadEffects(units, by_gradient(data.table, gradient, reading, data.errors), by_seed, "gradient")
+        pooled = by_gradient(data.table, gradient, reading, data.errors)
+        groups = by_group(data, units, -slopes(_toxicity(data)[:, 0], gradient, codes_of(data.table)))
+        return HeadEffects(units, pooled, by_seed, "gradient", groups)
     value = gradient_values(data.table, gradient, reading)
     return HeadEffects(units, _untested(value), by_seed, "gradient")
+
+
+def _toxicity(data: AxisData) -> np.ndarray:
+    """Of the dense texts, [texts, 1]."""
+    return data.table["toxicity"].to_numpy(dtype=float)[:, None]
+
+
+def by_group(data: AxisData, units: Sequence[int], change: np.ndarray) -> pd.DataFrame:
+    """Rows unit, axis, group, value, error, n: how mean toxicity of a subgroup changes with each unit off, and its
+    standard error over n prompts. change: of the toxicity of each text, [texts, units].
+    """
+    per_prompt = change.reshape(len(data.job.seeds), data.n, -1).mean(axis=0)
+    subgroup, tables = data.table["subgroup"].to_numpy()[: data.n], []
+    for group in np.unique(subgroup):
+        part = per_prompt[subgroup == group]
+        n = len(part)
+        spread = part.std(axis=0, ddof=1) if n > 1 else np.full(part.shape[1], np.nan)
+        columns = {"value": part.mean(axis=0), "error": spread / np.sqrt(n), "n": n}
+        tables.append(pd.DataFrame({"unit": list(units), "axis": data.axis, "group": group, **columns}))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _bare(data: AxisData, values: np.ndarray) -> Effects:
@@ -185,7 +214,13 @@ def _by_seed(data: AxisData, one: Callable[[pd.DataFrame, slice], np.ndarray]) -
 def axis_table(
     job: ScoreJob, method: ScoreMethod, data: AxisData, found: Sequence[HeadEffects], notes: dict[int, str]
 ) -> pd.DataFrame:
-    """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit."""
+    """Score rows of one axis, pooled and per seed; later effects in `found` replace earlier ones of the same unit. The
+    effects on subgroups go to the job's `by_group`.
+    """
+    groups = [effects.groups.assign(estimator=effects.estimator) for effects in found if effects.groups is not None]
+    if groups:
+        whole = pd.concat(groups, ignore_index=True).drop_duplicates(["unit", "group"], keep="last")
+        job.by_group[data.axis] = whole.sort_values(["group", "unit"], ignore_index=True)
     pooled = {name: np.full(job.total, np.nan) for name in MEASURED}
     singles = np.full((job.total, len(job.seeds)), np.nan)
     who = np.full(job.total, method.name, dtype=object)

@@ -55,6 +55,7 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
     tables["scores"] = scores
+    tables |= {"head_groups": pd.concat(audit.job.by_group.values(), ignore_index=True)} if audit.job.by_group else {}
     tables["controls"] = measure_controls(audit, scores, variants)
     if audit.context.lm.means is not None:
         tables["head_means"] = means_table(audit.context.lm.means, audit.context.lm.n_heads)

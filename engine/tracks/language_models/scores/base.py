@@ -47,6 +47,8 @@ class ScoreJob:
     """Work that measuring the variants will be, in continuations (`Measurement.size`): what budgets are shares of."""
     read: dict[Any, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
     """Columns of finished measurements that were read before, by their shards: an adaptive estimator asks often."""
+    by_group: dict[str, pd.DataFrame] = field(default_factory=dict, compare=False, repr=False)
+    """Effects on the subgroups of an axis by the estimators shown, once z_bias was scored: rows of `head_groups`."""
 
     @property
     def total(self) -> int:
