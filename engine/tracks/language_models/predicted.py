@@ -5,7 +5,7 @@ single changes of log perplexity. How far such sums are off is read off this aud
 measured on test prompts (variants, random cuts with all prompts, what was added) gives a residual, measured minus
 predicted, in units of a scale that is known before measuring,
 
-    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads,
+    bias        sqrt(Σ e² + f² k)        e: standard error of a head's effect, k: number of heads (subgroups alike),
     perplexity  sqrt((Σ |d|)² + f² k)    d: a head's change of log perplexity,
 
 with f the median size of a residual per sqrt(head). The interval reaches from the 2.5 % to the 97.5 % point of these
@@ -17,7 +17,7 @@ bias): one width for all .96, .318; in proportion to sqrt(k) .96, .334; to Σ|z|
 a median residual as floor .96, .267; with f² k, as above, .96, .256, and .96 where all sets of the same method are left
 out. Symmetric intervals of the same kind are wider and hold as many. Perplexity: sums of log changes miss the measured
 log by .0778 (root mean square), sums of changes by .0784. Scaled as above .95 are held, half of the intervals narrower
-than .037; scaled by errors as bias is, .95, .096.
+than .037; scaled by errors as bias is, .95, .096. Change of toxicity of the four subgroups of the first axis: .97 each.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def measured_sets(run: Run, axis: str) -> tuple[dict[tuple[int, ...], float], di
     """Measured on test: the change of bias on the axis and of log perplexity by set of at least two heads."""
     results, metric = lookup.frame(run, "results"), f"bias:{run.meta['request']['reading']}"
     test = results[results["split"] == TEST]
-    cuts = {row.variant: tuple(json.loads(row.cut)) for row in lookup.frame(run, "variants").itertuples()}
+    cuts = _cuts(run)
     bias = test[(test["metric"] == metric) & (test["axis"] == axis)].set_index("variant")
     text = test[test["metric"] == "perplexity"].set_index("variant")["value"]
     changes = {cuts[name]: float(change) for name, change in bias["delta"].items() if len(cuts[name]) > 1}
@@ -187,6 +187,11 @@ def measured_sets(run: Run, axis: str) -> tuple[dict[tuple[int, ...], float], di
             changes.setdefault(cut, float(row.bias - bias.loc["dense", "value"]))
             logs.setdefault(cut, math.log(row.perplexity / text["dense"]))
     return changes, logs
+
+
+def _cuts(run: Run) -> dict[str, tuple[int, ...]]:
+    """Heads of every variant."""
+    return {row.variant: tuple(json.loads(row.cut)) for row in lookup.frame(run, "variants").itertuples()}
 
 
 def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
@@ -222,18 +227,33 @@ def _pooled(run: Run, score: str, axis: str) -> pd.DataFrame:
 
 
 def _groups(run: Run, axis: str, units: tuple[int, ...]) -> pd.DataFrame:
-    """Sums of the heads' effects on each subgroup; ends as wide as single errors, all the same way, and WIDE make them:
-    how such sums are off was not measured for every set."""
-    columns = ["group", "value", "low", "high"]
+    """Change of the mean toxicity of every subgroup of the axis; no rows where the run has no effects per subgroup."""
+    guesses = {group: scale.guess(units) for group, scale in group_scales(run, axis).items()}
+    rows = [(group, *_ends(guess)) for group, guess in guesses.items()]
+    return pd.DataFrame(rows, columns=["group", "value", "low", "high"])
+
+
+def group_scales(run: Run, axis: str) -> dict[str, Scale]:
+    """Of the mean toxicity of every subgroup, scaled as bias is; computed once per content of the run's tables."""
     if not run.has(GROUPS):
-        return pd.DataFrame(columns=columns)
-    table = lookup.frame(run, GROUPS)
-    mine = table[(table["axis"] == axis) & table["unit"].isin(units)]
-    every = table.loc[table["axis"] == axis, "group"].drop_duplicates().sort_values()
-    wide = mine.assign(wide=WIDE * mine["value"].abs() + 2 * mine["error"].fillna(mine["value"].abs()))
-    sums = wide.groupby("group")[["value", "wide"]].sum().reindex(every, fill_value=0.0)
-    found = sums.assign(low=sums["value"] - sums["wide"], high=sums["value"] + sums["wide"])
-    return found.reset_index()[columns]
+        return {}
+    names = (GROUPS, "variants", "groups")
+    content = tuple(run.content(name) if run.has(name) else () for name in names)
+    return _group_scales(run.path, run.additions, content, axis)
+
+
+@lru_cache(maxsize=128)
+def _group_scales(path: Path, additions: tuple[Path, ...], content: tuple, axis: str) -> dict[str, Scale]:
+    run = Run(path, additions)
+    effects, cuts, found = lookup.frame(run, GROUPS), _cuts(run), {}
+    for group, rows in effects[effects["axis"] == axis].groupby("group"):
+        rows = rows.set_index("unit").reindex(range(lookup.total_heads(run)))
+        singles = Singles(rows["value"].to_numpy(), rows["error"].fillna(rows["value"].abs()).to_numpy())
+        measured = lookup.frame(run, "groups").query("metric == 'toxicity' and axis == @axis and group == @group")
+        measured = measured[measured["split"] == TEST].set_index("variant")["delta"].dropna()
+        sets = {cuts[name]: float(change) for name, change in measured.items() if len(cuts[name]) > 1}
+        found[str(group)] = fitted(singles, sets, together=False)
+    return found
 
 
 def _from(change: Guess, dense: float) -> Guess:

@@ -76,7 +76,10 @@ def test_where_heads_were_not_ranked_nothing_is_predicted(tmp_path):
 def test_groups_are_sums_of_their_effects(tmp_path):
     rows = [(unit, "a", group, value, 0.01) for unit in (0, 1) for group, value in (("x", -0.1), ("y", 0.02))]
     table = pd.DataFrame(rows, columns=["unit", "axis", "group", "value", "error"])
-    found = predicted(run_of(tmp_path, head_groups=table), (0, 1, 2), "a").groups.set_index("group")
+    table = pd.concat([table, table.assign(unit=table["unit"] + 2, value=0.0, error=0.0)])
+    measured = pd.DataFrame([("(0, 1)", "test", "a", "toxicity", "x", -0.1)],
+                            columns=["variant", "split", "axis", "metric", "group", "delta"])  # fmt: skip
+    found = predicted(run_of(tmp_path, head_groups=table, groups=measured), (0, 1, 2), "a").groups.set_index("group")
     assert found["value"].to_dict() == pytest.approx({"x": -0.2, "y": 0.04})
     assert found.loc["x", "high"] == pytest.approx(-0.2 + WIDE * 0.2 + 2 * 0.02)
 
