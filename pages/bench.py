@@ -55,12 +55,11 @@ def _bench(run: KeptRun, choice: Choice) -> None:
 def _off(run: KeptRun) -> tuple[int, ...]:
     """Heads that are off, from the address or this session; those of another model are forgotten."""
     total = lookup.total_heads(run)
-    if state.OFF not in st.session_state and state.OFF in st.query_params:
-        state.put(state.OFF, _read(run, st.query_params[state.OFF]))
-    found = state.value_of(state.OFF, state.kept(state.OFF, ()))
+    asked = state.from_address(state.OFF)
+    found = state.value_of(state.OFF, state.kept(state.OFF, ())) if asked is None else _read(run, asked)
     found = tuple(unit for unit in found if unit < total)
     state.put(state.OFF, list(found))
-    st.query_params[state.OFF] = _written(run, found)
+    state.to_address(state.OFF, _written(run, found))
     return state.keep(state.OFF, found)
 
 

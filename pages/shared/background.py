@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import streamlit as st
-
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import default_root
+from pages.shared.cache import works
 
 _log = logging.getLogger("pruneaudit")
 
@@ -25,11 +24,15 @@ class Work:
     """One question under way: what it was last told, what it came to."""
 
     event: Event | None = None
-    running: bool = True
     answer: dict[str, Any] | None = None
     faults: tuple[Fault, ...] = ()
     message: str = ""
+    over: threading.Event = field(default_factory=threading.Event)
     _stop: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def running(self) -> bool:
+        return not self.over.is_set()
 
     def cancel(self) -> None:
         """Ask it to stop; it does so at its next batch."""
@@ -51,7 +54,7 @@ class Work:
             _log.exception("a question failed")
             self.message = "The engine could not answer. The details are in the terminal where the app runs."
         finally:
-            self.running = False
+            self.over.set()
 
     def _told(self, event: Event) -> None:
         self.event = event
@@ -61,18 +64,13 @@ class Work:
             raise Cancelled
 
 
-@st.cache_resource(show_spinner=False)
-def _works() -> dict[str, Work]:
-    return {}
-
-
 def _key(name: str, given: Mapping[str, Any]) -> str:
     return digest_of([str(default_root()), name, dict(given)])
 
 
 def work_of(name: str, given: Mapping[str, Any]) -> Work | None:
     """The question as it stands, None where it was never asked. Equal questions are one."""
-    return _works().get(_key(name, given))
+    return works().get(_key(name, given))
 
 
 def begin(name: str, given: Mapping[str, Any]) -> Work:
@@ -80,6 +78,6 @@ def begin(name: str, given: Mapping[str, Any]) -> Work:
     known = work_of(name, given)
     if known and known.running:
         return known
-    work = _works()[_key(name, given)] = Work()
+    work = works()[_key(name, given)] = Work()
     threading.Thread(target=work.ask, args=(name, given), daemon=True).start()
     return work

@@ -205,6 +205,12 @@ def _ahead_of_set(
     return _with(run, make(run, choice, units), [choice.axis, choice.reading, list(units)])
 
 
+@st.cache_resource(show_spinner=False)
+def works() -> dict[str, Any]:
+    """Questions to the engine by what was asked, for background.py: those of every browser."""
+    return {}
+
+
 @st.cache_resource(max_entries=8, show_spinner=False)
 def published(_read: Callable[[list[Path]], Any], paths: tuple[str, ...], stamp: tuple[int, ...]) -> Any:
     """Imported head scores; `stamp` holds the files' times of change."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from engine.report.charts import lookup
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.run import run_audit
+from pages.shared.cache import works
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.worlds import world_request
 
@@ -33,10 +32,7 @@ def run(folder, monkeypatch) -> Run:
 def measured(at, button: str):
     """The page once what `button` began is over."""
     next(one for one in at.button if one.label.startswith(button)).click().run()
-    until = time.monotonic() + 60
-    while any(one.label == "Cancel" for one in at.button) and time.monotonic() < until:
-        time.sleep(0.3)
-        at.run()
+    assert all(work.over.wait(60) for work in works().values())
     return at.run()
 
 
