@@ -31,7 +31,7 @@ VARIANT = "random-2x"
 
 @pytest.fixture(scope="module")
 def run(store) -> Run:
-    return run_image_audit(image_request(methods=("random",), speedups=(2.0,), trials=1), store)
+    return run_image_audit(image_request(methods=("random",), speedups=(2.0,), trials=1, max_images=150), store)
 
 
 @pytest.fixture(scope="module")
