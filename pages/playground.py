@@ -203,7 +203,7 @@ def _effect(run: KeptRun, choice: Choice, found: Mapping[str, Any]) -> None:
     unit = found["layer"] * int(run.meta["model"]["n_heads"]) + found["head"]
     numbers = made(run, track_of(run).maps.numbers, unit)
     st.caption("What the audit measured when this head alone is off:")
-    panels.table(numbers[numbers["axis"].isin(["", words.axis_name(choice.axis), words.axis_name("")])])
+    panels.table(numbers[numbers["axis"].isin(["", words.axis_name(choice.axis)])])
 
 
 begin_app()

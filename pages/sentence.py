@@ -9,6 +9,7 @@ import streamlit as st
 from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.report.charts.class_chances import SIDES, class_chances
 from engine.report.charts.panel import Choice
 from engine.resident.client import ask
 from engine.tracks.text_classifiers.panels import sentence as charts
@@ -88,13 +89,13 @@ def _answer(choice: Choice, answer: dict[str, Any]) -> None:
     heads = phrasing.count(len(answer["heads"]), "head")
     for note in (f"Pruned: {answer['cut']}, {heads} off.", *answer["notes"]):
         st.caption(safe.plain(safe.visible(note)))
-    panels.draw(charts.class_chances(answer, choice))
+    panels.draw(class_chances(answer, choice))
     panel = charts.deciding_words(answer)
     scale, largest = choice.theme.diverging, charts.largest_weight(answer)
     colours = scale[0][1], scale[-1][1]
     target = safe.visible(words.group_name(answer["target"]))
     panels.draw(panel)
-    for side, column in zip(charts.SIDES, st.columns(2, gap="medium"), strict=True):
+    for side, column in zip(SIDES, st.columns(2, gap="medium"), strict=True):
         with column:
             one = answer[side]
             said = f"says {words.group_name(one['answer'])}"

@@ -21,7 +21,7 @@ from pages.shared.wall import boundary
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability",
-    "pareto", "examples", "playground", "sentence", "compare", "export", "library",
+    "pareto", "examples", "playground", "sentence", "picture", "compare", "export", "library",
 )  # fmt: skip
 ICONS = {
     "overview": "dashboard",
@@ -37,6 +37,7 @@ ICONS = {
     "examples": "format_quote",
     "playground": "edit_note",
     "sentence": "short_text",
+    "picture": "image_search",
     "compare": "compare_arrows",
     "export": "download",
     "library": "inventory_2",

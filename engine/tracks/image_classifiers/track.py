@@ -65,7 +65,7 @@ class Filters(ClassifierTrack):
         first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
     )
-    pages = ("filters",)
+    pages = ("filters", "picture")
     questions = {
         "overview": "If we cut these filters, who pays, and how sure are we?",
         "pareto": "What does a smaller gap between subgroups cost?",

@@ -41,6 +41,7 @@ def loss_name(loss: str) -> str:
 
 PAGES: dict[str, str] = {
     "filters": "Which subgroup pays, and does the PW loss help it?",
+    "picture": "What does it answer to a picture, and where does it look?",
 }
 
 

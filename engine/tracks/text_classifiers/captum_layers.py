@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from engine.core.errors import PruneAuditError
 from engine.models.load_text_classifier import TextClassifier
+from engine.models.log_odds import log_odds
 from engine.tracks.text_classifiers.conductance import baseline_embeddings, conductance
 from engine.tracks.text_classifiers.scores.base import kept_units
 
@@ -47,18 +48,10 @@ class _Logits(nn.Module):
 
 
 class _LogOdds(_Logits):
-    """The classifier from word embeddings to the log-odds of every class, [texts, classes]: two logits that rise
-    together decide nothing."""
+    """The classifier from word embeddings to the log-odds of every class, [texts, classes]."""
 
     def forward(self, embedded: Tensor, *values: Tensor) -> Tensor:
         return log_odds(super().forward(embedded, *values))
-
-
-def log_odds(logits: Tensor) -> Tensor:
-    """Of every class against all others, from logits [texts, classes]."""
-    sure = logits.log_softmax(-1)
-    rest = [torch.cat([sure[:, :at], sure[:, at + 1 :]], 1).logsumexp(-1) for at in range(sure.shape[1])]
-    return sure - torch.stack(rest, dim=1)
 
 
 def _parts(clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str) -> tuple[_Logits, Tensor, dict[str, Any]]:

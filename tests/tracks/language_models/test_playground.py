@@ -258,7 +258,7 @@ def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, sto
         answer_here("prompt", changed(model={**run.meta["model"], "weight_hash": "0" * 64}), elsewhere)
     with pytest.raises(RequestError, match="judge: word judge has weights"):
         answer_here("prompt", changed(judge={**run.meta["judge"], "hash": "0" * 64}), elsewhere)
-    with pytest.raises(RequestError, match="is not a folder"):
+    with pytest.raises(RequestError, match="gone: is not a folder"):
         answer_here("prompt", changed(request={**run.meta["request"], "model": str(tmp_path / "gone")}), elsewhere)
 
 

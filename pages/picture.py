@@ -1,0 +1,91 @@
+"""Picture: one of the data or of one's own, answered by the dense and a pruned classifier, and where each looks."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import streamlit as st
+
+from engine.core import words
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.class_chances import class_chances
+from engine.report.charts.panel import Choice
+from engine.resident.client import ask
+from engine.tracks.image_classifiers.panels.picture import where_it_looks
+from pages.shared import panels, safe, state
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import capital, choose, select
+from pages.shared.frame import begin_app, boundary, heading, link, need_run
+
+ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is on the overview."
+
+
+def page() -> None:
+    heading("picture")
+    run = need_run("picture")
+    choice = choose(run)
+    st.info(ANECDOTE, icon=":material/casino:")
+    with st.container(border=True):
+        given, pressed = _question(run, choice)
+    if pressed:
+        with boundary(), st.spinner("The models are loaded and look …"):
+            state.keep(state.ANSWER, (given, ask("picture", given)))
+    asked, answer = state.kept(state.ANSWER, (None, None))
+    if asked != given:
+        st.caption("Nothing is answered yet for what is chosen here. Press Run.")
+        return
+    _answer(choice, answer)
+
+
+def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
+    """The form: what is asked, and whether it was sent."""
+    pictures = made(run, pictures_of)
+    given: dict[str, Any] = {"run": run.id, "variant": lookup.variant_of(run, choice)["variant"]}
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        if pictures:
+            image = select("A picture that the audit kept", list(pictures), state.KEPT_PICTURE, pictures.get)
+            table = run.table("thumbs").set_index("image_id")
+            safe.gallery([safe.Shot(table.loc[image, "png"], "", ())])
+            given["image"] = image
+        else:
+            st.caption("This audit kept no pictures.")
+    with right:
+        file = st.file_uploader("Or one of your own", ["png", "jpg", "jpeg"], key=state.OWN_PICTURE,
+                                max_upload_size=5, help="It stays on this machine and is not kept.")  # fmt: skip
+        if file:
+            given.pop("image", None)
+            given["file"] = base64.b64encode(file.getvalue()).decode()
+    pressed = st.button("Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture"))
+    return given, pressed
+
+
+def pictures_of(run: KeptRun) -> dict[str, str]:
+    """Kept pictures of test images by id, named by class and groups."""
+    if not (run.has("thumbs") and run.has("images")):
+        return {}
+    table = run.table("thumbs")[["image_id"]].merge(run.table("images"), on="image_id")
+    classes, groups = run.meta["model"]["classes"], run.meta["data"]["groups"]
+
+    def named(place: int, row: dict[str, Any]) -> str:
+        parts = [classes[int(row["label"])], *(str(row[name]) for name in groups if name in row)]
+        return f"{place}: {safe.visible(', '.join(words.group_name(part) for part in parts))}"
+
+    return {row["image_id"]: named(place, row) for place, row in enumerate(table.to_dict("records"), 1)}
+
+
+def _answer(choice: Choice, answer: dict[str, Any]) -> None:
+    filters = phrasing.count(answer["filters"], "filter")
+    for note in (f"Pruned: {answer['cut']}, {filters} gone.", *answer["notes"]):
+        st.caption(safe.plain(safe.visible(capital(note))))
+    panels.draw(class_chances(answer, choice))
+    panels.draw(where_it_looks(answer, choice))
+    link("overview", "Read the statistics")
+    link("filters", "See which images changed class")
+
+
+begin_app()
+with boundary():
+    page()
