@@ -34,6 +34,10 @@ def page() -> None:
 def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
     """What each head does to bias and perplexity, and the card of one head."""
     first, card, rest = _places()
+    for key in (PICTURE, BIAS, PERPLEXITY):  # before anything is drawn: drawing twice would double the wait
+        clicked = panels.selected(state.value_of(key))
+        if panels.fresh(key, clicked):
+            state.put(state.HEAD, int(clicked))
     with card:
         unit = _walk(run, made(run, maps.ranked, choice))
         panels.card(made(run, maps.card, choice, unit), state.key_of("card", "dots"))
@@ -42,11 +46,11 @@ def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
             panels.table(made(run, maps.numbers, unit))
     for place, make, key in ((first, maps.picture, PICTURE), (rest, maps.bias, BIAS), (rest, maps.quality, PERPLEXITY)):
         with place:
-            _follow(key, panels.draw(made(run, make, choice, unit=unit), key, selectable=True))
+            panels.draw(made(run, make, choice, unit=unit), key, selectable=True)
     with rest:
         for axis in run.meta["request"]["axes"]:
             if axis != choice.axis:
-                panels.draw(made(run, maps.bias, replace(choice, axis=axis), unit=unit), state.key_of("map", axis))
+                panels.draw(made(run, maps.bias, replace(choice, axis=axis)), state.key_of("map", axis))
     panels.look_ahead(run, (maps.picture,), choice, {maps.picture: {"unit": unit}})
 
 

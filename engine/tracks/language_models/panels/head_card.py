@@ -178,7 +178,7 @@ def _redrawn(run: Run, choice: Choice, unit: int, values: np.ndarray, errors: np
     drawn = values + rng("ranks of heads", len(values)).standard_normal((DRAWS, len(values))) * errors
     low, high = np.percentile((drawn > drawn[:, [unit]]).sum(axis=1) + 1, [2.5, 97.5], method="nearest")
     reach = f"{low:.0f} to {high:.0f}" if low < high else f"{low:.0f}"
-    yield f"Redrawn within the errors of all heads, rank {reach} (95 %)."
+    yield f"Redrawn within the heads' errors, taken as independent: rank {reach} (95 %)."
     variant, method = lookup.variant_of(run, choice), selection_methods().get(choice.method)
     if method and "z_bias" in method.needs and variant["n_cut"]:
         critical = frozenset(critical_units(run, choice) if method.uses_gamma else ())
