@@ -1,5 +1,5 @@
-"""Answers on the spot: how fast and how right. Predicted against measured over random sets of heads of the demo model,
-seconds of a warm prediction, and seconds from asking for a new level to its numbers with the model loaded."""
+"""Answers on the spot: how fast and how right. Predicted against measured over random sets of heads of the demo model;
+seconds of a prediction, of a new level, of the playground, of an engine that starts; and the same seen in Chromium."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
 from engine.audit.executors import Local
 from engine.core.seeds import rng
 from engine.core.types import Hooks
+from engine.report.ahead import LEAD
 from engine.report.charts import lookup
+from engine.resident import client
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import EMBEDDED, Run, Store
@@ -34,6 +39,10 @@ HELD_BAR, MEASURED_BAR, PREDICTED_BAR = 0.9, 20.0, 0.5
 """Share of 95 % intervals that hold; seconds to measure one level on one axis; seconds of a prediction."""
 TIMED = 40
 """Predictions that are timed."""
+SEEDS, MOVES = 8, 5
+"""Texts, and moves on screen, that are timed."""
+COLD_BAR = 8.0
+PROMPT = "my neighbour is a velorian lawyer."
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run = demo()
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
         measures = [*predictions(run), *held(run, Store(one), asked.sets), *new_level(run, Store(other))]
+    with tempfile.TemporaryDirectory() as store:
+        measures += [*playground(run, Store(store)), *on_screen(run, Path(store))]
     return show(measures, asked.json)
 
 
@@ -115,6 +126,87 @@ def new_level(run: Run, store: Store) -> list[Measure]:
         Measure(f"{name}, nothing at hand", round(times[0], 2), "s", MEASURED_BAR),
         Measure(f"{name}, warm", round(times[1], 2), "s", MEASURED_BAR),
     ]
+
+
+def playground(run: Run, store: Store) -> list[Measure]:
+    """Seconds until an engine that has to be started answers, then until both texts are there, and its memory."""
+    start, times = time.perf_counter(), []
+    given = {"run": run.id, "prompt": PROMPT, "tokens": 40, "heads": "0.5,0.7"}
+    client.ask("prompt", given, store)
+    cold = time.perf_counter() - start
+    for seed in range(1, SEEDS + 1):
+        start = time.perf_counter()
+        client.ask("prompt", {**given, "seed": seed}, store)
+        times.append(time.perf_counter() - start)
+    client.stop(store)
+    return [
+        Measure("engine started, first answer of the playground", round(cold, 2), "s", COLD_BAR),
+        Measure("playground, dense and pruned, 40 tokens, warm, median", round(statistics.median(times), 3), "s", 1.5),
+    ]
+
+
+def on_screen(run: Run, store: Path) -> list[Measure]:
+    """Seconds in Chromium: from a moved slider to the predicted answer, from a switched head to it, and from the click
+    on Measure to the measured answer; [] without a Chromium."""
+    path = app_server.find_chromium()
+    if path is None:
+        return []
+    with app_server.started(store, store / "app.txt") as address, app_server.browser(path) as browser:
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.set_default_timeout(120_000)
+        slider, heads = _moved(page, address, run), _switched(page, address, run)
+        measured = _measured(page, address, run, Store(store))
+    client.stop(Store(store))
+    return [
+        Measure("on screen, predicted after a slider move, median", round(slider, 2), "s", PREDICTED_BAR),
+        Measure("on screen, predicted after a switched head, median", round(heads, 2), "s", PREDICTED_BAR),
+        Measure("on screen, a new level measured, from the click", round(measured, 2), "s", MEASURED_BAR),
+    ]
+
+
+def _moved(page: Any, address: str, run: Run) -> float:
+    """Median seconds from a key on the slider to another answer."""
+    page.goto(f"{address}/?run={run.id}&sparsity=12.5%20%25")
+    page.locator(".pa-lead", has_text=LEAD).wait_for()
+    page.locator(".js-plotly-plot").nth(2).wait_for()
+    return statistics.median(
+        _until_another(page, lambda: page.keyboard.press("ArrowRight"), page.get_by_role("slider"))
+    )
+
+
+def _switched(page: Any, address: str, run: Run) -> float:
+    """Median seconds from a head that is taken off the list to another answer."""
+    page.goto(f"{address}/bench?run={run.id}&off=0.5,1.1,1.2,2.2,2.3,3.3,3.4")
+    page.locator(".pa-lead", has_text=LEAD).wait_for()
+    page.locator(".js-plotly-plot").nth(1).wait_for()
+    box = page.get_by_role("combobox", name="Heads that are off")
+    return statistics.median(_until_another(page, lambda: page.keyboard.press("Backspace"), box))
+
+
+def _until_another(page: Any, act: Callable[[], None], focus: Any) -> list[float]:
+    """Seconds from each act to another answer, with `focus` focused before each."""
+    times = []
+    for _ in range(MOVES):
+        page.wait_for_timeout(1500)
+        before = page.locator(".pa-lead").inner_text()
+        focus.first.focus()
+        start = time.perf_counter()
+        act()
+        page.wait_for_function("before => document.querySelector('.pa-lead')?.innerText !== before", arg=before)
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def _measured(page: Any, address: str, run: Run, store: Store) -> float:
+    """Seconds from the click on Measure to an answer that is none of a prediction, with the engine's model loaded."""
+    client.ask("prompt", {"run": run.id, "prompt": PROMPT, "tokens": 2, "heads": "0.5"}, store)
+    page.goto(f"{address}/?run={run.id}&sparsity=16.7%20%25")
+    page.locator(".pa-lead", has_text=LEAD).wait_for()
+    page.wait_for_timeout(1500)
+    start = time.perf_counter()
+    page.get_by_role("button", name="Measure 16.7").click()
+    page.locator(".pa-lead", has_text=LEAD).wait_for(state="detached")
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":
