@@ -12,6 +12,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models.growing import variants_of
 from engine.tracks.language_models.hand_sets import tried
 from engine.tracks.language_models.predicted import Guess, predicted
+from engine.tracks.language_models.tables import TEST
 
 
 def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
@@ -22,6 +23,8 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     new = [one for one in after.added if one.id not in {old.id for old in before.added}]
     n_heads = after.meta["model"]["n_heads"]
     rows, notes = [], [note for one in new for note in one.meta["notes"]]
+    if split != TEST:
+        notes.append(f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are others.")
     for variant in variants:
         for axis in growth.axes:
             rows += list(_rows(before, after, variant.id, variant.cut, axis, split))
