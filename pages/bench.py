@@ -17,12 +17,13 @@ from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
-from engine.tracks.language_models.hand_sets import BY_HAND, units_of_mask
+from engine.tracks.language_models.hand_sets import mask_of, name_of, units_of_mask
 from engine.tracks.language_models.panels.bench import bench_map, on_validation, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
+from engine.tracks.language_models.words import is_by_hand
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
-from pages.shared.controls import capital, choose
+from pages.shared.controls import choose, method_label
 from pages.shared.frame import begin_app, boundary, heading, link, need_run
 from pages.shared.measuring import measure
 from pages.shared.safe import escaped
@@ -83,7 +84,7 @@ def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.button("Undo", icon=":material/undo:", disabled=not undone, on_click=_undo)
         st.button("All on", disabled=not off, on_click=_set, args=(off, ()))
         st.button("Invert", on_click=_set, args=(off, set(range(total)) - set(off)))
-        if choice.method not in ("dense", "by hand") and choice.level > 0:
+        if choice.method != "dense" and not is_by_hand(choice.method) and choice.level > 0:
             label = f"What {lookup.method_label(run, choice.method)} cuts at {choice.level:.3g}"
             st.button(label, on_click=_as_method, args=(run, choice, off), help="The method and level chosen above.")
     with st.expander("Paste heads, or a mask.json"):
@@ -101,11 +102,10 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.subheader("What would happen?", anchor=False)
         st.markdown("Switch a head off, and what that is predicted to do is shown here at once.")
         return
-    mine = replace(choice, method=BY_HAND, level=len(off) / lookup.total_heads(run))
-    known = _measured(run, off)
+    mask, known = mask_of(run, [divmod(unit, run.meta["model"]["n_heads"]) for unit in off]), _measured(run, off)
+    mine = replace(choice, method=known["method"] if known else name_of(mask), level=mask.sparsity)
     if known:
         shown, ahead = run, None
-        mine = replace(mine, level=float(known["sparsity"]))
     else:
         shown, ahead = predicted_set(run, mine, off, ahead_of_set)
     if ahead:
@@ -122,7 +122,7 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
 
 def _measured(run: KeptRun, off: tuple[int, ...]) -> dict | None:
     """The variant of this very set that was measured on test prompts."""
-    rows = [row for row in lookup.reported(run).to_dict("records") if row["method"] == BY_HAND]
+    rows = [row for row in lookup.reported(run).to_dict("records") if is_by_hand(row["method"])]
     return next((row for row in rows if tuple(lookup.cut_units(row)) == tuple(sorted(off))), None)
 
 
@@ -146,7 +146,7 @@ def _kept(variant: dict) -> None:
     st.markdown("Measured on test prompts, and kept: a variant like any other.")
     with st.container(horizontal=True, gap="small"):
         for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
-            link(page, label, method=capital(BY_HAND), sparsity=level)
+            link(page, label, method=method_label(variant["method"]), sparsity=level)
 
 
 def _name(run: KeptRun, unit: int) -> str:

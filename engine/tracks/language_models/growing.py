@@ -28,7 +28,7 @@ from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 from engine.tracks.language_models.any_level import variants_at
 from engine.tracks.language_models.bias import bias
-from engine.tracks.language_models.hand_sets import BY_HAND, mask_of, name_of, plan_of
+from engine.tracks.language_models.hand_sets import mask_of, name_of, plan_of
 from engine.tracks.language_models.request import PromptPlan
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
@@ -161,7 +161,7 @@ def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     if taken is not None and taken != list(mask.units):
         raise RequestError(Fault("name", f"{request.name!r} is another set of heads.", "Give another name."))
     reported = split == TEST or name in set(lookup.reported(run)["variant"])
-    return (Variant(name, BY_HAND, "", float("nan"), mask.sparsity, POOLED, mask.units, reported),)
+    return (Variant(name, name, "", float("nan"), mask.sparsity, POOLED, mask.units, reported),)
 
 
 def _cut_of(run: Run, variant: str) -> list[int] | None:

@@ -12,26 +12,18 @@ from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.heads.record import read_mask
 from engine.tracks.language_models.request import PromptPlan, validate
-
-BY_HAND = "by hand"
-"""What stands for a method."""
-PREFIX = "by-hand-"
+from engine.tracks.language_models.words import PREFIX, is_by_hand
 
 
 def name_of(mask: HeadMask, name: str = "") -> str:
-    """The variant of a set: by its name, else by its heads."""
+    """The variant of a set, and its method: by its name, else by its heads."""
     return f"{PREFIX}{name or mask.digest[:8]}"
-
-
-def named(variant: str) -> str:
-    """Such a variant in words."""
-    return f"{BY_HAND}: {variant.removeprefix(PREFIX)}"
 
 
 def tried(run: Run) -> int:
     """How many sets of heads were tried by hand on this run: the more, the better the best looks by chance."""
     variants = lookup.frame(run, "variants")
-    return int(variants.loc[variants["method"] == BY_HAND, "cut"].nunique())
+    return int(variants.loc[variants["method"].map(is_by_hand), "cut"].nunique())
 
 
 def units_of(run: Run, said: str | Path) -> tuple[int, ...]:

@@ -36,7 +36,6 @@ from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import ahead, any_level, head_contributions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import examples, without_head
-from engine.tracks.language_models.hand_sets import BY_HAND, named
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
@@ -183,7 +182,7 @@ class Heads(Track):
         return one.harm, one.quality, *more
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return style_of(method, LOOKS, dark)
+        return style_of(own.BY_HAND if own.is_by_hand(method) else method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
         return own.METHODS[method].definition if method in own.METHODS else ""
@@ -202,8 +201,6 @@ class Heads(Track):
         return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
-        if variant["method"] == BY_HAND:
-            return f"{named(variant['variant'])}, {phrasing.percent(variant['sparsity'])} cut"
         return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
 
     def mark(self, variant: Mapping[str, Any]) -> str:

@@ -112,6 +112,20 @@ ESTIMATORS: dict[str, Word] = {
 }
 
 
+BY_HAND = "by hand"
+PREFIX = "by-hand-"
+"""How the method of heads that a person chose begins; the set's name follows, for each set is a method of its own."""
+
+
+def is_by_hand(method: str) -> bool:
+    return method.startswith(PREFIX)
+
+
+def arm_name(method: str) -> str:
+    """A set of heads that a person chose, in words; "" for what has a name of its own."""
+    return f"{BY_HAND}: {method.removeprefix(PREFIX)}" if is_by_hand(method) else ""
+
+
 def estimator_name(estimator: str) -> str:
     return ESTIMATORS[estimator].name if estimator in ESTIMATORS else estimator.replace("_", " ")
 

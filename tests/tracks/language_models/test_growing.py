@@ -85,7 +85,7 @@ def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, t
     grow(growth(run, method="magnitude", level=0.25), store)
     found = grow(growth(run, units=(0, 5), name="mine", split="test"), store)
     for axis in ("religion", "nationality"):
-        for method, level in (("fasp", 0.25), ("magnitude", 0.25), ("by hand", 2 / 12)):
+        for method, level in (("fasp", 0.25), ("magnitude", 0.25), ("by-hand-mine", 2 / 12)):
             if level in lookup.levels(found, method, axis):
                 choice = Choice(method, axis, level)
                 for panel in panels(found, axis, lookup.variant_of(found, choice)["variant"]).values():
@@ -114,7 +114,7 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
     rows = one.table("results").query("variant == 'by-hand-mine'")
     assert set(rows["split"]) == {"validation"} and {"religion", ""} == set(rows["axis"])
     assert rows[rows["metric"].isin(["bias:group_means", "perplexity"])]["delta"].notna().all()
-    assert "by-hand-mine" not in set(lookup.reported(one)["variant"]) and "by hand" not in lookup.methods(one)
+    assert "by-hand-mine" not in lookup.methods(one)
     shown = one.table("prompts").set_index("prompt_id")["split"]
     mine = one.table("generations").query("variant == 'by-hand-mine'")
     assert (shown.loc[mine["prompt_id"]] == "validation").all() and (mine["split"] == "validation").all()
@@ -128,7 +128,7 @@ def test_a_set_by_hand_is_first_measured_on_validation_and_counts_as_reported_af
     drop = ["variant"]
     pd.testing.assert_frame_equal(test.drop(columns=drop).reset_index(drop=True),
                                   same.drop(columns=drop).reset_index(drop=True))  # fmt: skip
-    assert "by hand" in lookup.methods(two, "religion") and tried(two) == 1
+    assert "by-hand-mine" in lookup.methods(two, "religion") and tried(two) == 1
     again = grow(growth(run, units=(7,)), store)
     assert tried(again) == 2 and again.table("variants")["variant"].is_unique
     assert "by-hand-mine" in set(lookup.reported(again)["variant"])

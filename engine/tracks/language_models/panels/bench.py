@@ -12,10 +12,11 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.store.runs import Run
-from engine.tracks.language_models.hand_sets import BY_HAND, tried
+from engine.tracks.language_models.hand_sets import tried
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
 from engine.tracks.language_models.predicted import Guess, predicted
 from engine.tracks.language_models.tables import VALIDATION
+from engine.tracks.language_models.words import is_by_hand
 
 
 def bench_map(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel:
@@ -63,7 +64,7 @@ def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
 
 def _validated(run: Run, off: tuple[int, ...]) -> str | None:
     """The variant of this very set."""
-    rows = lookup.frame(run, "variants").query("method == @BY_HAND").to_dict("records")
+    rows = [row for row in lookup.frame(run, "variants").to_dict("records") if is_by_hand(row["method"])]
     return next((row["variant"] for row in rows if lookup.cut_units(row) == sorted(off)), None)
 
 
@@ -91,7 +92,7 @@ def tried_said(run: Run, choice: Choice) -> str:
 def _error(run: Run, choice: Choice) -> float:
     """Standard error of a change of bias on validation prompts: the median of what was measured by hand there."""
     results, variants = lookup.frame(run, "results"), lookup.frame(run, "variants")
-    mine = variants.loc[variants["method"] == BY_HAND, "variant"]
+    mine = variants.loc[variants["method"].map(is_by_hand), "variant"]
     rows = results[results["variant"].isin(mine) & (results["split"] == VALIDATION)]
     rows = rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]
     return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
