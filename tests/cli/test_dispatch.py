@@ -11,7 +11,7 @@ from engine.audit.fields import fields_of, option_fields
 from engine.cli import audit, parser
 from engine.core.errors import RequestError
 
-SHARED = ("scores", "evaluate")
+SHARED = {"ask", "evaluate", "scores"}
 
 
 def commands() -> dict[str, argparse.ArgumentParser]:
@@ -29,7 +29,7 @@ def without(monkeypatch):
     def leave_out(name: str) -> None:
         left = {other: entry for other, entry in declared.tracks().items() if other != name}
         monkeypatch.setattr(declared, "tracks", lambda: left)
-        for module in ("cli", "cli.audit", "cli.scores", "cli.evaluate"):
+        for module in ("cli", "cli.ask", "cli.audit", "cli.scores", "cli.evaluate"):
             monkeypatch.setattr(f"engine.{module}.tracks", lambda: left)
 
     return leave_out
