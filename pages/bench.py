@@ -11,10 +11,10 @@ import streamlit as st
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.core.levels import is_level
-from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
 from engine.tracks.language_models.hand_sets import mask_of, name_of, units_of_mask
@@ -23,8 +23,8 @@ from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.words import is_by_hand
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
-from pages.shared.controls import choose, method_label
-from pages.shared.frame import begin_app, boundary, heading, link, need_run
+from pages.shared.controls import choose
+from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run, turn_to
 from pages.shared.measuring import measure
 from pages.shared.safe import escaped
 
@@ -112,7 +112,7 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
     panels.headline(made(shown, headline, mine))
     if known:
-        _kept(known)
+        _kept(run, known)
     else:
         _measuring(run, choice, off)
     if said := tried_said(run, choice):
@@ -140,13 +140,16 @@ def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         measure(Growth(**given, split="test"), "Measure on test prompts, and keep")
 
 
-def _kept(variant: dict) -> None:
-    """Where a measured set is shown from now on."""
-    level = phrasing.percent(variant["sparsity"])
+def _kept(run: KeptRun, variant: dict) -> None:
+    """Where a measured set is shown from now on; it goes along as what is chosen there."""
     st.markdown("Measured on test prompts, and kept: a variant like any other.")
     with st.container(horizontal=True, gap="small"):
         for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
-            link(page, label, method=method_label(variant["method"]), sparsity=level)
+            if st.button(label, key=state.key_of("bench", page), icon=f":material/{ICONS[page]}:"):
+                key = state.level_key(track_of(run).level.key)
+                for name, value in ((state.METHOD, variant["method"]), (key, float(variant["sparsity"]))):
+                    state.put_later(name, state.keep(name, value))
+                turn_to(page)
 
 
 def _name(run: KeptRun, unit: int) -> str:
