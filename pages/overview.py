@@ -10,7 +10,7 @@ from pages.shared import panels
 from pages.shared.cache import made, predicted_at
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
-from pages.shared.measuring import offer_measuring
+from pages.shared.measuring import offer_level, offer_measuring
 
 
 def page() -> None:
@@ -29,6 +29,8 @@ def page() -> None:
         for make in shown.folded:
             panels.draw_folded(made(run, make, choice), make.__name__)
         offer_missing(run, choice)
+        if track_of(run).trains:
+            offer_level(measured, choice)
     with right:
         panels.draw(made(run, shown.right, choice), shown.right.__name__)
     panels.look_ahead(run, (headline, *shown.beside, shown.right, *shown.folded), choice)

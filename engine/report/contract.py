@@ -433,6 +433,9 @@ class Track(ABC):
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...
 
+    trains: bool = True
+    """Whether a variant is trained, so that nothing can be said of one before."""
+
     def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
         """Levels that a reader may ask for beyond the finished ones, ascending."""
         return ()

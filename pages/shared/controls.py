@@ -157,4 +157,4 @@ def offer_missing(run: Run, choice: Choice) -> None:
     missing = [level.say(value) for value in asked if not is_level(value, finished)]
     if missing:
         st.caption(f"Not finished for this method: {', '.join(missing)}.")
-    frame.link("library", f"Ask for another {level.noun}, axis or method")
+    frame.link("library", "Ask for another axis or method")

@@ -8,11 +8,12 @@ import streamlit as st
 
 from engine.audit.growth import Growth
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report.ahead import LEAD
 from engine.report.charts.panel import Choice
-from engine.report.contract import Ahead
+from engine.report.contract import Ahead, Level
 from engine.report.tracks import track_of
-from pages.shared import background, frame, state
+from pages.shared import background, frame, jobs, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import capital
 from pages.shared.safe import escaped
@@ -20,6 +21,8 @@ from pages.shared.safe import escaped
 ASK = "measure"
 EVERY = 0.5
 """Seconds between two looks."""
+KNOWN = 60.0
+"""Seconds below which what an audit took says nothing: its parts were found."""
 
 
 def offer_measuring(run: KeptRun, choice: Choice, ahead: Ahead) -> None:
@@ -31,6 +34,38 @@ def offer_measuring(run: KeptRun, choice: Choice, ahead: Ahead) -> None:
         said = f"{level.say(choice.level)} is not measured. {ahead.said}"
         st.html(f'<p class="pa-answer"><b>{LEAD}</b> {escaped(said)}</p>')
         measure(growth, f"Measure {level.say(choice.level)}", ahead.seconds)
+
+
+def offer_level(run: KeptRun, choice: Choice) -> None:
+    """A level nobody asked for, where variants are trained and nothing can be predicted: what it takes, and a job."""
+    level = track_of(run).level
+    with st.popover(f"Measure another {level.noun}", icon=":material/straighten:"):
+        st.markdown(f"Its models are trained as the others were: same data, methods and seeds. {_takes(run)}")
+        wanted = _wanted(level)
+        key, asked = state.key_of("level", run.id), run.meta["request"][level.asked]
+        if st.button(f"Measure {level.say(wanted)}", type="primary", disabled=is_level(wanted, map(float, asked))):
+            levels = sorted([*map(float, asked), wanted])
+            with frame.boundary():
+                state.keep(key, jobs.start({**run.meta["request"], level.asked: levels, "title": run.meta["title"]}))
+        if state.kept(key):
+            st.caption("When it is finished, it opens as this audit with one level more.")
+            jobs.one(state.kept(key))
+
+
+def _wanted(level: Level) -> float:
+    """A level that is typed: a factor, or a share in per cent."""
+    if level.is_ratio:
+        return float(st.number_input(level.title, value=8.0, step=1.0, key=state.LEVEL))
+    return float(st.number_input(f"{level.title}, %", value=40.0, step=1.0, key=state.LEVEL)) / 100
+
+
+def _takes(run: KeptRun) -> str:
+    """How long it will take, from what the audit took for all of its levels."""
+    spent, levels = sum(run.meta["spent"].values()), len(run.meta["request"][track_of(run).level.asked])
+    if spent < KNOWN:
+        return "How long that takes is not known: this audit was put together from finished parts."
+    one, every = words.duration(spent / levels), words.duration(spent * (1 + 1 / levels))
+    return f"About {one} where this store holds the audit's finished parts, up to {every} where it holds none."
 
 
 def measure(growth: Growth, label: str, seconds: float = math.nan, help: str | None = None) -> None:

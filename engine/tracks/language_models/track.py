@@ -231,6 +231,8 @@ class Heads(Track):
         axis = words.axis_name(choice.measured)
         return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
 
+    trains = False
+
     def stops(self, run: Run, method: str, axis: str) -> Sequence[float]:
         return any_level.levels_of(run, method, axis)
 
