@@ -14,7 +14,6 @@ from engine.core.levels import is_level
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
-from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
 from engine.tracks.language_models.hand_sets import mask_of, name_of, units_of_mask
@@ -23,8 +22,8 @@ from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.words import is_by_hand
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
-from pages.shared.controls import choose
-from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run, turn_to
+from pages.shared.controls import choose, show_on
+from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run
 from pages.shared.measuring import measure
 from pages.shared.safe import escaped
 
@@ -146,10 +145,7 @@ def _kept(run: KeptRun, variant: dict) -> None:
     with st.container(horizontal=True, gap="small"):
         for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
             if st.button(label, key=state.key_of("bench", page), icon=f":material/{ICONS[page]}:"):
-                key = state.level_key(track_of(run).level.key)
-                for name, value in ((state.METHOD, variant["method"]), (key, float(variant["sparsity"]))):
-                    state.put_later(name, state.keep(name, value))
-                turn_to(page)
+                show_on(page, run, variant)
 
 
 def _name(run: KeptRun, unit: int) -> str:

@@ -11,8 +11,8 @@ from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from pages.shared import panels, state
 from pages.shared.cache import KeptRun, made, predicted_at
-from pages.shared.controls import capital, choose, choose_reading, segmented, select
-from pages.shared.frame import begin_app, boundary, heading, need_run, turn_to
+from pages.shared.controls import capital, choose, choose_reading, segmented, select, show_on
+from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.measuring import offer_measuring
 
 
@@ -35,7 +35,6 @@ def page() -> None:
 
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
-    level = track_of(run).level
     rows = {row["variant"]: row for row in pareto.variants_of(run, choice, split).to_dict("records")}
     st.subheader("What is behind one point?", anchor=False)
     picked = select("Variant", list(rows), state.VARIANT, lambda name: _label(run, rows[name]))
@@ -43,10 +42,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     st.markdown(f"Cut: {lookup.amount(run, row)}.")
     panels.table(_numbers(run, picked, choice, split), decimals=3)
     if row["chosen"] and st.button("Open in the overview", icon=":material/dashboard:"):
-        if picked != "dense":
-            state.keep(state.METHOD, row["method"])
-        state.keep(state.level_key(level.key), round(float(row[level.column]), 9))
-        turn_to("overview")
+        show_on("overview", run, row)
 
 
 def _label(run: KeptRun, row: dict) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -124,6 +124,17 @@ def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:
     """Dots below the slider: full where a level is measured. They line up with its steps."""
     dots = "".join(f'<i class="{"pa-measured" if one in finished else "pa-predicted"}"></i>' for one in options)
     st.html(f'<div class="pa-stops" role="img" aria-label="measured at {len(finished)} of {len(options)}">{dots}</div>')
+
+
+def show_on(page: str, run: Run, variant: Mapping[str, Any]) -> None:
+    """Open a page with this variant chosen. A link's parameters would lose against what the session remembers."""
+    level = track_of(run).level
+    chosen = {state.level_key(level.key): round(float(variant[level.column]), 9)}
+    chosen |= {} if variant["variant"] == "dense" else {state.METHOD: variant["method"]}
+    chosen |= {state.AXIS: variant["target_axis"]} if variant.get("target_axis") else {}
+    for key, value in chosen.items():
+        state.put_later(key, state.keep(key, value))
+    frame.turn_to(page)
 
 
 def choose_reading(run: Run, choice: Choice) -> Choice:
