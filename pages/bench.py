@@ -14,6 +14,7 @@ from engine.core.levels import is_level
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
 from engine.tracks.language_models.hand_sets import mask_of, name_of, units_of_mask
@@ -24,7 +25,7 @@ from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
 from pages.shared.controls import choose, show_on
 from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run
-from pages.shared.measuring import measure
+from pages.shared.measuring import NOTHING, measure
 from pages.shared.safe import escaped
 
 _HEAD = re.compile(r"(\d+)\s*[.:/]\s*(\d+)")
@@ -107,16 +108,17 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         shown, ahead = run, None
     else:
         shown, ahead = predicted_set(run, mine, off, ahead_of_set)
-    if ahead:
-        st.html(f'<p class="pa-answer">{escaped(ahead.said)}</p>')
-    panels.headline(made(shown, headline, mine))
+    st.html(f'<p class="pa-answer">{escaped(ahead.said if ahead else "" if known else NOTHING)}</p>')
+    if known or ahead:
+        panels.headline(made(shown, headline, mine))
     if known:
         _kept(run, known)
     else:
         _measuring(run, choice, off)
     if said := tried_said(run, choice):
         st.caption(said)
-    panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
+    if known or ahead:
+        panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
 
 
 def _measured(run: KeptRun, off: tuple[int, ...]) -> dict | None:
@@ -131,7 +133,7 @@ def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
     if tried is not None:
         panels.draw(tried, state.key_of("bench", "validation"))
     name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
-    given = {"track": run.meta["track"], "run": run.id, "axis": choice.axis, "units": off, "name": name}
+    given = {"track": track_of(run).name, "run": run.id, "axis": choice.axis, "units": off, "name": name}
     if tried is None:
         measure(Growth(**given, split="validation"), "Measure on validation prompts")
     else:

@@ -7,19 +7,17 @@ import streamlit as st
 from engine.report.charts.headline import headline
 from engine.report.tracks import track_of
 from pages.shared import panels
-from pages.shared.cache import made, predicted_at
+from pages.shared.cache import made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
-from pages.shared.measuring import offer_level, offer_measuring
+from pages.shared.measuring import offer_level, shown_at
 
 
 def page() -> None:
     heading("overview")
     measured = need_run()
     choice, shown = choose(measured, ahead=True), track_of(measured).overview
-    run, ahead = predicted_at(measured, choice)
-    if ahead:
-        offer_measuring(measured, choice, ahead)
+    run = shown_at(measured, choice)
     panels.headline(made(run, headline, choice))
     for column, make in zip(st.columns(2, gap="large"), shown.beside, strict=True):
         with column:

@@ -10,19 +10,17 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from pages.shared import panels, state
-from pages.shared.cache import KeptRun, made, predicted_at
+from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, choose, choose_reading, segmented, select, show_on
 from pages.shared.frame import begin_app, boundary, heading, need_run
-from pages.shared.measuring import offer_measuring
+from pages.shared.measuring import shown_at
 
 
 def page() -> None:
     heading("pareto")
     measured = need_run()
     choice, views = choose(measured, ahead=True), track_of(measured).views
-    run, ahead = predicted_at(measured, choice)
-    if ahead:
-        offer_measuring(measured, choice, ahead)
+    run = shown_at(measured, choice)
     with st.container(horizontal=True, gap="medium"):
         split = segmented("Measured on", list(views), state.SPLIT, lambda name: views[name].label)
         choice = choose_reading(run, choice)

@@ -10,30 +10,44 @@ from engine.audit.growth import Growth
 from engine.core import words
 from engine.core.levels import is_level
 from engine.report.ahead import LEAD
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Level
 from engine.report.tracks import track_of
 from pages.shared import background, frame, jobs, state
-from pages.shared.cache import KeptRun
+from pages.shared.cache import KeptRun, predicted_at
 from pages.shared.controls import capital
 from pages.shared.safe import escaped
 
 ASK = "measure"
 EVERY = 0.5
 """Seconds between two looks."""
+NOTHING = "Nothing can be predicted here: effects of single heads on this axis are not known. It can be measured."
 KNOWN = 60.0
 """Seconds below which what an audit took says nothing: its parts were found."""
 
 
-def offer_measuring(run: KeptRun, choice: Choice, ahead: Ahead) -> None:
-    """At a level that nobody measured: what the charts below show, and the way to know."""
+def shown_at(run: KeptRun, choice: Choice) -> KeptRun:
+    """The run as charts show it at this choice. At a level that nobody measured: with what is predicted, which is said
+    here, with the way to know; where nothing can be predicted the page ends here."""
+    shown, ahead = predicted_at(run, choice)
+    if ahead is None and is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+        return shown
+    _offer(run, choice, ahead)
+    if ahead is None:
+        st.stop()
+    return shown
+
+
+def _offer(run: KeptRun, choice: Choice, ahead: Ahead | None) -> None:
     level = track_of(run).level
-    growth = Growth(track=run.meta.get("track") or track_of(run).name, run=run.id, axis=choice.axis,
+    growth = Growth(track=track_of(run).name, run=run.id, axis=choice.axis,
                     method=choice.method, level=choice.level)  # fmt: skip
     with st.container(border=True, key=state.key_of("measuring", "level")):
-        said = f"{level.say(choice.level)} is not measured. {ahead.said}"
-        st.html(f'<p class="pa-answer"><b>{LEAD}</b> {escaped(said)}</p>')
-        measure(growth, f"Measure {level.say(choice.level)}", ahead.seconds)
+        said = f"{level.say(choice.level)} is not measured. {ahead.said if ahead else NOTHING}"
+        lead = f"<b>{LEAD}</b> " if ahead else ""
+        st.html(f'<p class="pa-answer">{lead}{escaped(said)}</p>')
+        measure(growth, f"Measure {level.say(choice.level)}", ahead.seconds if ahead else math.nan)
 
 
 def offer_level(run: KeptRun, choice: Choice) -> None:

@@ -10,6 +10,7 @@ from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.run import run_audit
 from pages.shared.cache import works
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.tracks.language_models.made_up_run import make_run
 from tests.tracks.language_models.worlds import world_request
 
 PREDICTED = "Predicted, not measured"
@@ -79,3 +80,17 @@ def test_heads_that_are_not_there_are_refused_in_words(run, typed, fault):
     next(one for one in at.button if one.label == "Switch these off").click().run()
     assert fault in at.error[0].value and not at.exception
     assert at.multiselect(key="off").value == []
+
+
+def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_measured(tmp_path, monkeypatch):
+    use_store(tmp_path, monkeypatch)
+    run = make_run(tmp_path, "unranked")
+    scores = run.table("scores")
+    none = scores.assign(value=scores["value"].mask(scores["score"] == "z_bias"))
+    Store(tmp_path).write(
+        "not-ranked", run.meta, {name: run.table(name) for name in run.meta["tables"]} | {"scores": none}
+    )
+    at = opened("bench", "not-ranked", off="0.1")
+    assert_calm(at)
+    assert "Nothing can be predicted" in html_of(at) and PREDICTED not in html_of(at)
+    assert any(one.label.startswith("Measure on validation") for one in at.button)
