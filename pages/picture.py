@@ -12,31 +12,19 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.class_chances import class_chances
 from engine.report.charts.panel import Choice
-from engine.resident.client import ask
 from engine.tracks.image_classifiers.panels.picture import where_it_looks
-from pages.shared import panels, safe, state
+from pages.shared import anecdote, panels, safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, choose, select
-from pages.shared.frame import begin_app, boundary, heading, link, need_run
+from pages.shared.controls import capital, select
+from pages.shared.frame import begin_app, boundary, link
 
 ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is on the overview."
 
 
 def page() -> None:
-    heading("picture")
-    run = need_run("picture")
-    choice = choose(run)
-    st.info(ANECDOTE, icon=":material/casino:")
-    with st.container(border=True):
-        given, pressed = _question(run, choice)
-    if pressed:
-        with boundary(), st.spinner("The models are loaded and look …"):
-            state.keep(state.ANSWER, (given, ask("picture", given)))
-    asked, answer = state.kept(state.ANSWER, (None, None))
-    if asked != given:
-        st.caption("Nothing is answered yet for what is chosen here. Press Run.")
-        return
-    _answer(choice, answer)
+    found = anecdote.answered("picture", ANECDOTE, "The models are loaded and look …", _question)
+    if found:
+        _answer(*found)
 
 
 def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
