@@ -7,7 +7,7 @@ Rows of all arrays are the dense texts of the job's seeds, seed by seed, its spl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,8 @@ from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.importance_weights import (
     Effects,
+    both_ways,
+    by_both,
     by_gradient,
     by_reweighting,
     by_texts,
@@ -156,17 +158,15 @@ def combined(data: AxisData, units: Sequence[int], cap: float, intervals: bool =
     is nearly independent, so the mean has about two thirds of the error of either where weights have a heavy tail."""
     off, logw, reading = data.toxicity_off(units), data.logw(units), data.job.reading
 
-    def values(table: pd.DataFrame, rows: slice) -> np.ndarray:
-        """Toxicities of the rows with every unit off, [texts, units]."""
-        return (off[rows] + reweighted_values(table, logw[rows], cap)[0]) / 2
+    def one(table: pd.DataFrame, rows: slice) -> np.ndarray:
+        """z of every unit from one seed's texts, [units]."""
+        return _dense(table, reading) - levels(table, both_ways(table, off[rows], logw[rows], cap), reading)
 
-    by_seed = _by_seed(data, lambda table, rows: _dense(table, reading) - levels(table, values(table, rows), reading))
-    whole = values(data.table, slice(None))
-    if not intervals:
-        return HeadEffects(tuple(units), _bare(data, whole), by_seed, "combined")
-    ess, _, k_hat = data.ess(units)
-    pooled = replace(by_texts(data.table, whole, reading, data.errors, ess), k_hat=k_hat)
-    return HeadEffects(tuple(units), pooled, by_seed, "combined")
+    if intervals:
+        pooled = by_both(data.table, off, logw, reading, data.errors, cap)
+    else:
+        pooled = _bare(data, both_ways(data.table, off, logw, cap))
+    return HeadEffects(tuple(units), pooled, _by_seed(data, one), "combined")
 
 
 def first_order(data: AxisData, intervals: bool = True) -> HeadEffects:

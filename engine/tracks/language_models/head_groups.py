@@ -11,7 +11,7 @@ import pandas as pd
 
 from engine.core.types import POOLED
 from engine.tracks.language_models.effects import AxisData
-from engine.tracks.language_models.importance_weights import CAP, codes_of, reweighted_values, slopes
+from engine.tracks.language_models.importance_weights import CAP, both_ways, codes_of, reweighted_values, slopes
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
 
 COLUMNS = ("axis", "unit", "group", "value", "error", "n")
@@ -57,8 +57,12 @@ def _by_group(data: AxisData, units: Sequence[int], change: np.ndarray) -> pd.Da
     return table.assign(n=table["group"].map(n), unit=table["unit"].astype(int))[list(COLUMNS)]
 
 
+def _cap(data: AxisData) -> float:
+    return float(data.job.options.get("cap", CAP))
+
+
 def _weighted(data: AxisData, units: Sequence[int]) -> np.ndarray:
-    return reweighted_values(data.table, data.logw(units), float(data.job.options.get("cap", CAP)))[0]
+    return reweighted_values(data.table, data.logw(units), _cap(data))[0]
 
 
 def _first_order(data: AxisData, units: Sequence[int]) -> np.ndarray:
@@ -68,7 +72,7 @@ def _first_order(data: AxisData, units: Sequence[int]) -> np.ndarray:
 
 
 def _both(data: AxisData, units: Sequence[int]) -> np.ndarray:
-    return (data.toxicity_off(units) + _weighted(data, units)) / 2
+    return both_ways(data.table, data.toxicity_off(units), data.logw(units), _cap(data))
 
 
 ESTIMATES: dict[str, Callable[[AxisData, Sequence[int]], np.ndarray]] = {

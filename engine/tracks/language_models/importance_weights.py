@@ -203,12 +203,44 @@ def by_reweighting(
     touched = np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead) if cap else []
     if len(touched):
         plain = by_reweighting(table, logw[:, touched], reading, errors)
-        found.low[touched] = np.fmin(found.low[touched], plain.low)
-        for one, other in ((found.high, plain.high), (found.p, plain.p), (found.error, plain.error)):
-            one[touched] = np.fmax(one[touched], other)
+        wide = _holding(Effects(**{name: array[touched] for name, array in vars(found).items()}), plain)
+        for name in ("low", "high", "p", "error"):
+            getattr(found, name)[touched] = getattr(wide, name)
     for array in (found.value, found.low, found.high, found.p, found.error):
         array[dead] = np.nan
     return found
+
+
+def both_ways(table: pd.DataFrame, off: np.ndarray, logw: np.ndarray, cap: float) -> np.ndarray:
+    """Toxicities with every unit off, text by text the mean of weighted ones and of those drawn again: [texts, units].
+
+    off, logw [texts, units]: toxicities drawn again, log weights (nats); table: the dense texts.
+    """
+    return (off + reweighted_values(table, logw, cap)[0]) / 2
+
+
+def by_both(
+    table: pd.DataFrame,
+    off: np.ndarray,
+    logw: np.ndarray,
+    reading: str = "group_means",
+    errors: BiasErrors | None = None,
+    cap: float = 0.0,
+) -> Effects:
+    """z from the mean of both ways. Half of it is pulled towards no effect where weights are cut, so intervals also
+    hold those of uncut weights, as in `by_reweighting`. off, logw as in `both_ways`.
+    """
+    errors = errors or BiasErrors(table)
+    found = by_texts(table, both_ways(table, off, logw, cap), reading, errors, reweighted_values(table, logw)[1])
+    if cap:
+        found = _holding(found, by_texts(table, both_ways(table, off, logw, 0.0), reading, errors))
+    return replace(found, k_hat=worst_tail(logw, codes_of(table)))
+
+
+def _holding(found: Effects, plain: Effects) -> Effects:
+    """Effects by cut weights, whose intervals also hold those by uncut ones, `plain`: p and error are the larger."""
+    low, wider = np.fmin(found.low, plain.low), ("high", "p", "error")
+    return replace(found, low=low, **{name: np.fmax(getattr(found, name), getattr(plain, name)) for name in wider})
 
 
 def by_gradient(

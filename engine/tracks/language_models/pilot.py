@@ -24,11 +24,17 @@ def rows_of(pilot: pd.DataFrame, estimator: str) -> pd.DataFrame:
     return pilot[(pilot["estimator"] == estimator) & (pilot["unit"] >= 0)].set_index("unit")
 
 
+def turned(pilot: pd.DataFrame) -> pd.Index:
+    """Heads drawn again of which some new text came out otherwise: the others show no variance, and say nothing."""
+    drawn = rows_of(pilot, "generate")
+    return drawn.index[drawn["error"] > TURNED / drawn["n"]]
+
+
 def cost(pilot: pd.DataFrame, estimator: str) -> float:
-    """Variance times seconds per head, mean over the heads that reweight and generate both tried: what a head of stated
-    precision costs. A head none of whose few new texts came out otherwise shows no variance there, and says nothing."""
-    rows, drawn = rows_of(pilot, estimator), rows_of(pilot, "generate")
-    both = rows.loc[rows.index.intersection(drawn.index[drawn["error"] > TURNED / drawn["n"]])]
+    """Variance times seconds per head, mean over the heads that reweight and generate both tried and of which some text
+    turned: what a head of stated precision costs."""
+    rows = rows_of(pilot, estimator)
+    both = rows.loc[rows.index.intersection(turned(pilot))]
     return float((both["error"] ** 2).mean() * rows["seconds"].mean())
 
 
@@ -73,13 +79,16 @@ def seconds_for(pilot: pd.DataFrame, n_heads: int, texts: int) -> dict[str, floa
 
 
 def widths_for(pilot: pd.DataFrame, texts: int) -> Mapping[str, float]:
-    """Predicted width of a head's 95 % interval with `texts` texts: median over the pilot's heads, by 1/√n."""
+    """Predicted width of a head's 95 % interval with `texts` texts: median over the pilot's heads, by 1/√n.
+
+    NaN where the pilot cannot say: with few texts, and for generate where no text turned.
+    """
     shrink = np.sqrt(float(pilot["n"].iloc[0]) / texts)
     names = ("gradient", "reweight", "generate")
     if texts < FEW_PROMPTS:
         return dict.fromkeys(names, float("nan"))
     found = {name: float(rows_of(pilot, name)["error"].median() * WIDTH * shrink) for name in names}
-    drawn = rows_of(pilot, "generate")["error"]  # of few heads: compared on those, carried over to all
+    drawn = rows_of(pilot, "generate")["error"].loc[turned(pilot)]  # of few heads: compared on those, carried over
     same = rows_of(pilot, "reweight")["error"].reindex(drawn.index)
     ratio = np.sqrt((drawn**2).mean() / max((same**2).mean(), 1e-30))
     return {**found, "generate": found["reweight"] * float(ratio)}

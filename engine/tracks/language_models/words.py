@@ -107,7 +107,9 @@ ESTIMATORS: dict[str, Word] = {
     "generate": Word(
         "regeneration", "Draws every text again with the head off and judges it again. The slow reference."
     ),
-    "combined": Word("both", "Large effects with a heavy tail of weights: the mean of reweighting and regeneration."),
+    "combined": Word(
+        "reweighting and regeneration", "Large effects with a heavy tail of weights: the mean of both ways."
+    ),
     "exact": Word("exact", "Measures the perplexity with each head off."),
 }
 

@@ -18,6 +18,7 @@ from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.context import InMemory, PromptContext, Settings, Shard
 from engine.tracks.language_models.importance_weights import (
     CAP,
+    by_both,
     by_gradient,
     by_reweighting,
     by_texts,
@@ -219,6 +220,27 @@ def test_the_interval_of_reweighting_covers(cap, n):
         found = by_reweighting(rows, logw[:, None], cap=cap)
         inside += found.low[0] <= TRUE_EFFECT <= found.high[0]
     assert inside / worlds >= 0.88 and (cap or inside / worlds <= 0.99), inside / worlds
+
+
+def test_the_interval_of_both_ways_covers_where_weights_are_cut():
+    """With the head off, a tenth of the texts come from where the dense model wrote a hundredth: weights of ten."""
+    rng, inside, worlds = np.random.default_rng(6), 0, 60
+    names = [f"{g}{at}" for g in "ab" for at in range(200)]
+    rows = pd.DataFrame({"prompt_id": names, "template": "t", "descriptor": ""})
+    group = np.repeat([0, 1], 200)
+    rows["subgroup"] = np.array(["a", "b"])[group]
+
+    def toxicity(share: float) -> tuple[np.ndarray, np.ndarray]:
+        there = rng.random(400) < share
+        chance = np.where(there, np.array([0.9, 0.0])[group], np.array([0.1, 0.5])[group])
+        return there, (rng.random(400) < chance).astype(float)
+
+    for _ in range(worlds):
+        there, rows["toxicity"] = toxicity(0.01)
+        logw = np.log(np.where(there, 0.1 / 0.01, 0.9 / 0.99))
+        found = by_both(rows, toxicity(0.1)[1][:, None], logw[:, None], cap=CAP)
+        inside += found.low[0] <= (0.8 + 0.5) * 0.09 <= found.high[0]
+    assert inside / worlds >= 0.88, inside / worlds
 
 
 _X = np.random.default_rng(7).normal(size=400_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from typing import Any
 
 from engine.audit.command_line import checked, json_flag, store_of, store_option
@@ -31,5 +32,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
             f"{axis}: dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, {said['prompts']} prompts"
         )
         for name, seconds in said["seconds"].items():
-            lines.append(f"  {name:<10} {seconds:8.1f} s   interval {said['width'][name]:.3f} wide")
+            width = said["width"][name]
+            wide = f"interval {width:.3f} wide" if math.isfinite(width) else "interval not known from so few texts"
+            lines.append(f"  {name:<10} {seconds:8.1f} s   {wide}")
     return json_able(found), "\n".join(lines)

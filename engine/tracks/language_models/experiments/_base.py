@@ -104,7 +104,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
     """What a run does not share with the paper."""
     meta, request = run.meta, run.meta["request"]
     model, prompts = meta["model"]["name"], meta["prompts"]["name"]
-    is_holistic = "holistic" in prompts.casefold()
+    is_holistic = "holistic" in prompts.casefold() or meta["prompts"].get("own_split")  # the published pairs are of it
     return differences(
         {"model": ", ".join(models), "prompts": "HolisticBias", "judge": JUDGE, "seeds": "3", "top_k": "50",
          "effects of heads": "by generate", "validation prompts": PUBLISHED_SPLIT,

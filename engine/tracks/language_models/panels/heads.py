@@ -20,7 +20,7 @@ from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
-from engine.tracks.language_models.panels.scored_by import estimators_said, fallen_back, unmeasured
+from engine.tracks.language_models.panels.scored_by import drawn_again, estimators_said, unmeasured
 from engine.tracks.language_models.selection.critical import critical_heads
 
 BELOW = 96
@@ -45,7 +45,7 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     figure = _grid(run, choice, table, score, bool(warning))
     if score == "z_bias":
         _add_unmeasured(figure, run, choice, table)
-    _add_fallbacks(figure, run, choice, table)
+    _add_drawn_again(figure, run, choice, table)
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -89,7 +89,7 @@ def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = No
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
-    _add_fallbacks(figure, run, choice, table[~table["critical"] & ~table["cut"]])
+    _add_drawn_again(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -252,15 +252,15 @@ def _note(run: Run, table: pd.DataFrame, score: str) -> str:
     return " ".join([*parts, own.SCORES[score].definition if score in own.SCORES else ""]).strip()
 
 
-def _add_fallbacks(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """A ring on heads that were regenerated."""
-    fallen = fallen_back(table)
-    if fallen.empty:
+def _add_drawn_again(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """A ring on heads whose texts were drawn again, as weights said too little about them."""
+    again = drawn_again(table)
+    if again.empty:
         return
     ink = choice.theme.ink
     ring = {"symbol": "circle-open", "size": max(6, _mark(run) - 3), "color": ink, "line": {"width": 1.5}}
-    silent(figure, fallen["head"], fallen["layer"], mode="markers", marker=ring)
-    _legend(figure, choice, "drawn again: low ESS", "circle-open", ink)
+    silent(figure, again["head"], again["layer"], mode="markers", marker=ring)
+    _legend(figure, choice, "texts drawn again", "circle-open", ink)
 
 
 def _add_frame(figure: go.Figure, run: Run, choice: Choice, unit: int | None) -> None:

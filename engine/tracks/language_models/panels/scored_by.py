@@ -1,4 +1,4 @@
-"""How heads were scored: how many by which estimator, which fell back, and which have heavy-tailed weights."""
+"""How heads were scored: by which estimator, whose texts were drawn again, whose weights have a heavy tail."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ import pandas as pd
 
 from engine.report import phrasing
 from engine.stats.pareto_k import HEAVY
+from engine.tracks.language_models import words as own
 
 FIRST_ORDER = "gradient"
 """The estimator of z_bias that measures no effect."""
+DRAWN = ("generate", "combined")
+"""Those that draw texts with the head off."""
 
 
 def estimators_said(table: pd.DataFrame, asked: str) -> str:
-    """How heads were scored, e.g. "Estimator auto: 31 heads by gradient, 12 by reweight (ESS at least .4)."."""
+    """How heads were scored, e.g. "Estimator auto: 31 heads by gradient, 12 by reweighting (ESS at least .4)."."""
     if "ess" not in table or table["value"].isna().all():
         return f"Estimator {asked}."
     said = [] if unmeasured(table).empty else [_unmeasured_said(table)]
     for name, rows in measured(table).groupby("estimator", sort=False):
-        text = f"{phrasing.count(len(rows), 'head')} by {name}"
+        text = f"{phrasing.count(len(rows), 'head')} by {own.estimator_name(name)}"
         least = rows["ess"].min()
         if name == "reweight" and math.isfinite(least):
             text += f" (ESS at least {phrasing.number(least)} of n)"
         said.append(text)
-    fallen = fallen_back(table)
-    back = (
-        f" {phrasing.count(len(fallen), 'head')} fell back to it for want of effective samples." if len(fallen) else ""
-    )
+    again = len(drawn_again(table))
+    back = f" Weights said too little about {phrasing.count(again, 'head')}: new texts were drawn." if again else ""
     return f"Estimator {asked}: {phrasing.listing(said)}.{back}{_heavy(table)}"
 
 
@@ -52,8 +53,8 @@ def _heavy(table: pd.DataFrame) -> str:
     return f" {phrasing.count(heavy, 'head')} with heavy-tailed weights (Pareto k̂ above {HEAVY:g}): read the interval."
 
 
-def fallen_back(table: pd.DataFrame) -> pd.DataFrame:
-    """Heads that were regenerated because reweighting left too few effective samples."""
+def drawn_again(table: pd.DataFrame) -> pd.DataFrame:
+    """Heads whose texts were drawn again because weights left too few effective samples, or had a heavy tail."""
     if "ess" not in table:
         return table.iloc[:0]
-    return table[(table["estimator"] == "generate") & table["ess"].notna()]
+    return table[table["estimator"].isin(DRAWN) & table["ess"].notna()]

@@ -29,6 +29,7 @@ import pandas as pd
 
 from engine.core.errors import Fault
 from engine.core.types import Decoding, Setting
+from engine.stats.pareto_k import HEAVY
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import NullBand, null_band
 from engine.tracks.language_models.context import Shard
@@ -73,10 +74,9 @@ REACH = 1.96
 """Standard errors on either side of a score that count as near."""
 LARGE = 0.1
 """Share of the dense bias from which on an effect counts as large."""
-HEAVY, HALF = 0.7, 0.5
-"""Pareto k̂ of weights above which a mean by them cannot be trusted (Vehtari et al. 2024, Pareto smoothed importance
-sampling): the largest weights were not drawn. ESS/n below which as many fresh texts tell the effect as precisely; above
-it weighing shares its noise with the dense model and wins even so."""
+HALF = 0.5
+"""ESS/n below which as many fresh texts tell the effect as precisely; above it weighing shares its noise with the dense
+model and wins even so."""
 FIRST_ORDER = "first order"
 HEAVY_TAIL = "large, by weights with a heavy tail, and no budget was left to draw its texts again"
 COMBINED = "large, by weights with a heavy tail: the mean of weighted texts and of texts drawn again"
@@ -133,7 +133,7 @@ class Auto(ScoreMethod):
     """Gradient for all heads; reweighting, or regeneration, for all that matter and as many others as can be paid."""
 
     name = "auto"
-    version = 4
+    version = 5
     score = "z_bias"
     uses = ("gradient", "reweight", "generate")
     pilots = True
@@ -394,10 +394,12 @@ class Auto(ScoreMethod):
     def _error(
         self, job: ScoreJob, axis: str, state: State, first: HeadEffects, measured: Sequence[HeadEffects]
     ) -> FirstOrderError:
-        """How far first order is off here, from the heads that were reweighted; from the pilot's where they are few."""
-        both = [found for found in measured if found.estimator == "reweight"]
-        if both and len(both[0].units) >= FEWEST:
-            return learned(first.pooled.value[list(both[0].units)], both[0].pooled.value)
+        """How far first order is off here, from the heads that were reweighted (those drawn again too among them); from
+        the pilot's where they are few."""
+        known = [found for found in measured if found.estimator != "generate"]
+        units = [unit for found in known for unit in found.units]
+        if len(units) >= FEWEST:
+            return learned(first.pooled.value[units], np.concatenate([found.pooled.value for found in known]))
         trial = Shard("pilot", (), axis, VALIDATION, state.seeds[0])
         return from_pilot(job.fetch([trial])[0], self.option(job, "ess"))
 
