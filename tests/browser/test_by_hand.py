@@ -64,7 +64,7 @@ def test_a_set_of_ones_own_is_measured_kept_and_its_mask_applied(sized, app, tmp
     page.get_by_text("a variant like any other").wait_for()
     settled(page)
     assert page.get_by_text(PREDICTED).count() == 0
-    page.get_by_role("link", name="Export its mask").click()
+    page.get_by_role("button", name="Export its mask").click()
     settled(page)
     with page.expect_download() as taken:
         page.get_by_role("button", name="Download mask").click()
