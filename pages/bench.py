@@ -135,6 +135,7 @@ def _measured(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> dict | None
     rows = lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records")
     mine = [row for row in rows if tuple(lookup.cut_units(row)) == tuple(sorted(off))]
     mine = [row for row in mine if lookup.harm(run, row["variant"], choice) is not None]
+    mine.sort(key=lambda row: not is_by_hand(row["method"]))  # what has a name of its own first
     return next((row for row in mine if lookup.variant_of(run, _as(choice, row))["variant"] == row["variant"]), None)
 
 
@@ -172,8 +173,8 @@ def _kept(run: KeptRun, variant: dict) -> None:
     with st.container(horizontal=True, gap="small"):
         for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
             if st.button(label, key=state.key_of("kept", page), icon=f":material/{ICONS[page]}:"):
-                state.keep(state.METHOD, variant["method"])
-                state.keep(state.level_key(track_of(run).level.key), round(float(variant["sparsity"]), 9))
+                state.put_later(state.METHOD, variant["method"])
+                state.put_later(state.level_key(track_of(run).level.key), float(variant["sparsity"]))
                 turn_to(page)
 
 

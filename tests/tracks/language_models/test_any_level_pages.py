@@ -100,6 +100,18 @@ def test_heads_that_a_method_cut_are_measured_already(run):
     assert PREDICTED not in html_of(at) and "Measured on test prompts already" in words_of(at)
 
 
+def test_the_bench_serves_at_a_level_that_nobody_measured(run):
+    axis = run.meta["request"]["axes"][1]
+    method = lookup.methods(run, axis)[0]
+    finished = lookup.levels(run, method, axis)
+    at = opened("bench", run.id, axis=axis.capitalize())
+    at.select_slider(key="sparsity").set_value(
+        next(level for level in track_of(run).stops(run, method, axis) if level not in finished)
+    ).run()
+    assert_calm(at)
+    assert "Which heads are off" in words_of(at)
+
+
 def test_a_link_that_names_other_heads_is_refused_and_the_page_serves(run):
     at = opened("bench", run.id, off="99.99")
     assert "names no head" in at.error[0].value and not at.exception
