@@ -17,14 +17,14 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_at
-from engine.tracks.language_models.hand_sets import mask_of, name_of, units_of_mask
+from engine.tracks.language_models.hand_sets import kept_name, mask_of, name_of, units_of_mask
 from engine.tracks.language_models.panels.bench import bench_map, on_validation, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.words import is_by_hand
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
 from pages.shared.controls import choose, show_on
-from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run
+from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run, plain
 from pages.shared.measuring import NOTHING, measure
 from pages.shared.safe import escaped
 
@@ -55,10 +55,17 @@ def _bench(run: KeptRun, choice: Choice) -> None:
 
 def _off(run: KeptRun) -> tuple[int, ...]:
     """Heads that are off, from the address or this session; those of another model are forgotten."""
-    total = lookup.total_heads(run)
-    asked = state.from_address(state.OFF)
-    found = state.value_of(state.OFF, state.kept(state.OFF, ())) if asked is None else _read(run, asked)
-    found = tuple(unit for unit in found if unit < total)
+    asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
+    if asked is None and state.kept(state.OFF_OF, model) != model:
+        state.put(state.OFF, [])
+        state.keep(state.UNDO, [])
+    state.keep(state.OFF_OF, model)
+    found: Sequence[int] = state.value_of(state.OFF, state.kept(state.OFF, ()))
+    if asked is not None:
+        found = ()
+        with boundary():  # of a link that names other heads, the page below still serves
+            found = _read(run, asked)
+    found = tuple(found)
     state.put(state.OFF, list(found))
     state.to_address(state.OFF, _written(run, found))
     return state.keep(state.OFF, found)
@@ -85,7 +92,7 @@ def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.button("All on", disabled=not off, on_click=_set, args=(off, ()))
         st.button("Invert", on_click=_set, args=(off, set(range(total)) - set(off)))
         if choice.method != "dense" and not is_by_hand(choice.method) and choice.level > 0:
-            label = f"What {lookup.method_label(run, choice.method)} cuts at {choice.level:.3g}"
+            label = f"What {lookup.method_label(run, choice.method)} cuts at {phrasing.percent(choice.level)}"
             st.button(label, on_click=_as_method, args=(run, choice, off), help="The method and level chosen above.")
     with st.expander("Paste heads, or a mask.json"):
         typed = st.text_input("Heads as layer.head", placeholder="0.5, 3.2", key=state.PASTED)
@@ -102,8 +109,9 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         st.subheader("What would happen?", anchor=False)
         st.markdown("Switch a head off, and what that is predicted to do is shown here at once.")
         return
-    mask, known = mask_of(run, [divmod(unit, run.meta["model"]["n_heads"]) for unit in off]), _measured(run, off)
-    mine = replace(choice, method=known["method"] if known else name_of(mask), level=mask.sparsity)
+    mask = mask_of(run, [divmod(unit, run.meta["model"]["n_heads"]) for unit in off])
+    known = _measured(run, choice, off)
+    mine = _as(choice, known) if known else replace(choice, method=name_of(mask), level=mask.sparsity)
     if known:
         shown, ahead = run, None
     else:
@@ -121,10 +129,19 @@ def _outcome(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         panels.draw(made(shown, who_pays, mine), state.key_of("bench", "who_pays"))
 
 
-def _measured(run: KeptRun, off: tuple[int, ...]) -> dict | None:
-    """The variant of this very set that was measured on test prompts."""
-    rows = [row for row in lookup.reported(run).to_dict("records") if is_by_hand(row["method"])]
-    return next((row for row in rows if tuple(lookup.cut_units(row)) == tuple(sorted(off))), None)
+def _measured(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> dict | None:
+    """The variant of this very set whose bias of this axis was measured on test prompts: a kept set, or the cut of a
+    method."""
+    rows = lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records")
+    mine = [row for row in rows if tuple(lookup.cut_units(row)) == tuple(sorted(off))]
+    mine = [row for row in mine if lookup.harm(run, row["variant"], choice) is not None]
+    mine.sort(key=lambda row: not is_by_hand(row["method"]))  # what has a name of its own first
+    return next((row for row in mine if lookup.variant_of(run, _as(choice, row))["variant"] == row["variant"]), None)
+
+
+def _as(choice: Choice, variant: dict) -> Choice:
+    """The choice that shows a variant."""
+    return replace(choice, method=variant["method"], level=float(variant["sparsity"]))
 
 
 def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
@@ -133,7 +150,13 @@ def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
     if tried is not None:
         panels.draw(tried, state.key_of("bench", "validation"))
     name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
-    given = {"track": track_of(run).name, "run": run.id, "axis": choice.axis, "units": off, "name": name}
+    given = {
+        "track": track_of(run).name,
+        "run": run.id,
+        "axis": choice.axis,
+        "units": off,
+        "name": name or kept_name(run, off),
+    }
     if tried is None:
         measure(Growth(**given, split="validation"), "Measure on validation prompts")
     else:
@@ -143,10 +166,13 @@ def _measuring(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
 
 def _kept(run: KeptRun, variant: dict) -> None:
     """Where a measured set is shown from now on; it goes along as what is chosen there."""
-    st.markdown("Measured on test prompts, and kept: a variant like any other.")
+    if is_by_hand(variant["method"]):
+        st.markdown("Measured on test prompts, and kept: a variant like any other.")
+    else:
+        st.markdown(plain(f"Measured on test prompts already: {lookup.variant_label(run, variant)}."))
     with st.container(horizontal=True, gap="small"):
         for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
-            if st.button(label, key=state.key_of("bench", page), icon=f":material/{ICONS[page]}:"):
+            if st.button(label, key=state.key_of("kept", page), icon=f":material/{ICONS[page]}:"):
                 show_on(page, run, variant)
 
 
@@ -165,7 +191,8 @@ def _read(run: KeptRun, text: str) -> list[int]:
     found = [(int(layer), int(head)) for layer, head in _HEAD.findall(text)]
     wrong = [f"{layer}.{head}" for layer, head in found if layer >= layers or head >= heads]
     if wrong or (text.strip() and not found):
-        what = f"{', '.join(wrong) or text!r} names no head of a model of {layers} layers with {heads} heads each."
+        named = phrasing.listing(wrong) or repr(text[:60])
+        what = f"{named} names no head of a model of {layers} layers with {heads} heads each."
         raise RequestError(Fault("heads", what, "Write layer.head, counted from 0: 0.5, 3.2"))
     return sorted({layer * heads + head for layer, head in found})
 

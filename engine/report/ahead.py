@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pandas as pd
 
-from engine.report.charts.headline import Headline
+from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Panel
 from engine.report.contract import Ahead
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 LEAD = "Predicted, not measured:"
+WHERE = (
+    "A 95 % prediction interval says where the measured value should lie; what is measured has an interval of its own, "
+    "which is often wider."
+)
 
 
 def joined(run: Run, name: str, ahead: Ahead) -> pd.DataFrame:
     """A table of the run with the predicted rows below its own; in `variants` the column `predicted` tells them
     apart."""
     own, rows = run.table(name), ahead.tables[name]
+    own = own[own["variant"] != ahead.variant]  # tried on validation prompts, or kept and read on another axis
     rows = rows.reindex(columns=own.columns).dropna(axis=1, how="all")  # an empty column must not decide a type
     both = pd.concat([own, rows], ignore_index=True)
     return both.assign(predicted=both["variant"] == ahead.variant) if name == "variants" else both
 
 
-def said(found: Panel | Headline) -> Panel | Headline:
-    """What a chart or a headline says of a predicted variant, called a prediction."""
+def said(run: Run, found: Panel | Headline) -> Panel | Headline:
+    """What a chart or a headline of `run` says of a predicted variant, called a prediction."""
     if isinstance(found, Panel):
-        return replace(found, answer=f"{LEAD} {found.answer}") if found.has_chart else found
-    return replace(found, sentence=f"{LEAD} {found.sentence}")
+        if not found.has_chart:
+            return found
+        return replace(found, answer=_called(found.answer), caveat=f"{found.caveat} Of what is predicted: {WHERE}")
+    caveat = found.caveat.replace("Measured on", "Predicted for", 1).replace(track_of(run).intervals, WHERE)
+    return replace(found, sentence=_called(found.sentence), numbers=tuple(map(_number, found.numbers)), caveat=caveat)
+
+
+def _called(text: str) -> str:
+    return f"{LEAD} {text.replace('95 % interval', '95 % prediction interval')}"
+
+
+def _number(one: Number) -> Number:
+    """Nobody measured it, so it is not shown as what was found better or worse."""
+    span = f"predicted {one.span_text}" if math.isfinite(one.low) else one.span_text
+    return replace(one, span_text=span, verdict=f"{one.verdict}, predicted" if one.verdict else "")

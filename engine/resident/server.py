@@ -188,7 +188,7 @@ class Server:
             raise RequestError(Fault("question", "has no name, or nothing is given.", "Give a name and an object."))
         question = Question(name, given, self._send_by(wire), interactive=not message.get("can_wait"))
         if not self.ready.is_set():
-            question.tell({"kind": "event", "phase": "start", "what": "the engine", "done": 0, "total": 0})
+            question.tell({"kind": "event", "phase": "starting the engine", "what": "", "done": 0, "total": 0})
             self.ready.wait()
         try:
             device = self.device_of(str(given.get("device") or "auto"))

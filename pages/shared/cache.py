@@ -156,7 +156,7 @@ class Call:
 
     def __call__(self) -> Any:
         made = self.make(self.run, *self.arguments, **dict(self.options))
-        return said(made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
+        return said(self.run, made) if self.run.ahead and isinstance(made, (Panel, Headline)) else made
 
 
 @st.cache_resource(show_spinner=False)

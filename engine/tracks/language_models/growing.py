@@ -154,8 +154,9 @@ def _by_hand(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
         raise RequestError(Fault("heads", what, f"Units go from 0 to {total - 1}: layer times {model['n_heads']} plus "
                                  "head."))  # fmt: skip
     mask = mask_of(run, [divmod(unit, model["n_heads"]) for unit in request.units])
-    if len(request.name) > LONGEST or not (request.name or "x").isprintable():
-        raise RequestError(Fault("name", "is too long or holds what cannot be printed.", f"At most {LONGEST} letters."))
+    if len(request.name) > LONGEST or not (request.name or "x").isprintable() or set(request.name) & set("<>&"):
+        what = "is too long or holds what charts cannot show."
+        raise RequestError(Fault("name", what, f"At most {LONGEST} letters, none of < > &."))
     name = name_of(mask, request.name)
     taken = _cut_of(run, name)
     if taken is not None and taken != list(mask.units):

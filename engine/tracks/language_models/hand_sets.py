@@ -20,6 +20,13 @@ def name_of(mask: HeadMask, name: str = "") -> str:
     return f"{PREFIX}{name or mask.digest[:8]}"
 
 
+def kept_name(run: Run, units: Sequence[int]) -> str:
+    """What a set that was kept is called, "" where it was not: measured on another axis it is the same variant."""
+    rows = [row for row in lookup.reported(run).to_dict("records") if is_by_hand(row["method"])]
+    found = (row["method"] for row in rows if lookup.cut_units(row) == sorted(units))
+    return next(found, "").removeprefix(PREFIX)
+
+
 def tried(run: Run) -> int:
     """How many sets of heads were tried by hand on this run: the more, the better the best looks by chance."""
     variants = lookup.frame(run, "variants")

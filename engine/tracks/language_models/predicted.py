@@ -95,6 +95,8 @@ class Scale:
     low: float | None
     high: float | None
     sets: int
+    most: int = 0
+    """Heads of the largest measured set: the ratios vouch for no larger ones."""
 
     def guess(self, units: Sequence[int]) -> Guess:
         """The sum over heads with its interval; exactly 0 for none."""
@@ -129,7 +131,7 @@ def predicted(run: Run, units: Sequence[int], axis: str) -> Prediction:
         _times(log, math.nan if text is None else text["value"]),
         _groups(run, axis, units),
         bias_scale.sets,
-        _note(bias_scale, change),
+        _note(bias_scale, change, len(units)),
     )
 
 
@@ -157,7 +159,7 @@ def fitted(singles: Singles, measured: dict[tuple[int, ...], float], together: b
         return Scale(singles, together, math.nan, None, None, len(sets))
     per_head = float(np.median(np.abs(residual) / np.sqrt(counts)))
     ratio = residual / [_scale(singles, list(cut), together, per_head) or 1.0 for cut in sets]
-    return Scale(singles, together, per_head, -_upper(-ratio), _upper(ratio), len(sets))
+    return Scale(singles, together, per_head, -_upper(-ratio), _upper(ratio), len(sets), int(counts.max()))
 
 
 def _upper(ratio: np.ndarray) -> float:
@@ -269,11 +271,14 @@ def _ends(guess: Guess) -> tuple[float, float, float]:
     return guess.value, guess.low, guess.high
 
 
-def _note(scale: Scale, change: Guess) -> str:
+def _note(scale: Scale, change: Guess, heads: int) -> str:
     if math.isnan(change.value):
         return "The heads of this axis were not ranked, so nothing can be predicted."
     if scale.low is not None:
-        return f"The interval is read off {scale.sets} sets of heads that this audit measured."
+        note = f"The interval is read off {scale.sets} sets of heads that this audit measured."
+        if heads <= scale.most:
+            return note
+        return f"{note} None of them has more than {scale.most} heads, so of so many it may say too little."
     sets = phrasing.count(scale.sets, "set")
     return (
         f"This audit measured {sets} of several heads, fewer than the {ENOUGH} from which an interval can be read off. "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.run import run_audit
@@ -46,6 +47,7 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     at.select_slider(key="sparsity").set_value(between).run()
     assert_calm(at)
     assert PREDICTED in html_of(at)
+    assert "Predicted for" in html_of(at) and "95 % interval" not in html_of(at)
     assert "circle-open" in str(charts_of(at))
     measured(at, "Measure")
     assert_calm(at)
@@ -71,6 +73,51 @@ def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
     assert_calm(at)
     assert PREDICTED not in html_of(at) and "a variant like any other" in words_of(at)
     assert "1 set tried by hand" in words_of(at)
+
+
+def test_what_is_kept_on_one_axis_is_predicted_and_measured_on_another(run):
+    at = opened("bench", run.id, off="1.1,2.0")
+    measured(at, "Measure on validation")
+    measured(at, "Measure on test")
+    assert PREDICTED not in html_of(at)
+    kept = lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"]
+    at.selectbox(key="axis").set_value(run.meta["request"]["axes"][1]).run()
+    assert_calm(at)
+    assert PREDICTED in html_of(at) and "a variant like any other" not in words_of(at)
+    measured(at, "Measure on validation")
+    measured(at, "Measure on test")
+    assert PREDICTED not in html_of(at)
+    assert lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist() == kept.tolist()
+
+
+def test_heads_that_a_method_cut_are_measured_already(run):
+    axis = run.meta["request"]["axes"][0]
+    method = lookup.methods(run, axis)[0]
+    row = lookup.variant_of(run, Choice(method, axis, max(lookup.levels(run, method, axis))))
+    heads = (divmod(unit, run.meta["model"]["n_heads"]) for unit in lookup.cut_units(row))
+    cut = ",".join(f"{layer}.{head}" for layer, head in heads)
+    at = opened("bench", run.id, axis=axis.capitalize(), off=cut)
+    assert_calm(at)
+    assert PREDICTED not in html_of(at) and "Measured on test prompts already" in words_of(at)
+
+
+def test_the_bench_serves_at_a_level_that_nobody_measured(run):
+    axis = run.meta["request"]["axes"][1]
+    method = lookup.methods(run, axis)[0]
+    finished = lookup.levels(run, method, axis)
+    at = opened("bench", run.id, axis=axis.capitalize())
+    at.select_slider(key="sparsity").set_value(
+        next(level for level in track_of(run).stops(run, method, axis) if level not in finished)
+    ).run()
+    assert_calm(at)
+    assert "Which heads are off" in words_of(at)
+
+
+def test_a_link_that_names_other_heads_is_refused_and_the_page_serves(run):
+    at = opened("bench", run.id, off="99.99")
+    assert "names no head" in at.error[0].value and not at.exception
+    at.multiselect(key="off").set_value([1]).run()
+    assert not at.error and "1 head of 12 off" in words_of(at) + html_of(at)
 
 
 @pytest.mark.parametrize("typed, fault", [("7.7", "names no head"), ("all of them", "names no head")])

@@ -162,7 +162,8 @@ def test_stops_are_every_number_of_heads_and_finished_levels_keep_their_place(ru
     ({"units": (-1,)}, "are not heads"),
     ({"units": (1, 1)}, "once each"),
     ({"units": (1,), "name": "x" * 61}, "too long"),
-    ({"units": (1,), "name": "x\x1b[2J"}, "cannot be printed"),
+    ({"units": (1,), "name": "x\x1b[2J"}, "cannot show"),
+    ({"units": (1,), "name": "<b>x"}, "cannot show"),
 ])  # fmt: skip
 def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
     with pytest.raises(RequestError, match=words):

@@ -95,6 +95,17 @@ def test_ends_are_ranks_of_what_sums_missed():
     assert found.guess((0, 3, 5, 7, 9, 11, 13, 15)).high == pytest.approx(0.39 * 2)  # four times the heads
 
 
+def test_sets_larger_than_any_that_was_measured_are_said_to_be(tmp_path):
+    sets = {(unit, other): 0.0 for unit in range(10) for other in range(unit)}
+    singles = Singles(np.zeros(10), np.ones(10))
+    scale = fitted(singles, sets, together=False)
+    assert scale.most == 2 and len(sets) >= ENOUGH
+    embedded = next(run for run in map(Store(EMBEDDED).open, Store(EMBEDDED).ids()) if run.has("head_groups"))
+    axis = embedded.meta["request"]["axes"][0]
+    assert "too little" in predicted(embedded, range(48), axis).note
+    assert "too little" not in predicted(embedded, range(5), axis).note
+
+
 def test_errors_add_by_squares_or_all_the_same_way():
     singles = Singles(np.array([0.0, 0.0]), np.array([3.0, 4.0]))
     for together, size in ((False, 5.0), (True, 7.0)):

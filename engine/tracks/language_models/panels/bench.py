@@ -15,7 +15,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models.hand_sets import tried
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
 from engine.tracks.language_models.predicted import Guess, predicted
-from engine.tracks.language_models.tables import VALIDATION
+from engine.tracks.language_models.tables import TEST, VALIDATION
 from engine.tracks.language_models.words import is_by_hand
 
 
@@ -54,7 +54,10 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
         f"On validation prompts the bias changes by {phrasing.change(bias)}; {phrasing.signed(found.change.value)} was "
         f"predicted, and what came out lies {'inside' if inside else 'outside'} the predicted interval."
     )
-    note = f"n = {int(bias['n'])} validation prompts."
+    note = (
+        f"n = {int(bias['n'])} validation prompts. The effects on the map come from these prompts too: a set chosen by "
+        "them looks better here than it is. What is predicted is the change on test prompts, which are others."
+    )
     return Panel("on_validation", "Does it do what was predicted?", answer, None, pd.DataFrame(lines), note)
 
 
@@ -83,16 +86,29 @@ def tried_said(run: Run, choice: Choice) -> str:
         return f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
     luck = float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error  # Blom 1958: expected largest of n normals
     return (
-        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look about "
-        f"{phrasing.number(luck)} better on these prompts by chance. So a set chosen here is measured once more, on "
-        "test prompts."
+        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look up to "
+        f"about {phrasing.number(luck)} better on validation prompts by chance, and still better where the map led to "
+        f"it. So a set chosen here is measured once more, on test prompts.{_again_on_test(run, choice)}"
     )
+
+
+def _again_on_test(run: Run, choice: Choice) -> str:
+    """Said where a reader could choose again, among sets measured on test prompts."""
+    count = len(_rows_by_hand(run, choice, TEST))
+    if count < 2:
+        return ""
+    return f" {count} were: the best of these is the best of several again, which its interval does not allow for."
 
 
 def _error(run: Run, choice: Choice) -> float:
     """Standard error of a change of bias on validation prompts: the median of what was measured by hand there."""
+    rows = _rows_by_hand(run, choice, VALIDATION)
+    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
+
+
+def _rows_by_hand(run: Run, choice: Choice, split: str) -> pd.DataFrame:
+    """Biases of the axis that were measured for sets chosen by hand."""
     results, variants = lookup.frame(run, "results"), lookup.frame(run, "variants")
     mine = variants.loc[variants["method"].map(is_by_hand), "variant"]
-    rows = results[results["variant"].isin(mine) & (results["split"] == VALIDATION)]
-    rows = rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]
-    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
+    rows = results[results["variant"].isin(mine) & (results["split"] == split)]
+    return rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]

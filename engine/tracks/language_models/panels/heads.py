@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 
 from engine.core import words
 from engine.core.errors import RequestError, unknown
+from engine.core.levels import is_level
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -142,9 +143,10 @@ def pooled_scores(run: Run, score: str, axis: str = "") -> pd.DataFrame:
 
 def gamma_of(run: Run, choice: Choice) -> float:
     """The share of protected heads behind this choice: of the variant, else of the axis; NaN where there is none."""
-    variant = lookup.variant_of(run, choice)
-    if math.isfinite(variant["gamma"]):
-        return float(variant["gamma"])
+    if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):  # else nobody measured it
+        variant = lookup.variant_of(run, choice)
+        if math.isfinite(variant["gamma"]):
+            return float(variant["gamma"])
     return float((run.meta.get("gamma") or {}).get(choice.axis, math.nan))
 
 
