@@ -11,6 +11,7 @@ import streamlit as st
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.core.levels import is_level
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
