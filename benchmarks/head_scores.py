@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit code 1 when a bar is missed."""
     options = parser(__doc__)
     options.add_argument("--truth", type=int, default=20, help="decoding seeds of the truth (bars are for 20)")
-    options.add_argument("--prompts", type=int, help="at most so many prompts (default: all 432 of the axis)")
+    options.add_argument("--prompts", type=int, default=432, help="at most so many prompts")
     options.add_argument("--only", choices=("demo", "stories"), help="one of the two models")
     asked = options.parse_args(arguments)
     measures: list[Measure] = []

@@ -131,7 +131,7 @@ def new_level(run: Run, store: Store) -> list[Measure]:
 def playground(run: Run, store: Store) -> list[Measure]:
     """Seconds until an engine that has to be started answers, then until both texts are there, and its memory."""
     start, times = time.perf_counter(), []
-    given = {"run": run.id, "prompt": PROMPT, "tokens": 40, "heads": "0.5,0.7"}
+    given = {"run": run.id, "prompt": PROMPT, "tokens": 40, "heads": ["0.5", "0.7"]}
     client.ask("prompt", given, store)
     cold = time.perf_counter() - start
     for seed in range(1, SEEDS + 1):
@@ -199,7 +199,7 @@ def _until_another(page: Any, act: Callable[[], None], focus: Any) -> list[float
 
 def _measured(page: Any, address: str, run: Run, store: Store) -> float:
     """Seconds from the click on Measure to an answer that is none of a prediction, with the engine's model loaded."""
-    client.ask("prompt", {"run": run.id, "prompt": PROMPT, "tokens": 2, "heads": "0.5"}, store)
+    client.ask("prompt", {"run": run.id, "prompt": PROMPT, "tokens": 2, "heads": ["0.5"]}, store)
     page.goto(f"{address}/?run={run.id}&sparsity=16.7%20%25")
     page.locator(".pa-lead", has_text=LEAD).wait_for()
     page.wait_for_timeout(1500)
