@@ -17,7 +17,7 @@ from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
-from engine.tracks.language_models.any_level import heads_at
+from engine.tracks.language_models.any_level import heads_sparing
 from engine.tracks.language_models.hand_sets import kept_name, mask_of, name_of, units_of_mask
 from engine.tracks.language_models.panels.bench import bench_map, on_validation, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
@@ -58,7 +58,8 @@ def _off(run: KeptRun) -> tuple[int, ...]:
     """Heads that are off, from the address or this session; those of another model are forgotten."""
     asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
     if asked is None and state.kept(state.OFF_OF, model) != model:
-        state.put(state.OFF, [])
+        for key in (state.OFF, state.SPARED):
+            state.put(key, [])
         state.keep(state.UNDO, [])
     state.keep(state.OFF_OF, model)
     found: Sequence[int] = state.value_of(state.OFF, state.kept(state.OFF, ()))
@@ -83,6 +84,11 @@ def _map(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
     st.multiselect("Heads that are off", range(lookup.total_heads(run)), key=state.OFF,
                    format_func=lambda unit: _name(run, unit), on_change=_remember, args=(off,),
                    placeholder="Layer.head, from 0")  # fmt: skip
+    state.restore_list(state.SPARED, range(lookup.total_heads(run)))
+    spared = st.multiselect("Heads to spare", range(lookup.total_heads(run)), key=state.SPARED,
+                            format_func=lambda unit: _name(run, unit), placeholder="Layer.head, from 0",
+                            help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
+    state.keep(state.SPARED, spared)
 
 
 def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
@@ -216,11 +222,12 @@ def _undo() -> None:
 
 
 def _as_method(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
-    """The heads that the chosen method cuts at the chosen level."""
-    if is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+    """The heads that the chosen method cuts at the chosen level; others in place of those to spare."""
+    spared, measured = state.kept(state.SPARED, ()), lookup.levels(run, choice.method, choice.axis)
+    if not spared and is_level(choice.level, measured):
         _set(off, lookup.cut_units(lookup.variant_of(run, choice)))
     else:
-        _set(off, heads_at(run, choice.method, choice.axis, choice.level))
+        _set(off, heads_sparing(run, choice.method, choice.axis, choice.level, spared))
 
 
 begin_app()

@@ -77,6 +77,7 @@ LEVEL = "another_level"
 OFF = "off"
 OFF_OF = "off_of"
 UNDO = "undo"
+SPARED = "spared"
 PASTED = "pasted_heads"
 SET_NAME = "set_name"
 STARTED = "started"
@@ -114,6 +115,12 @@ def restore(key: str, options: Sequence[Any]) -> None:
     remembered = kept(key)
     if remembered is not None and remembered in options:
         st.session_state[key] = remembered
+
+
+def restore_list(key: str, options: Sequence[Any]) -> None:
+    """`restore` for a widget of several values: those of them that are still offered."""
+    if key not in st.session_state and kept(key):
+        st.session_state[key] = [value for value in kept(key) if value in options]
 
 
 def restore_nearest(key: str, options: Sequence[float]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from engine.core.errors import Fault, RequestError, unknown
@@ -43,6 +44,18 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
 def heads_at(run: Run, method: str, axis: str, level: float) -> tuple[int, ...]:
     """The heads it would cut, flat units ascending; of methods that draw, those of the first selection seed."""
     return variants_at(run, method, axis, level)[0].cut
+
+
+def heads_sparing(run: Run, method: str, axis: str, level: float, spared: Collection[int]) -> tuple[int, ...]:
+    """As many heads as `heads_at`, none of `spared` among them: those that come next in the method's order take their
+    place, as far as it can cut."""
+    wanted, total = len(heads_at(run, method, axis, level)), lookup.total_heads(run)
+    found: tuple[int, ...] = ()
+    for count in range(wanted, most_heads(run, method, axis) + 1):
+        found = tuple(unit for unit in heads_at(run, method, axis, count / total) if unit not in spared)
+        if len(found) == wanted:
+            break
+    return found
 
 
 def most_heads(run: Run, method: str, axis: str) -> int:

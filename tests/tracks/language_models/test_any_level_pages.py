@@ -141,3 +141,15 @@ def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_
     assert_calm(at)
     assert "Nothing can be predicted" in html_of(at) and PREDICTED not in html_of(at)
     assert any(one.label.startswith("Measure on validation") for one in at.button)
+
+
+def test_a_head_to_spare_is_not_among_those_a_method_cuts(run):
+    at = opened("bench", run.id, method="Magnitude", sparsity="30 %")
+    press = next(one for one in at.button if one.label.startswith("What "))
+    press.click().run()
+    plain = at.multiselect(key="off").value
+    at.multiselect(key="spared").set_value([plain[0]]).run()
+    next(one for one in at.button if one.label.startswith("What ")).click().run()
+    assert_calm(at)
+    found = at.multiselect(key="off").value
+    assert plain[0] not in found and len(found) == len(plain) and set(plain[1:]) < set(found)
