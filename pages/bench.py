@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
 
 from engine.audit.growth import Growth
-from engine.core.errors import Fault, RequestError
 from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
@@ -18,7 +16,7 @@ from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.tracks.language_models.ahead import ahead_of_set
 from engine.tracks.language_models.any_level import heads_sparing
-from engine.tracks.language_models.hand_sets import kept_name, mask_of, name_of, units_of_mask
+from engine.tracks.language_models.hand_sets import kept_name, mask_of, name_of, units_of
 from engine.tracks.language_models.panels.bench import bench_map, on_validation, tried_said
 from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.words import is_by_hand
@@ -29,7 +27,6 @@ from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run, pl
 from pages.shared.measuring import NOTHING, measure
 from pages.shared.safe import escaped
 
-_HEAD = re.compile(r"(\d+)\s*[.:/]\s*(\d+)")
 MOST_UNDONE = 50
 
 
@@ -66,7 +63,7 @@ def _off(run: KeptRun) -> tuple[int, ...]:
     if asked is not None:
         found = ()
         with boundary():  # of a link that names other heads, the page below still serves
-            found = _read(run, asked)
+            found = units_of(run, asked)
     found = tuple(found)
     state.put(state.OFF, list(found))
     state.to_address(state.OFF, _written(run, found))
@@ -106,7 +103,7 @@ def _tools(run: KeptRun, choice: Choice, off: tuple[int, ...]) -> None:
         file = st.file_uploader("Or a mask.json", type=["json"])
         if st.button("Switch these off", disabled=not (typed or file)):
             with boundary():
-                _set(off, units_of_mask(run, uploads.kept(file)) if file else _read(run, typed))
+                _set(off, units_of(run, uploads.kept(file) if file else typed))
                 st.rerun(scope="fragment")
 
 
@@ -190,18 +187,6 @@ def _name(run: KeptRun, unit: int) -> str:
 
 def _written(run: KeptRun, units: Sequence[int]) -> str:
     return ",".join(_name(run, unit) for unit in units)
-
-
-def _read(run: KeptRun, text: str) -> list[int]:
-    """Flat units of "0.5, 3.2". RequestError for heads the model does not have."""
-    layers, heads = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
-    found = [(int(layer), int(head)) for layer, head in _HEAD.findall(text)]
-    wrong = [f"{layer}.{head}" for layer, head in found if layer >= layers or head >= heads]
-    if wrong or (text.strip() and not found):
-        named = phrasing.listing(wrong) or repr(text[:60])
-        what = f"{named} names no head of a model of {layers} layers with {heads} heads each."
-        raise RequestError(Fault("heads", what, "Write layer.head, counted from 0: 0.5, 3.2"))
-    return sorted({layer * heads + head for layer, head in found})
 
 
 def _set(before: Sequence[int], units: Sequence[int]) -> None:

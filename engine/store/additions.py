@@ -19,6 +19,7 @@ import pandas as pd
 from engine.core.errors import StoreError
 from engine.core.files import folder_whole, safe_id, sha256_of, write_json
 from engine.core.types import digest_of
+from engine.store.tables import write_tables
 
 SCHEMA = 1
 FILE = "addition.json"
@@ -70,11 +71,7 @@ def write_addition(
         return target
     try:
         with folder_whole(target) as folder:
-            listed = {}
-            for name, table in tables.items():
-                path = folder / f"{safe_id(name, 'table name')}.parquet"
-                table.to_parquet(path, compression="zstd", index=False)
-                listed[name] = {"rows": len(table), "sha256": sha256_of(path)}
+            listed = write_tables(folder, tables)
             write_json(folder / FILE, {**meta, "schema": SCHEMA, "id": addition_id, "run": run_id, "tables": listed})
     except StoreError:
         if not is_sound(target):  # else another process was faster

@@ -19,6 +19,7 @@ from engine.core.locks import locked
 from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.partial import PartialFit
 from engine.store.shards import Shards
+from engine.store.tables import write_tables
 
 SCHEMA = 1
 
@@ -207,11 +208,7 @@ class Store:
         """
         target = self.runs_folder / safe_id(run_id)
         with folder_whole(target) as folder:
-            listed = {}
-            for name, table in tables.items():
-                path = folder / f"{safe_id(name, 'table name')}.parquet"
-                table.to_parquet(path, compression="zstd", index=False)
-                listed[name] = {"rows": len(table), "sha256": sha256_of(path)}
+            listed = write_tables(folder, tables)
             write_json(folder / "run.json", {**meta, "schema": SCHEMA, "id": run_id, "tables": listed})
         return Run(target)
 

@@ -82,7 +82,7 @@ def _takes(run: KeptRun) -> str:
     return f"About {one} where this store holds the audit's finished parts, up to {every} where it holds none."
 
 
-def measure(growth: Growth, label: str, seconds: float = math.nan, help: str | None = None) -> None:
+def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
     """A button that measures; while it is measured, how far it is; at the end the page is drawn anew."""
     given = growth.to_dict()
     work, key = background.work_of(ASK, given), state.key_of("measure", *growth.identity.values())
@@ -90,7 +90,7 @@ def measure(growth: Growth, label: str, seconds: float = math.nan, help: str | N
         _watch(growth)
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds)})"
-    if st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:", help=help):
+    if st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:"):
         background.begin(ASK, given)
         st.rerun()
     if work:

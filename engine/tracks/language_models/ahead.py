@@ -93,7 +93,7 @@ def _ends(guess: Guess) -> tuple[float, float]:
 def _said(found: Prediction) -> str:
     """What a prediction rests on."""
     heads = phrasing.count(len(found.units), "head")
-    return f"What {heads} off will do is the sum of what each does alone. {found.note}"
+    return f"What {heads} off will do is taken to be the sum of what each does alone. {found.note}"
 
 
 def _seconds(run: Run) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from engine.core.types import HeadMask
 from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.heads.record import read_mask
+from engine.tracks.language_models.playground import heads_of
 from engine.tracks.language_models.request import PromptPlan, validate
 from engine.tracks.language_models.words import PREFIX, is_by_hand
 
@@ -37,13 +39,8 @@ def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
     """Flat units of a mask.json (a path), or of words: "0.1,2.3" is head 1 of layer 0 and head 3 of layer 2."""
     if isinstance(said, Path):
         return units_of_mask(run, said)
-    try:
-        pairs = [tuple(map(int, word.split("."))) for word in said.replace(" ", "").split(",") if word]
-        cut = [(layer, head) for layer, head in pairs]
-    except ValueError as error:
-        what = f"{said!r} names no heads."
-        raise RequestError(Fault("heads", what, "Write layer.head from 0, as 0.1,2.3.")) from error
-    return mask_of(run, cut).units
+    model = run.meta["model"]
+    return heads_of(re.split(r"[\s,;]+", said.strip(" ,;")) if said else (), model["n_layers"], model["n_heads"]).units
 
 
 def units_of_mask(run: Run, path: str | Path) -> tuple[int, ...]:
