@@ -8,14 +8,14 @@ from typing import Any
 import streamlit as st
 
 from engine.core import words
-from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.class_chances import class_chances
 from engine.report.charts.panel import Choice
-from engine.tracks.image_classifiers.panels.picture import where_it_looks
+from engine.report.charts.where_it_looks import ABOUT, WAYS, where_it_looks
+from engine.report.tracks import track_of
 from pages.shared import anecdote, panels, safe, state
-from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, select
+from pages.shared.cache import KeptRun, made, open_run
+from pages.shared.controls import capital, segmented, select
 from pages.shared.frame import begin_app, boundary, link
 
 ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is on the overview."
@@ -46,6 +46,9 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
         if file:
             given.pop("image", None)
             given["file"] = base64.b64encode(file.getvalue()).decode()
+        way = segmented("Where each model looks, by", list(WAYS), state.LOOK, WAYS.get)
+        given["way"] = way
+        st.caption(ABOUT[way])
     pressed = st.button("Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture"))
     return given, pressed
 
@@ -65,13 +68,12 @@ def pictures_of(run: KeptRun) -> dict[str, str]:
 
 
 def _answer(choice: Choice, answer: dict[str, Any]) -> None:
-    filters = phrasing.count(answer["filters"], "filter")
-    for note in (f"Pruned: {answer['cut']}, {filters} gone.", *answer["notes"]):
+    for note in (f"Pruned: {answer['cut']}, {answer['gone']} gone.", *answer["notes"]):
         st.caption(safe.plain(safe.visible(capital(note))))
     panels.draw(class_chances(answer, choice))
     panels.draw(where_it_looks(answer, choice))
     link("overview", "Read the statistics")
-    link("filters", "See which images changed class")
+    link(track_of(open_run(answer["run"])).pages[0], "See which images changed class")
 
 
 begin_app()

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
 from engine.audit.tracks import parts_of, track_of_run, tracks
 from engine.core.errors import Fault, RequestError
+from engine.report import phrasing
 from engine.store.runs import find_run
 
-ANECDOTE = "This is an anecdote: one input, one noise. What holds on many, with intervals, is in `runs show`."
+ANECDOTE = "This is an anecdote: one input. What holds on many, with intervals, is in `runs show`."
 
 
 def add(commands: Any) -> None:
@@ -22,14 +24,26 @@ def add(commands: Any) -> None:
     parser = commands.add_parser("ask", help="what a dense and a pruned model say to an input of one's own")
     parser.add_argument("id", metavar="RUN")
     parser.add_argument("--variant", metavar="ID", help="as `runs show` names it (default: where its readers start)")
-    for name, part in parts.items():
-        group = parser.add_argument_group(tracks()[name].cuts)
-        for option, how in part.OPTIONS.items():
+    for options, names in _groups(parts):
+        group = parser.add_argument_group(phrasing.listing([tracks()[name].cuts for name in names]))
+        for option, how in options.items():
             group.add_argument(option, **how)
     parser.add_argument("--show-offensive", action="store_true", help="do not redact what a model wrote")
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
+
+
+def _groups(parts: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], list[str]]]:
+    """The options of each kind of input, with the tracks that read it."""
+    found: list[tuple[Mapping[str, Any], list[str]]] = []
+    for name, part in parts.items():
+        same = next((names for options, names in found if options == part.OPTIONS), None)
+        if same is None:
+            found.append((part.OPTIONS, [name]))
+        else:
+            same.append(name)
+    return found
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:

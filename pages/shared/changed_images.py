@@ -15,6 +15,7 @@ from engine.report.tracks import track_of
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
+from pages.shared.looks import Maps, looks
 from pages.shared.safe import plain
 
 EVERY = "(all)"
@@ -57,7 +58,15 @@ def changed_images(run: KeptRun, choice: Choice, repeat: int) -> None:
         number = select(f"Page of {last}", list(range(1, last + 1)), state.GALLERY_PAGE)
     shown = rows.iloc[(number - 1) * PER_PAGE : number * PER_PAGE]
     st.caption(plain(_counted(rows, shown)))
-    safe.gallery([_shot(run, row, group == EVERY) for row in shown.to_dict("records")])
+    rows = shown.to_dict("records")
+    maps = looks(run, _variant(run, choice, repeat), [row["image_id"] for row in rows if row["png"] is not None])
+    safe.gallery([_shot(run, row, group == EVERY, maps.get(row["image_id"], ())) for row in rows])
+
+
+def _variant(run: KeptRun, choice: Choice, repeat: int) -> str:
+    """The one model that the gallery is about."""
+    trials = made(run, classifier_lookup.trials_of, choice)
+    return str(trials.loc[trials["seed"] == repeat, "variant"].iat[0])
 
 
 def _group_label(group: str) -> str:
@@ -75,7 +84,7 @@ def _counted(rows: pd.DataFrame, shown: pd.DataFrame) -> str:
     return f"{text} Single images prove nothing: read them beside the intervals above."
 
 
-def _shot(run: KeptRun, row: dict, named: bool) -> safe.Shot:
+def _shot(run: KeptRun, row: dict, named: bool, maps: Maps) -> safe.Shot:
     classes = run.meta["data"]["classes"]
     truth, before, after = (str(classes[int(row[name])]) for name in ("label", "before", "after"))
     sure = (
@@ -84,4 +93,4 @@ def _shot(run: KeptRun, row: dict, named: bool) -> safe.Shot:
     title = {"wrong": "\u2717 newly wrong", "right": "\u2713 newly right"}.get(row["kind"], "wrong either way")
     tone = {"wrong": "bad", "right": "good"}.get(row["kind"], "")
     group = (_group_label(row["group"]),) if named and row["group"] else ()
-    return safe.Shot(row["png"], title, (f"{before} \u2192 {after}", f"truth: {truth}", sure, *group), tone)
+    return safe.Shot(row["png"], title, (f"{before} \u2192 {after}", f"truth: {truth}", sure, *group), tone, maps)

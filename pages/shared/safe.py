@@ -81,28 +81,44 @@ LARGEST_PICTURE = 200_000
 
 @dataclass(frozen=True)
 class Shot:
-    """One picture of a gallery, with text in our words and the user's; `tone`: "good", "bad" or ""."""
+    """One picture of a gallery, with text in our words and the user's; `tone`: "good", "bad" or "". `maps`: the same
+    picture with something laid over it, each with the model's name."""
 
     png: bytes | None
     title: str
     lines: tuple[str, ...]
     tone: str = ""
+    maps: tuple[tuple[str, bytes], ...] = ()
 
 
 def gallery(shots: Sequence[Shot]) -> None:
     """Small pictures with captions, loaded as they come into view. What is no PNG is not shown as one."""
-    st.html(f'<div class="pa-gallery">{"".join(map(_shot, shots))}</div>')
+    wide = " pa-wide" if any(shot.maps for shot in shots) else ""
+    st.html(f'<div class="pa-gallery{wide}">{"".join(map(_shot, shots))}</div>')
 
 
 def _shot(shot: Shot) -> str:
-    body = '<div class="pa-nothing">no picture kept</div>'
-    if isinstance(shot.png, bytes) and shot.png.startswith(PNG) and len(shot.png) <= LARGEST_PICTURE:
-        data = base64.b64encode(shot.png).decode()
-        body = f'<img src="data:image/png;base64,{data}" alt="Test image" loading="lazy">'
+    body = _image(shot.png, "Test image") or '<div class="pa-nothing">no picture kept</div>'
+    if shot.maps:
+        seen = "".join(_map(name, png) for name, png in shot.maps)
+        body = f'<div class="pa-maps">{body}{seen}</div>'
     tone = {"good": "pa-good", "bad": "pa-bad"}.get(shot.tone, "")
     lines = "".join(f"<div>{escaped(line)}</div>" for line in shot.lines)
     title = f'<div class="pa-shot-title {tone}">{escaped(shot.title)}</div>'
     return f'<figure class="pa-shot">{body}<figcaption>{title}{lines}</figcaption></figure>'
+
+
+def _map(name: str, png: bytes) -> str:
+    """HTML of what is laid over the picture, with the model's name below."""
+    return f'<div>{_image(png, f"Where the {name} model looks")}<span class="pa-note">{escaped(name)}</span></div>'
+
+
+def _image(png: bytes | None, alt: str) -> str:
+    """HTML of a picture; "" for what is no PNG, or too large."""
+    if not isinstance(png, bytes) or not png.startswith(PNG) or len(png) > LARGEST_PICTURE:
+        return ""
+    data = base64.b64encode(png).decode()
+    return f'<img src="data:image/png;base64,{data}" alt="{escaped(alt)}" loading="lazy">'
 
 
 def _tag(label: str) -> str:

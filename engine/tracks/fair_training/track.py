@@ -77,7 +77,7 @@ class Fair(ClassifierTrack):
         say=lambda share: phrasing.percent(round(share, 4)),
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("fair_training",)
+    pages = ("fair_training", "picture")
     questions = {
         "overview": "Trained to be sparse and fair: who pays, and how sure are we?",
         "pareto": "What does a smaller gap between subgroups cost?",

@@ -6,12 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.classifiers.stored_weights import first_repeat
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault
 from engine.core.text import CONTROL
 from engine.report import phrasing
-from engine.report.charts import lookup
-from engine.report.contents import default_choice
+from engine.report.one_input import asked_model
 from engine.store.runs import Run
 
 MOST_CHARACTERS = 20_000
@@ -33,29 +31,16 @@ class Question:
 
 def question_of(given: Mapping[str, Any], run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/sentence.py`."""
-    faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     is_pair = bool(run.meta["data"].get("pair"))
     texts = {name: given.get(name) for name in (("text", "second") if is_pair else ("text",))}
-    for name, text in texts.items():
-        faults += text_faults(name, text)
+    faults = [fault for name, text in texts.items() for fault in text_faults(name, text)]
     if given.get("second") and not is_pair:
         faults.append(Fault("second", "is given, and the task of this audit has one text.", "Leave it out."))
-    table, name = lookup.frame(run, "variants"), given.get("variant")
-    if name is None:
-        name = lookup.variant_of(run, default_choice(run))["variant"]
-    rows = table[table["variant"] == name]
-    if rows.empty:
-        faults.append(unknown("variant", name, lookup.reported(run)["variant"]))
-    if faults:
-        raise RequestError(faults)
-    asked = rows.iloc[0].to_dict()
-    seed, notes = first_repeat(run, asked), []
-    if seed["variant"] != asked["variant"]:
-        notes.append(f"Of several seeds the first is shown ({int(seed['seed'])}); others may answer otherwise.")
+    model = asked_model(given, run, KNOWN, faults)
+    notes = list(model.notes)
     if steering := sum(len(CONTROL.findall(text)) for text in texts.values()):
         notes.append(f"{phrasing.count(steering, 'control character')} in the text: shown as a mark, read as it is.")
-    label = lookup.variant_label(run, asked)
-    return Question(run, seed, label, texts["text"], texts.get("second") or "", tuple(notes))
+    return Question(run, model.variant, model.label, texts["text"], texts.get("second") or "", tuple(notes))
 
 
 def text_faults(name: str, text: Any) -> list[Fault]:

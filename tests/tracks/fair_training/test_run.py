@@ -17,6 +17,7 @@ from engine.core.files import sha256_of
 from engine.core.types import FilterMask, Hooks
 from engine.models.load_image_classifier import fresh_classifier
 from engine.report.summary import summary_of, summary_text
+from engine.resident.asks import answer_here
 from engine.store.array_table import unpack
 from engine.store.runs import Run, Store
 from engine.surgery.filters.cut import replayed
@@ -161,6 +162,17 @@ def test_checkpoints_reload_with_the_same_answers(run, tmp_path, name):
     found = evaluate(str(agreement.parent), None, "avatars", "blond", ("skin", "male"), "test", 200, "cpu")
     (accuracy,) = [row["value"] for row in found.rows if row["metric"] == "accuracy" and not row["axis"]]
     assert accuracy == pytest.approx(value_of(run.table("results"), f"{name}#0", "accuracy"))
+
+
+@pytest.mark.parametrize("name", ["bifp-str-70%", "snip-50%", "dense-fair-0%"])
+def test_a_picture_gets_the_answers_of_the_audit(run, store, name):
+    """Filters that are cut, weights that are zero, and a whole model that was trained: each as it was measured."""
+    stored = run.table("predictions").set_index(["variant", "image_id"]).filter(regex="^p_")
+    image = run.table("thumbs")["image_id"].iat[0]
+    answer = answer_here("trained picture", {"run": run.id, "image": image, "variant": name, "way": "grad-cam"}, store)
+    for side, variant in (("dense", "dense"), ("pruned", f"{name}#0")):
+        np.testing.assert_allclose(answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3)
+    assert np.ptp(answer["pruned"]["map"]) > 0
 
 
 def test_gaps_follow_from_the_stored_answers(run):

@@ -13,17 +13,20 @@ import torch
 from captum.attr import Occlusion
 from PIL import Image
 
+from engine.classifiers.images.looks import grad_cam, last_fine_layer, occlusion
+from engine.classifiers.images.picture import LARGEST_FILE
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.load_image_classifier import fresh_classifier
 from engine.models.log_odds import log_odds
+from engine.report.charts.look_overlay import overlays
+from engine.report.charts.panel import Choice
+from engine.report.charts.where_it_looks import where_it_looks
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.tracks.image_classifiers.picture import LARGEST_FILE
 from engine.tracks.image_classifiers.run import run_image_audit
-from engine.tracks.image_classifiers.where_it_looks import occlusion
-from tests.pages.checks import assert_calm, charts_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 VARIANT = "random-2x"
@@ -63,7 +66,7 @@ def test_kept_pictures_get_the_answers_of_the_audit(run, ask):
         answer = ask(image=image)
         for side, variant in (("dense", "dense"), ("pruned", f"{VARIANT}#0")):
             np.testing.assert_allclose(answer[side]["probabilities"], stored.loc[(variant, image)], atol=1e-3)
-    assert answer["filters"] > 0 and answer["window"] == 2 and answer["size"] == 16
+    assert answer["gone"].endswith("filters") and answer["window"] == 2 and answer["size"] == 16
     assert np.shape(answer["dense"]["map"]) == (16, 16)
 
 
@@ -94,6 +97,60 @@ def test_the_map_is_captums_and_finds_what_decides():
     assert (found[:4, :4] > 0).all() and not found[8:].any() and not found[:, 8:].any()
 
 
+class Chain(torch.nn.Module):
+    """Two maps of 4 x 4 places, of the first and the second colour, summed up with the weights 3 and -1."""
+
+    def __init__(self):
+        super().__init__()
+        self.maps = torch.nn.Conv2d(3, 2, 8, stride=8, bias=False)
+        self.pool = torch.nn.AdaptiveAvgPool2d(1)
+        self.maps.weight.data = torch.zeros(2, 3, 8, 8)
+        self.maps.weight.data[0, 0] = self.maps.weight.data[1, 1] = 1 / 64
+        self.requires_grad_(False)
+
+    def forward(self, given):
+        pooled = self.pool(self.maps(given)).flatten(1)
+        score = 3 * pooled[:, 0] - pooled[:, 1]
+        return torch.stack([score, -score], dim=1)
+
+
+def test_grad_cam_is_solved_by_hand():
+    """The log-odds of the first of two classes are twice the score, so maps weigh 6/16 and -2/16 at each place."""
+    clf = replace(fresh_classifier("resnet20", ("one", "other"), 32, seed=0, device="cpu"), model=Chain())
+    red, green = (clf.prepared(noise(32)[None])[0, at].reshape(4, 8, 4, 8).mean((1, 3)) for at in range(2))
+    found, layer = grad_cam(clf, noise(32), 0)
+    assert layer == "maps"
+    np.testing.assert_allclose(found, (6 * red - 2 * green).numpy() / 16, rtol=1e-4)
+    np.testing.assert_allclose(grad_cam(clf, noise(32), 1)[0], -found, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arch", "size", "layer"),
+    [
+        ("resnet10-w16", 32, "layer3.0"),  # layer4 tells 2 x 2 places apart
+        ("resnet18", 224, "layer4.1"),
+        ("vgg16", 224, "avgpool"),  # which changes nothing at this size
+        ("vgg16", 64, "features.29"),
+        ("mobilenet_v2", 224, "features.18"),
+    ],
+)
+def test_the_layer_is_the_last_fine_one_where_all_paths_have_met(arch, size, layer):
+    model = fresh_classifier(arch, ("one", "other"), size, seed=0, device="cpu").model
+    assert last_fine_layer(model, torch.zeros(1, 3, size, size)) == layer
+
+
+def test_a_model_without_fine_layers_is_told_to_ask_for_occlusion():
+    with pytest.raises(RequestError, match="Ask for occlusion"):
+        last_fine_layer(Corner(), torch.zeros(1, 3, 32, 32))
+
+
+def test_grad_cam_is_asked_for(run, ask):
+    answer = ask(image=run.table("thumbs")["image_id"].iat[0], way="grad-cam")
+    assert answer["dense"]["layer"] and np.shape(answer["dense"]["map"]) == (4, 4)
+    panel = where_it_looks(answer, Choice("random", "male", 2.0))
+    assert answer["dense"]["layer"] in panel.caveat and len(panel.table) == 16
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
@@ -106,6 +163,7 @@ def test_the_map_is_captums_and_finds_what_decides():
         ({"file": "A" * (LARGEST_FILE * 2)}, "too large"),
         ({"file": 7}, "is no file"),
         ({"image": "none", "variant": "random"}, "variant: 'random' is not known"),
+        ({"file": 7, "way": "x-ray"}, "way: 'x-ray' is not known"),
         ({"image": "none", "pixels": []}, "'pixels' is not known"),
     ],
 )
@@ -142,4 +200,34 @@ def test_the_page(run, store, monkeypatch):
     assert "Press Run" in words_of(at) and "anecdote" in at.info[0].value
     next(one for one in at.button if one.label == "Run").click().run()
     assert_calm(at)
-    assert len(charts_of(at)) == 3
+    assert len(charts_of(at)) == 3 and "Occlusion:" in words_of(at)
+    look = next(one for one in at.segmented_control if "looks" in one.label)
+    look.set_value("grad-cam").run()
+    assert "Press Run" in words_of(at)
+    next(one for one in at.button if one.label == "Run").click().run()
+    assert_calm(at)
+    assert "Grad-CAM of the last layer" in words_of(at) and "no place is finer" in words_of(at)
+
+
+def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
+    use_store(store.root, monkeypatch)
+    at = opened("filters", run.id)
+    assert_calm(at)
+    assert 'class="pa-maps"' not in html_of(at)
+    at.segmented_control(key="looks").set_value("grad-cam").run()
+    assert_calm(at)
+    html, pictures = html_of(at), run.table("thumbs")["image_id"].nunique()
+    assert 0 < html.count("Where the dense model looks") == html.count('class="pa-maps"') <= pictures
+    assert "show nothing about a subgroup" in words_of(at)
+
+
+def test_a_map_is_laid_over_the_picture_by_hand():
+    """Left half for, right half against: the colours of the house cover three quarters; a map of zeros covers none."""
+    grey = file_of(np.full((2, 2, 3), 100, np.uint8))
+    maps = {"dense": {"map": [[1.0, -1.0]]}, "pruned": {"map": [[0.0, 0.0]]}}
+    pictures = dict(overlays({"way": "grad-cam", "picture": grey, **maps}, dark=False))
+    dense, pruned = (np.asarray(Image.open(io.BytesIO(pictures[side]))) for side in ("dense", "pruned"))
+    assert (pruned == 100).all()
+    for colour, half in (("#b34700", dense[:, :64]), ("#0a5a96", dense[:, 64:])):
+        expected = 25 + 0.75 * np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+        assert np.abs(half - expected).max() <= 0.5

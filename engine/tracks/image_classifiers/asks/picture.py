@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from engine.core.types import Hooks
-from engine.resident.asks import Ask
-from engine.resident.warm import Warm
-from engine.store.runs import EMBEDDED, Store, find_run
-from engine.tracks.image_classifiers.picture import question_of
+from engine.report.picture_ask import PictureAsk
+from engine.store.runs import Run
+from engine.tracks.image_classifiers.masks import filter_record
 
 
-class Picture(Ask):
-    """given: run (id), image (id of a picture that the run kept) or file (a PNG or JPEG in base64), variant (id; else
-    the one where readers start).
-
-    The answer: run, cut (in words), filters (how many are gone), classes, target (the dense model's answer, that maps
-    are of), window (side of the hidden square, in pixels), size, picture (what the models saw, PNG in base64), notes;
-    dense and pruned, each with probabilities [classes], answer, map [rows][columns]: what hiding that place takes from
-    the log-odds of the target.
-    """
+class Picture(PictureAsk):
+    """Of filters that are cut and retrained."""
 
     name = "picture"
 
-    def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
-        run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
-        question = question_of(given, run)
-        from engine.tracks.image_classifiers.where_it_looks import answered, pair_of  # torch
+    def cut(self, run: Run, variant: dict[str, Any], dense: Any, arrays: dict[str, Any]) -> Any:
+        from engine.classifiers.images.checkpoint import cut_with  # torch
 
-        return answered(question, pair_of(question, warm), hooks)
+        return cut_with(dense, filter_record(run, variant), arrays) if variant["n_cut"] else dense

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.core.text import visible
 from engine.report import phrasing
+from engine.report.one_input import class_lines
 from engine.store.runs import Run
 
 ASKS = "sentence"
@@ -23,11 +24,7 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
 
 def said(answer: dict[str, Any], shown: bool) -> tuple[dict[str, Any], str]:
     """The answer as value and as text. All words are the user's own, so nothing is hidden."""
-    lines = [f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off"]
-    for side in ("dense", "pruned"):
-        chances = ", ".join(f"{name} {chance:.3f}" for name, chance in
-                            zip(answer["classes"], answer[side]["probabilities"], strict=True))  # fmt: skip
-        lines.append(f"  {side:<6} says {answer[side]['answer']} ({chances})")
+    lines = [f"{answer['cut']}, {phrasing.count(len(answer['heads']), 'head')} off", *class_lines(answer)]
     lines.append(f"  words for {answer['target']!r}, in log-odds: dense / pruned")
     weights = zip(answer["words"], answer["dense"]["words"], answer["pruned"]["words"], strict=True)
     lines += [f"    {' '.join(word.split()):<20} {one:+.3f} / {other:+.3f}" for word, one, other in weights]

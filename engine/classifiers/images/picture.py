@@ -1,20 +1,16 @@
-"""A picture for a dense and a pruned image classifier, as asked; checked before anything loads."""
+"""A picture that is put to two classifiers, kept by the audit or brought: decoded, or refused with every fault."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from engine.classifiers.stored_weights import first_repeat
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.pixels import Damaged, decoded
-from engine.report.charts import lookup
-from engine.report.contents import default_choice
 from engine.store.runs import Run
 
 LARGEST_FILE = 5_000_000
@@ -23,56 +19,30 @@ BEGINNINGS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff")
 """Of PNG and JPEG; nothing else is decoded."""
 SMALL_COPY = 64
 """Pixels a side of the pictures that runs keep."""
-KNOWN = ("run", "image", "file", "variant")
+OCCLUSION, GRAD_CAM = "occlusion", "grad-cam"
+WAYS = (OCCLUSION, GRAD_CAM)
+"""Ways to see where a model looks; the first is what is shown unless another is asked for."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked. `variant`: the row of one trial; pixels: [size, size, 3] uint8."""
+def pixels_of(given: Mapping[str, Any], run: Run) -> tuple[np.ndarray, list[str]]:
+    """What the models see, [size, size, 3] uint8, and what must be said of it.
 
-    run: Run
-    variant: dict[str, Any]
-    label: str
-    pixels: np.ndarray
-    notes: tuple[str, ...]
-
-
-def question_of(given: Mapping[str, Any], run: Run) -> Question:
-    """The question, or RequestError with every fault. given: see `asks/picture.py`."""
-    faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
-    notes: list[str] = []
-    try:
-        pixels = _pixels(run, given, notes)
-    except RequestError as error:
-        faults += error.faults
-    table, name = lookup.frame(run, "variants"), given.get("variant")
-    if name is None:
-        name = lookup.variant_of(run, default_choice(run))["variant"]
-    rows = table[table["variant"] == name]
-    if rows.empty:
-        faults.append(unknown("variant", name, lookup.reported(run)["variant"]))
-    if faults:
-        raise RequestError(faults)
-    asked = rows.iloc[0].to_dict()
-    trial = first_repeat(run, asked)
-    if trial["variant"] != asked["variant"]:
-        notes.append(f"Of several trials the first is shown ({int(trial['seed'])}); others may answer otherwise.")
-    return Question(run, trial, lookup.variant_label(run, asked), pixels, tuple(notes))
-
-
-def _pixels(run: Run, given: Mapping[str, Any], notes: list[str]) -> np.ndarray:
-    """What the models see, [size, size, 3] uint8."""
+    given: `image` (id of a picture that the run kept) or `file` (a PNG or JPEG in base64).
+    """
     image, file, size = given.get("image"), given.get("file"), int(run.meta["model"]["size"])
     if (image is None) == (file is None):
         raise RequestError(Fault("picture", "one is needed, and one only.", "Name a kept image, or bring a file."))
+    notes: list[str] = []
     content = _kept(run, image, size, notes) if file is None else _brought(file)
     try:
-        return decoded(content, size)
+        return decoded(content, size), notes
     except Damaged as error:
         raise RequestError(Fault("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.")) from error
 
 
 def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
+    if not run.has("thumbs"):
+        raise RequestError(Fault("image", "names none: this audit kept no pictures.", "Bring a file."))
     table = run.table("thumbs")
     rows = table[table["image_id"] == image]
     if rows.empty:

@@ -1,0 +1,55 @@
+"""One input to a dense and a cut classifier: which model is asked, and what both answer as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.classifiers.stored_weights import first_repeat
+from engine.core.errors import Fault, RequestError, unknown
+from engine.report.charts import lookup
+from engine.report.charts.class_chances import SIDES
+from engine.report.contents import default_choice
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+
+@dataclass(frozen=True)
+class AskedModel:
+    """`variant`: the row of one trial or seed; label: of what was asked for; notes: what must be said of it."""
+
+    variant: dict[str, Any]
+    label: str
+    notes: tuple[str, ...]
+
+
+def asked_model(given: Mapping[str, Any], run: Run, known: Collection[str], faults: list[Fault]) -> AskedModel:
+    """The model that `given["variant"]` names, else the one where readers start.
+
+    RequestError with `faults` (those of the input), names that are not `known`, and an unknown variant, all at once.
+    """
+    found = [unknown("question", name, known) for name in given if name not in known] + faults
+    table, name = lookup.frame(run, "variants"), given.get("variant")
+    if name is None:
+        name = lookup.variant_of(run, default_choice(run))["variant"]
+    rows = table[table["variant"] == name]
+    if rows.empty:
+        found.append(unknown("variant", name, lookup.reported(run)["variant"]))
+    if found:
+        raise RequestError(found)
+    asked = rows.iloc[0].to_dict()
+    first, repeat = first_repeat(run, asked), track_of(run).repeat
+    several = f"Of several {repeat}s the first is shown ({int(first['seed'])}); others may answer otherwise."
+    notes = () if first["variant"] == asked["variant"] else (several,)
+    return AskedModel(first, lookup.variant_label(run, asked), notes)
+
+
+def class_lines(answer: Mapping[str, Any]) -> list[str]:
+    """What both models answer, with the probability of every class, a line each."""
+    lines = []
+    for side in SIDES:
+        chances = zip(answer["classes"], answer[side]["probabilities"], strict=True)
+        listed = ", ".join(f"{name} {chance:.3f}" for name, chance in chances)
+        lines.append(f"  {side:<6} says {answer[side]['answer']} ({listed})")
+    return lines
