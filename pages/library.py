@@ -60,8 +60,8 @@ def _new() -> None:
 
 
 def _audits() -> None:
-    for name in cache.damaged_runs():
-        st.warning(plain(f"Audit {name} is damaged and cannot be shown."), icon=":material/broken_image:")
+    for why in cache.damaged_runs().values():
+        st.warning(plain(f"An audit cannot be shown: {why}"), icon=":material/broken_image:")
     summaries = cache.all_runs()
     if not summaries:
         st.info("No finished audit yet.")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
+
+from engine.store.runs import RUN, SCHEMA
+from engine.store.sealed import write_document
 
 
 def hash_of(*parts: object) -> str:
     """A hash of a thing that is not there, by its name."""
     return hashlib.sha256("\x1f".join(map(str, parts)).encode()).hexdigest()
+
+
+def seal(folder: Path, meta: Mapping[str, Any]) -> None:
+    """A run.json as somebody writes it who also adjusts the hash."""
+    write_document(folder / RUN, meta, SCHEMA)
 
 
 def options_of(given: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import Any
 from engine.audit.request import Plan, run_id_of, said
 from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import PruneAuditError
-from engine.core.files import folder_whole, json_able, write_json
-from engine.store.runs import EMBEDDED, Run, Store, damaged_tables
+from engine.core.files import folder_whole, json_able
+from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, write_meta
 
 NOT_RECORDED: Mapping[str, int] = {f"score z_bias by {name}": 1 for name in ("generate", "gradient", "reweight")}
 """Code that runs were computed with before they recorded its version, and the version it had then."""
@@ -79,7 +79,7 @@ def _write(run: Run, target: Path, plan: Plan) -> None:
     with folder_whole(target) as folder:
         for name in run.meta["tables"]:
             shutil.copyfile(run.path / f"{name}.parquet", folder / f"{name}.parquet")
-        write_json(folder / "run.json", meta)
+        write_meta(folder, meta, run.rests_on)
 
 
 def main(words: list[str]) -> Any:

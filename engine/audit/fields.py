@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from engine.audit.request_checks import is_number
 from engine.audit.setting_faults import setting_faults
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import is_special
 from engine.core.types import Setting
 
 RequestT = TypeVar("RequestT")
@@ -138,6 +139,11 @@ class Field(Setting):
         is_list = self.kind in _LISTS and isinstance(value, tuple)
         return tuple(one for one in value if _TYPES[self.kind](one)) if is_list else ()
 
+    def _special(self, value: Any) -> list[Fault]:
+        """Paths that are neither file nor folder, told before anybody opens them."""
+        parts = (value if isinstance(value, tuple) else (value,)) if self.kind in ("text", "path", "source") else ()
+        return [special_fault(self.called, one) for one in parts if isinstance(one, str) and one and is_special(one)]
+
     def _is_word(self, value: Any) -> bool:
         return bool(self.word) and isinstance(value, str) and value == self.word
 
@@ -183,9 +189,14 @@ class Field(Setting):
 
     def faults(self, value: Any, values: Values) -> list[Fault]:
         """What is wrong with a value of the right type: its range first, then what only this field asks."""
-        found = _CHECKS.get(self.kind, _of_one)(self, value, values)
+        found = _CHECKS.get(self.kind, _of_one)(self, value, values) + self._special(value)
         is_sound = not found or isinstance(value, tuple | Mapping)
         return found + (self.check(value, values) if self.check and is_sound else [])
+
+
+def special_fault(where: str, path: str) -> Fault:
+    """A pipe, a socket or a device was named: reading it might never end."""
+    return Fault(where, f"{path[:200]!r} is neither a file nor a folder.", "Name a file or a folder.")
 
 
 def _or_nothing(word: str, bound: float | None) -> str:

@@ -12,13 +12,14 @@ import contextlib
 import datetime
 import fcntl
 import json
+import math
 import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,10 +27,11 @@ from engine.audit.fields import type_faults
 from engine.audit.growth import Growth
 from engine.audit.turn import Aside, device_named
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
-from engine.core.files import PROJECT, explained, json_able, safe_id, write_json
+from engine.core.files import PROJECT, explained, json_able, safe_id, sweep, write_whole
 from engine.core.locks import held, locked
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import Run, Store
+from engine.store.sealed import DamagedError, read_document, write_document
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,8 +41,14 @@ if TYPE_CHECKING:
 
 GRACE = 1.2
 """Seconds a cancelled job has to come to the end of a batch."""
+EARLY, LATE = -5.0, 60.0
+"""Seconds since it was queued within which a job's process may still be on its way; a clock may have been set back."""
 QUIET = 0.3
 """Seconds between two looks at the cancel file, and between two writes of the state."""
+SCHEMA = 1
+STATE, REQUEST, SPARE = "state.json", "request.json", "spare"
+SPARED = 1 << 16
+"""Bytes set aside, so that a job can still say that the disk is full when it is."""
 POINTS = "points.jsonl"
 """Rows of training curves, as a job learns them."""
 
@@ -68,6 +76,27 @@ class JobState:
     updated: str = ""
     device: str = ""
     """As the request says it: "auto" where it leaves that open."""
+
+
+STATUSES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
+_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device")
+
+
+def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
+    """A state as it was written, fields that nobody knows left out. DamagedError where it is none of this job."""
+    values = {field.name: found[field.name] for field in fields(JobState) if field.name in found}
+    try:
+        values["faults"] = tuple(Fault(**fault) for fault in values.get("faults", ()))
+        state = JobState(**values)
+        sound = state.job_id == job_id and state.status in STATUSES
+        sound &= all(isinstance(getattr(state, name), str) for name in _WORDS)
+        sound &= all(type(value) is int for value in (state.done, state.total))
+        sound &= isinstance(state.eta, int | float | None) and isinstance(state.run_id, str | None)
+    except TypeError as error:
+        raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.") from error
+    if not sound:
+        raise DamagedError(f"job {job_id} is damaged: its {STATE} holds what no job writes.")
+    return state
 
 
 def job_id_of(request: Request | Growth) -> str:
@@ -203,7 +232,7 @@ def list_jobs(store: Store) -> list[JobState]:
 def _all(store: Store) -> list[JobState]:
     """All jobs, newest first, those that wait without their place."""
     found = []
-    for path in store.jobs_folder.glob("job-*/state.json"):
+    for path in store.jobs_folder.glob(f"job-*/{STATE}"):
         with contextlib.suppress(PruneAuditError):  # one damaged job must not hide the others
             found.append(_now_of(store, _said(path.parent)))
     return sorted(found, key=lambda state: state.started, reverse=True)
@@ -216,14 +245,31 @@ def fail(store: Store, job_id: str, why: str) -> None:
 
 
 def _said(folder: Path) -> JobState:
-    """What a job last wrote."""
-    try:
-        value = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    """What a job last wrote. RequestError where there is no such job; a job whose state is damaged can be resumed."""
+    path = folder / STATE
+    if not path.is_file():
         what = f"{folder.name!r} is not in the store."
-        raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
-    value["faults"] = tuple(Fault(**fault) for fault in value["faults"])
-    return JobState(**value)
+        raise RequestError(Fault("job", what, "Look at the list of jobs."))
+    try:
+        return state_from(read_document(path, f"job {folder.name}", SCHEMA), folder.name)
+    except StoreError as error:
+        return _damaged(folder, str(error))
+
+
+def _damaged(folder: Path, why: str) -> JobState:
+    """A job of whose state nothing is left but its request, if that."""
+    try:
+        title = str(_asked(folder).get("title") or folder.name)
+    except PruneAuditError as error:
+        return JobState(folder.name, folder.name, "failed", message=f"{why} {error} It cannot be resumed: ask anew.")
+    return JobState(folder.name, title, "interrupted", message=f"{why} Start it again to resume.")
+
+
+def _asked(folder: Path) -> dict[str, Any]:
+    """The request as it was written. RequestError where there is no such job, DamagedError where it is not whole."""
+    if not (folder / REQUEST).exists():
+        raise RequestError(Fault("job", f"{folder.name!r} is not in the store.", "Look at the list of jobs."))
+    return read_document(folder / REQUEST, f"job {folder.name}", SCHEMA)
 
 
 def _now_of(store: Store, state: JobState) -> JobState:
@@ -233,7 +279,8 @@ def _now_of(store: Store, state: JobState) -> JobState:
         return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
     if state.status == "queued" and (folder / "cancel").exists():
         return _ended(state, Cancelled())
-    if state.status == "queued" and _age(state.updated) > 60 and not is_up(folder) and not is_served(store):
+    on_its_way = EARLY <= _age(state.updated) <= LATE
+    if state.status == "queued" and not on_its_way and not is_up(folder) and not is_served(store):
         return replace(state, status="interrupted", message="It has not started. Start it again, or see its log.txt.")
     return state
 
@@ -285,7 +332,8 @@ def job_request(store: Store, job_id: str) -> Request | Growth:
     """The request a job was started with, to start it again."""
     from engine.audit.tracks import request_from
 
-    return request_from(json.loads((_folder(store, job_id) / "request.json").read_text(encoding="utf-8")))
+    asked = _asked(_folder(store, job_id))
+    return request_from({name: value for name, value in asked.items() if name != "schema"})
 
 
 def run_job(
@@ -319,6 +367,7 @@ def run_job(
         _write(folder, state)
         try:
             _stop_if_cancelled(folder)
+            sweep(store.root)
             run = run_audit(request, store, _hooks(folder, state, watch, aside), executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
@@ -402,12 +451,20 @@ def _prepare(store: Store, job_id: str, request: Request | Growth) -> Path:
     folder = _folder(store, job_id)
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "request.json", request.to_dict())
+    write_document(folder / REQUEST, request.to_dict(), SCHEMA)
+    write_whole(folder / SPARE, lambda temporary: temporary.write_bytes(os.urandom(SPARED)) and None)
     return folder
 
 
 def _write(folder: Path, state: JobState) -> None:
-    write_json(folder / "state.json", asdict(state))
+    """Note where a job stands. On a full disk what was set aside for its last word is given up for it."""
+    try:
+        write_document(folder / STATE, asdict(state), SCHEMA)
+    except StoreError:
+        if not (folder / SPARE).exists():
+            raise
+        (folder / SPARE).unlink()
+        write_document(folder / STATE, asdict(state), SCHEMA)
 
 
 def _title(request: Request | Growth) -> str:
@@ -419,4 +476,8 @@ def _now() -> str:
 
 
 def _age(moment: str) -> float:
-    return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
+    """Seconds since then, by this machine's clock; infinite for what is no time."""
+    try:
+        return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(moment)).total_seconds()
+    except (TypeError, ValueError):
+        return math.inf

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Protocol
 
-from engine.core.errors import Fault, RequestError
-from engine.core.files import write_json
+from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.types import digest_of
 from engine.store.runs import Store
+from engine.store.sealed import read_document, write_document
 
 
 class _Request(Protocol):
@@ -37,7 +36,7 @@ def begin(store: Store, plan: _Plan) -> None:
     if earlier is not None and earlier != plan.content and not plan.request.restart:
         what = "changed since this audit was begun, so none of its finished parts can be used."
         raise RequestError(Fault("data or weights", what, "Put the old ones back, or begin again with --restart."))
-    write_json(path, plan.content)
+    write_document(path, {"content": plan.content}, 1)
 
 
 def ended(store: Store, plan: _Plan) -> None:
@@ -50,7 +49,8 @@ def _path(store: Store, plan: _Plan) -> Path:
 
 
 def _read(path: Path) -> list[Any] | None:
+    """What was noted; None for a note that is damaged, or of a version that kept no hash: it guards nothing."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_document(path, "what an audit was begun with", 1)["content"]
+    except (StoreError, KeyError):
         return None

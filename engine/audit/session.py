@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import pandas as pd
@@ -20,6 +21,7 @@ from engine.audit.resume_guard import begin, ended
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks
 from engine.store.runs import Run, Store
+from engine.store.shards import noted
 
 PlanT = TypeVar("PlanT", bound=Plan)
 ContextT = TypeVar("ContextT", bound=MeasurementContext)
@@ -87,10 +89,18 @@ def run_session(
         begin(store, plan)
         for warning in plan.warnings:
             hooks.report(Event("load", 0, 0, note=warning))
-        meta, tables = audit(chosen)
-        run = store.write(plan.run_id, meta, tables)
+        with noted() as used:
+            meta, tables = audit(chosen)
+        for path in used.damaged:
+            hooks.report(Event("write", 0, 0, note=damaged_words(path)))
+        run = store.write(plan.run_id, meta, tables, used.hashes)
         ended(store, plan)
         return run
+
+
+def damaged_words(path: Path) -> str:
+    """Said of a finished part that was not as it was written."""
+    return f"{path.name} in the store was damaged: what it held was computed again."
 
 
 @contextmanager

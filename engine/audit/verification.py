@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from engine.audit.tracks import track_of_run
-from engine.store.runs import Run, damaged_tables
+from engine.core.errors import StoreError
+from engine.store.runs import SCHEMA, Run, damaged_tables
+from engine.store.sealed import DamagedError
+from engine.store.shards import Shards
 
 
 def verify_run(run: Run) -> dict[str, Any]:
@@ -19,6 +24,47 @@ def verify_run(run: Run) -> dict[str, Any]:
     checks += [{"what": f"{one.id}, added {one.meta['created']}, has the bytes that were written", "ok": True}
                for one in run.added]  # fmt: skip
     checks += [{"what": f"{wrong} It is left out.", "ok": False} for wrong in run.damaged_additions.values()]
+    checks += _shards(run)
     if not damaged:
         checks += track_of_run(run).part("verify")(run)
     return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}
+
+
+def refuse_unsound(run: Run) -> None:
+    """DamagedError for a run that must not be handed out: bytes that were not written, or, where an earlier version
+    sealed nothing, numbers that do not follow from what was stored. What was added and is damaged is left out of it."""
+    wrong = [f"table {name} has other bytes than were written" for name in damaged_tables(run)]
+    if not wrong and run.meta["schema"] < SCHEMA:
+        wrong = [check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]]
+    if wrong:
+        raise DamagedError(f"run {run.id} is not handed out: {'; '.join(wrong)}. See `runs verify`.")
+
+
+def _shards(run: Run) -> list[dict[str, Any]]:
+    """Whether the parts that the run and its additions were computed from are still as they were written. Parts that
+    are not there any more prove nothing: the run holds its own tables."""
+    checks = []
+    try:
+        checks += _sound(f"run {run.id}", run.path.parent.parent, run.rests_on)
+    except StoreError as error:
+        checks.append({"what": str(error), "ok": False})
+    for one in run.added:
+        checks += _sound(f"addition {one.id}", one.path.parents[2], one.meta.get("shards") or {})
+    return checks
+
+
+def _sound(whose: str, root: Path, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
+    shards, sound, anew, damaged = Shards(root / "shards"), 0, 0, []
+    for key, written in wanted.items():
+        try:
+            found = shards.hash_of(key)
+        except DamagedError as error:
+            damaged.append({"what": f"{error} It is computed again when it is needed.", "ok": False})
+            continue
+        sound, anew = sound + (found == written), anew + (found not in (None, written))
+    if not wanted:
+        return []
+    said = f"{sound} of the {len(wanted)} finished parts that {whose} rests on have the bytes that were written"
+    gone = len(wanted) - sound - anew - len(damaged)
+    more = [f"{anew} were computed anew since"] * bool(anew) + [f"{gone} are not in this store any more"] * bool(gone)
+    return [{"what": "; ".join([said, *more]), "ok": True}, *damaged]

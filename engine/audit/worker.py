@@ -16,8 +16,8 @@ def main(root: str, job_id: str) -> int:
     """Do one job. What went wrong is in the job's state; the traceback goes to its log."""
     store = Store(root)
     try:
+        leave_when_cancelled(store, job_id)  # first: reading the request loads what takes seconds
         request = job_request(store, job_id)
-        leave_when_cancelled(store, job_id)
         run_job(store, request, executor=_executor(), submitted=True)
     except PruneAuditError as error:
         print(error, file=sys.stderr)

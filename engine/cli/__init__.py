@@ -12,13 +12,30 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
 
+from engine.audit.fields import special_fault
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.files import is_special
 from engine.core.text import CONTROL, visible
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse that raises our own error, so that wrong words and wrong requests look alike."""
+    """argparse that raises our own error, so that wrong words and wrong requests look alike, and guesses nothing: an
+    option that is shortened, given twice or given nothing is refused."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{**options, "allow_abbrev": False})
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if twice := self._twice(args or ()):
+            self.error(f"{', '.join(twice)}: given more than once")
+        return super().parse_known_args(args, namespace)
+
+    def _twice(self, words: Sequence[str]) -> list[str]:
+        """Options given more than once that take one value: the last would win in silence."""
+        given = [self._option_string_actions.get(word.split("=", 1)[0]) for word in _before_rest(words)]
+        ones = [action for action in given if isinstance(action, argparse._StoreAction)]
+        return sorted({action.option_strings[0] for action in ones if ones.count(action) > 1})
 
     def error(self, message: str) -> NoReturn:
         raise RequestError(Fault("command line", f"{message}.", f"See {self.prog} --help."))
@@ -41,6 +58,7 @@ def main(words: Sequence[str] | None = None) -> int:
     as_json = "--json" in words
     try:
         args = parser().parse_args(words)
+        _refuse_special(args)
         value, text = args.run(args)
         print(_json(value) if args.json else text)
         return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
@@ -56,6 +74,20 @@ def main(words: Sequence[str] | None = None) -> int:
         traceback.print_exc()
         said = (str(error).splitlines() or [""])[0][:300]
         return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
+
+
+def _before_rest(words: Sequence[str]) -> Sequence[str]:
+    """The words before "--", behind which nothing is an option."""
+    return words[: words.index("--")] if "--" in words else words
+
+
+def _refuse_special(args: argparse.Namespace) -> None:
+    """Paths that are neither file nor folder are refused before anybody opens them: reading might never end."""
+    read = {name: value for name, value in vars(args).items() if name != "out"}  # writing to one is nobody's harm
+    given = {name: value if isinstance(value, list | tuple) else [value] for name, value in read.items()}
+    named = [(name, one) for name, values in given.items() for one in values if isinstance(one, str) and one]
+    if faults := [special_fault(f"--{name.replace('_', '-')}", path) for name, path in named if is_special(path)]:
+        raise RequestError(faults)
 
 
 def _json(value: Any) -> str:

@@ -20,7 +20,7 @@ from engine.audit.command_line import (
 from engine.audit.fields import fields_of
 from engine.audit.reading import add_options, foreign_options, made, read_fields
 from engine.audit.tracks import TrackEntry, track_of_request, tracks
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, StoreError
 
 
 def add(commands: Any) -> None:
@@ -85,11 +85,8 @@ def _begun(args: argparse.Namespace) -> Any:
 
     try:
         begun = job_request(store_of(args), args.resume)
-    except OSError:
-        what = f"{args.resume!r} is not in the store."
-        raise RequestError(Fault("--resume", what, "Give the id of a job, job-….")) from None
-    except (ValueError, TypeError, AttributeError, RequestError):
-        what = f"the request.json of {args.resume} cannot be read."
+    except (StoreError, ValueError, TypeError, AttributeError) as error:
+        what = str(error) if isinstance(error, StoreError) else f"the request.json of {args.resume} cannot be read."
         raise RequestError(Fault("--resume", what, "Ask again without --resume.")) from None
     if not isinstance(begun, tuple(track.part("request") for track in args.tracks)):
         what = f"{args.resume} is no audit of {' or '.join(track.cuts for track in args.tracks)}."

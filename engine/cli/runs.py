@@ -23,10 +23,13 @@ def add(commands: Any) -> None:
 
 
 def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
-    """Every finished run, newest first; the embedded demo last."""
+    """Every finished run, newest first; the embedded demo last; then those that are damaged or of a newer version."""
     found = [summary for store in stores_of(args) for summary in store.list()]
+    damaged = {run_id: why for store in stores_of(args) for run_id, why in store.damaged().items()}
     lines = [f"{item.id}  {item.created}  {item.title}" for item in found]
-    return [asdict(item) for item in found], "\n".join(lines) or "No finished runs yet."
+    lines += [f"{run_id}  cannot be read: {why}" for run_id, why in damaged.items()]
+    listed = [*map(asdict, found), *({"id": run_id, "damaged": why} for run_id, why in damaged.items())]
+    return listed, "\n".join(lines) or "No finished runs yet."
 
 
 def show(args: argparse.Namespace) -> tuple[dict[str, Any], str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import hashlib
 import json
 import math
 import os
 import re
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,8 @@ from engine.core.errors import StoreError
 PROJECT = Path(__file__).resolve().parents[2]
 """The folder that holds app.py."""
 ASSETS = PROJECT / "assets"
+UNFINISHED = ".unfinished"
+"""Ending of files and folders while they are written."""
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,127}\Z")
 
 
@@ -57,16 +62,17 @@ def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") 
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
     with explained(path.parent, noun):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=UNFINISHED, dir=path.parent)
         temporary = Path(name)
         try:
+            fcntl.flock(handle, fcntl.LOCK_EX)  # held while it is written: `sweep` takes what nobody holds
             write(temporary)
             with temporary.open("rb") as file:
                 os.fsync(file.fileno())
             temporary.chmod(0o644)  # mkstemp makes it private to its owner; a shared store must stay readable
             temporary.replace(path)
         finally:
+            os.close(handle)
             temporary.unlink(missing_ok=True)
 
 
@@ -101,8 +107,10 @@ def folder_whole(target: Path) -> Iterator[Path]:
     """A temporary folder that becomes `target` when the block ends well, and vanishes otherwise."""
     with explained(target.parent):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent))
+        handle = os.open(temporary, os.O_RDONLY)
     try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
         with explained(target.parent):
             yield temporary
             temporary.chmod(0o755)
@@ -110,7 +118,38 @@ def folder_whole(target: Path) -> Iterator[Path]:
                 shutil.rmtree(target)
             temporary.rename(target)
     finally:
+        os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sweep(folder: Path, older: float = 60.0) -> list[Path]:
+    """Delete what killed writers left unfinished below `folder`, and say what it was.
+
+    A writer holds a lock on what it writes as long as it lives; one that has made its file may not hold it yet, so
+    what is younger than `older` seconds stays.
+    """
+    gone = []
+    for path in folder.rglob(f".*{UNFINISHED}"):
+        with contextlib.suppress(OSError):
+            if abs(time.time() - path.stat().st_mtime) < older:
+                continue
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+                gone.append(path)
+            finally:
+                os.close(handle)
+    return gone
+
+
+def is_special(path: str | Path) -> bool:
+    """Whether there is something that is neither a file nor a folder: reading a pipe or a device might never end."""
+    try:
+        mode = os.stat(Path(path).expanduser()).st_mode
+    except (OSError, ValueError, RuntimeError):  # not there, a NUL in its name, a home that cannot be found
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def sha256_of(path: Path) -> str:

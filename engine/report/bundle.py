@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
 from engine.report.charts import lookup
@@ -32,8 +33,8 @@ def export_run(
     what: any of masks, tables, figures, report, checkpoint, model_card, and the track's own (Track.foreign). `variant`
     limits masks to one, and is what report, figures, checkpoint and card are about; by default see
     contents.default_choice. Nothing is written when any part fails: unknown names and variants raise RequestError, a
-    full or read-only disk StoreError. `base` says where the run's model is now, for a checkpoint of a model that has
-    moved; its weights must be the run's.
+    full or read-only disk and a damaged run StoreError. `base` says where the run's model is now, for a checkpoint of
+    a model that has moved; its weights must be the run's.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -42,6 +43,7 @@ def export_run(
         raise RequestError(Fault("what", "Nothing is asked for.", f"Known: {', '.join(writers)}."))
     if variant is not None:
         variant_row(run, variant)
+    refuse_unsound(run)
     to = Path(to).expanduser()
     _free_for_checkpoint(run, to, what, variant)
     writers |= {"checkpoint": partial(_checkpoint, base=base)}

@@ -7,7 +7,6 @@ thing twice writes it once, and different things never meet.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,11 +16,13 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import StoreError
-from engine.core.files import folder_whole, safe_id, sha256_of, write_json
+from engine.core.files import folder_whole, safe_id, sha256_of
 from engine.core.types import digest_of
-from engine.store.tables import write_tables
+from engine.store.sealed import read_document, write_document
+from engine.store.tables import read_table, write_tables
 
-SCHEMA = 1
+SCHEMA = 2
+"""Since 2, addition.json carries a seal: the hash of its own content."""
 FILE = "addition.json"
 
 
@@ -42,10 +43,7 @@ class Addition:
         return name in self.meta["tables"]
 
     def table(self, name: str) -> pd.DataFrame:
-        try:
-            return pd.read_parquet(self.path / f"{name}.parquet")
-        except (OSError, ValueError) as error:
-            raise StoreError(f"addition {self.id} is damaged: its table {name} cannot be read.") from error
+        return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"addition {self.id}")
 
 
 def id_of(run_id: str, asked: Mapping[str, Any], versions: Mapping[str, int]) -> str:
@@ -72,7 +70,7 @@ def write_addition(
     try:
         with folder_whole(target) as folder:
             listed = write_tables(folder, tables)
-            write_json(folder / FILE, {**meta, "schema": SCHEMA, "id": addition_id, "run": run_id, "tables": listed})
+            write_document(folder / FILE, {**meta, "id": addition_id, "run": run_id, "tables": listed}, SCHEMA)
     except StoreError:
         if not is_sound(target):  # else another process was faster
             raise
@@ -105,9 +103,7 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
 @lru_cache(maxsize=1000)
 def _read(path: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
     try:
-        meta = json.loads((path / FILE).read_text(encoding="utf-8"))
-        if meta["schema"] != SCHEMA:
-            raise StoreError(f"addition {path.name} has schema {meta['schema']}; this version reads {SCHEMA}.")
+        meta = read_document(path / FILE, f"addition {path.name}", SCHEMA, sealed_since=2)
         if (meta["id"], meta["run"]) != (path.name, path.parent.name):
             raise StoreError(f"addition {path.name} is not where it was written.")
         hashes = {name: listed["sha256"] for name, listed in meta["tables"].items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -14,14 +13,19 @@ from typing import Any
 import pandas as pd
 
 from engine.core.errors import Fault, RequestError, StoreError
-from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of, write_json
+from engine.core.files import ASSETS, explained, folder_whole, probe, safe_id, sha256_of
 from engine.core.locks import locked
 from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.partial import PartialFit
+from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Shards
-from engine.store.tables import write_tables
+from engine.store.tables import read_table, write_tables
 
-SCHEMA = 1
+SCHEMA = 2
+"""Since 2, run.json carries a seal: the hash of its own content."""
+RUN = "run.json"
+RESTS_ON = "rests_on.json"
+"""The shards a run was computed from: their hashes by key. Runs of earlier versions have none."""
 
 EMBEDDED = ASSETS / "demo-run"
 
@@ -51,15 +55,24 @@ class Run:
 
     @cached_property
     def meta(self) -> dict[str, Any]:
-        """run.json. StoreError where it is damaged or of another schema."""
-        try:
-            found = json.loads((self.path / "run.json").read_text(encoding="utf-8"))
-            if found["schema"] != SCHEMA:
-                raise StoreError(f"run {self.id} has schema {found['schema']}; this version reads {SCHEMA}.")
-            found["title"], found["created"], found["model"]["name"], found["request"]["axes"], found["tables"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(f"run {self.id} is damaged: its run.json cannot be read ({error}).") from error
+        """run.json. StoreError where it is damaged or of a newer version."""
+        found = read_document(self.path / RUN, f"run {self.id}", SCHEMA, sealed_since=2)
+        if fault := _fault(found):
+            raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
+        if found["schema"] >= 2 and found["id"] != self.id:
+            raise DamagedError(f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}.")
         return found
+
+    @cached_property
+    def rests_on(self) -> dict[str, str]:
+        """Hashes of the shards it was computed from, by key; empty where an earlier version noted none."""
+        path = self.path / RESTS_ON
+        if not path.exists() and not self.meta.get("rests_on"):
+            return {}
+        found = read_document(path, f"run {self.id}", 1)
+        if found.get("run") != self.id or len(found.get("shards", ())) != self.meta.get("rests_on"):
+            raise DamagedError(f"run {self.id} is damaged: its {RESTS_ON} is another one's.")
+        return dict(found["shards"])
 
     @property
     def id(self) -> str:
@@ -106,12 +119,7 @@ class Run:
 
     def _own(self, name: str) -> pd.DataFrame:
         """A table as the audit wrote it."""
-        try:
-            return pd.read_parquet(self.path / f"{name}.parquet")
-        except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
-            raise StoreError(
-                f"run {self.id} is damaged: its table {name} cannot be read. See `runs verify`."
-            ) from error
+        return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}")
 
     @property
     def summary(self) -> RunSummary:
@@ -121,8 +129,8 @@ class Run:
             title=meta["title"],
             created=meta["created"],
             model=meta["model"]["name"],
-            axes=tuple(meta["request"]["axes"]),
-            methods=tuple(meta["request"]["methods"]),
+            axes=tuple(meta["request"].get("axes", ())),
+            methods=tuple(meta["request"].get("methods", ())),
             embedded=self.path.parent.parent == EMBEDDED,
         )
 
@@ -163,18 +171,18 @@ class Store:
         """
         return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
 
-    def damaged(self) -> list[str]:
-        """Ids of runs whose run.json cannot be used."""
+    def damaged(self) -> dict[str, str]:
+        """Why, by id, runs cannot be shown: damaged, or of a newer version."""
         return self._read()[1]
 
-    def _read(self) -> tuple[list[RunSummary], list[str]]:
+    def _read(self) -> tuple[list[RunSummary], dict[str, str]]:
         found: list[RunSummary] = []
-        damaged: list[str] = []
+        damaged: dict[str, str] = {}
         for run_id in self.ids():
             try:
                 found.append(Run(self.runs_folder / run_id).summary)
-            except StoreError:
-                damaged.append(run_id)
+            except StoreError as error:
+                damaged[run_id] = str(error)
         return found, damaged
 
     @contextlib.contextmanager
@@ -188,7 +196,7 @@ class Store:
             yield
 
     def has(self, run_id: str) -> bool:
-        return (self.runs_folder / safe_id(run_id) / "run.json").is_file()
+        return (self.runs_folder / safe_id(run_id) / RUN).is_file()
 
     def open(self, run_id: str) -> Run:
         """The run itself. An id that is not there raises RequestError and lists the known ones."""
@@ -201,15 +209,21 @@ class Store:
         """Folders of what this store holds beside a run, wherever the run itself is."""
         return paths_of(self.root, run_id)
 
-    def write(self, run_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]) -> Run:
+    def write(
+        self,
+        run_id: str,
+        meta: Mapping[str, Any],
+        tables: Mapping[str, pd.DataFrame],
+        shards: Mapping[str, str] | None = None,
+    ) -> Run:
         """Write a finished run, whole or not at all: each table by its name as parquet, without its index.
 
-        `meta` gets the list of tables with their hashes.
+        `meta` gets the list of tables with their hashes; `shards` are those it was computed from, their hashes by key.
         """
         target = self.runs_folder / safe_id(run_id)
         with folder_whole(target) as folder:
             listed = write_tables(folder, tables)
-            write_json(folder / "run.json", {**meta, "schema": SCHEMA, "id": run_id, "tables": listed})
+            write_meta(folder, {**meta, "id": run_id, "tables": listed}, shards or {})
         return Run(target)
 
     def prove_writable(self, create: bool = True) -> None:
@@ -221,6 +235,33 @@ class Store:
             if create:
                 self.root.mkdir(parents=True, exist_ok=True)
             probe(self.root)
+
+
+def write_meta(folder: Path, meta: Mapping[str, Any], shards: Mapping[str, str]) -> None:
+    """run.json, sealed, into the folder of a run that is being written, and which shards it rests on."""
+    write_document(folder / RUN, {**meta, **({"rests_on": len(shards)} if shards else {})}, SCHEMA)
+    if shards:
+        write_document(folder / RESTS_ON, {"run": meta["id"], "shards": dict(shards)}, 1)
+
+
+def _fault(meta: Mapping[str, Any]) -> str:
+    """What a run.json must hold for a list of runs and is not there; "" where all is."""
+    kinds: dict[str, tuple[str, type | tuple[type, ...]]] = {
+        "title": ("words", str), "created": ("a time", str), "model": ("fields", dict), "request": ("fields", dict),
+        "tables": ("fields", dict),
+    }  # fmt: skip
+    wrong = [f"{name} ({kind})" for name, (kind, type_) in kinds.items() if not isinstance(meta.get(name), type_)]
+    if wrong:
+        return f"lacks {', '.join(wrong)}"
+    if not isinstance(meta["model"].get("name"), str):
+        return "names no model"
+    for name in ("axes", "methods"):
+        listed = meta["request"].get(name, [])
+        if not isinstance(listed, list) or not all(isinstance(one, str) for one in listed):
+            return f"lists no {name}"
+    listed = meta["tables"].values()
+    sound = all(isinstance(one, dict) and isinstance(one.get("sha256"), str) and "rows" in one for one in listed)
+    return "" if sound else "lists tables without hashes"
 
 
 def damaged_tables(run: Run) -> list[str]:
@@ -256,7 +297,7 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
 def open_run(id_or_path: str | Path) -> Run:
     """A finished run: by its folder, or by its id from the user's own store or the embedded ones."""
     path = Path(id_or_path).expanduser()
-    if (path / "run.json").is_file():
+    if (path / RUN).is_file():
         beside = (Store(path.absolute().parent.parent), *default_stores())
         found = dict.fromkeys(added for store in beside for added in store.additions(path.absolute().name))
         return Run(path.absolute(), tuple(found))

@@ -2,19 +2,49 @@
 
 A shard's key is the digest of everything its numbers depend on (weights, mask, prompts, decoding,
 judge, seed, code version of the method), so two requests that need the same part compute it once,
-and a killed run goes on where it stopped.
+and a killed run goes on where it stopped. Its file carries its own SHA-256, compared whenever it is read: a damaged
+one counts as not finished, is said to be, and is computed again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import io
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.core.files import write_whole
+from engine.core.errors import StoreError
 from engine.core.types import digest_of
+from engine.store.sealed import DamagedError, read_bytes, write_bytes
+
+UNSEALED = ".parquet"
+"""Ending of shards of versions that kept no hash: read once more, and written anew with one."""
+
+
+@dataclass
+class Used:
+    """Which shards a piece of work read or wrote: their hashes by key; and files that were found damaged."""
+
+    hashes: dict[str, str] = field(default_factory=dict)
+    damaged: list[Path] = field(default_factory=list)
+
+
+_USED: ContextVar[Used | None] = ContextVar("used", default=None)
+
+
+@contextlib.contextmanager
+def noted() -> Iterator[Used]:
+    """What is read and written within it, by this thread, in any store."""
+    mark = _USED.set(used := Used())
+    try:
+        yield used
+    finally:
+        _USED.reset(mark)
 
 
 class Shards:
@@ -26,16 +56,37 @@ class Shards:
 
     def path(self, key: str) -> Path:
         assert self.folder is not None
-        return self.folder / key[:2] / f"{key}.parquet"
+        return self.folder / key[:2] / f"{key}.shard"
 
     def get(self, key: str) -> pd.DataFrame | None:
         """The finished table with the columns it was put with, or None. A damaged file counts as not finished."""
-        if self.folder is None or not self.path(key).exists():
+        if self.folder is None:
             return None
         try:
-            return pd.read_parquet(self.path(key))
-        except (OSError, ValueError):  # pyarrow's ArrowInvalid is a ValueError
+            body, digest = read_bytes(self.path(key), key)
+            table = pd.read_parquet(io.BytesIO(body))
+        except FileNotFoundError:
+            return self._unsealed(key)
+        except (OSError, ValueError, DamagedError):  # pyarrow's ArrowInvalid is a ValueError
+            _note_damaged(self.path(key))
             return None
+        _note(key, digest)
+        return table
+
+    def _unsealed(self, key: str) -> pd.DataFrame | None:
+        """A shard of an earlier version, from now on with a hash."""
+        old = self.path(key).with_suffix(UNSEALED)
+        try:
+            table = pd.read_parquet(old)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError):
+            _note_damaged(old)
+            return None
+        with contextlib.suppress(StoreError, OSError):  # a store that cannot be written can still be read
+            self.put(key, table)
+            old.unlink(missing_ok=True)
+        return table
 
     def has(self, key: str) -> bool:
         """Whether `get` would find it. Read once, then remembered for the life of the object."""
@@ -46,8 +97,18 @@ class Shards:
     def put(self, key: str, table: pd.DataFrame) -> None:
         """Keep a finished table under its key, any columns, without its index."""
         if self.folder is not None:
-            write_whole(self.path(key), lambda temporary: table.to_parquet(temporary, compression="zstd", index=False))
+            body = table.to_parquet(None, compression="zstd", index=False)
+            _note(key, write_bytes(self.path(key), key, body))
             self._sound.add(key)
+
+    def hash_of(self, key: str) -> str | None:
+        """The SHA-256 of a finished shard, None where there is none. DamagedError for a damaged one."""
+        try:
+            return read_bytes(self.path(key), key)[1]
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise DamagedError(f"{self.path(key)} cannot be read ({error.strerror}).") from error
 
     def once(self, parts: dict[str, Any], compute: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """The table computed from `parts`, from disk when it is there. `parts` must be JSON-able."""
@@ -57,3 +118,13 @@ class Shards:
             table = compute()
             self.put(key, table)
         return table
+
+
+def _note(key: str, digest: str) -> None:
+    if (used := _USED.get()) is not None:
+        used.hashes[key] = digest
+
+
+def _note_damaged(path: Path) -> None:
+    if (used := _USED.get()) is not None and path not in used.damaged:
+        used.damaged.append(path)

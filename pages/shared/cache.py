@@ -66,12 +66,12 @@ def all_runs() -> list[RunSummary]:
 
 
 @st.cache_data(ttl=2, show_spinner=False)
-def _damaged(roots: tuple[str, ...]) -> list[str]:
-    return [run_id for store in default_stores() for run_id in store.damaged()]
+def _damaged(roots: tuple[str, ...]) -> dict[str, str]:
+    return {run_id: why for store in default_stores() for run_id, why in store.damaged().items()}
 
 
-def damaged_runs() -> list[str]:
-    """Ids of runs that are there but cannot be read."""
+def damaged_runs() -> dict[str, str]:
+    """Why, by id, runs that are there cannot be read."""
     return _damaged(tuple(str(store.root) for store in default_stores()))
 
 

@@ -17,6 +17,7 @@ from engine.audit.fields import asked
 from engine.audit.request import Plan, Request, run_id_of
 from engine.core.errors import StoreError
 from engine.store.runs import Run, Store
+from tests.builders import seal
 
 NEW = {"audit": 1, "measurement bed": 2, "score z_bias by generate": 1}
 OLD = {"audit": 1, "measurement bed": 2}
@@ -120,8 +121,7 @@ def test_a_run_of_other_data_stays_as_it_is(world, tmp_path):
 
 def test_a_run_whose_request_was_changed_by_hand_stays_as_it_is(world, tmp_path):
     store, run = old_run(tmp_path)
-    file = run.path / "run.json"
-    file.write_text(file.read_text(encoding="utf-8").replace('"beds": 2', '"beds": 3'), encoding="utf-8")
+    seal(run.path, {**run.meta, "request": {**run.meta["request"], "beds": 3}})
     before = tree(store)
     assert "its id was made in another way" in migrate(store)[run.id] and tree(store) == before
 
@@ -138,7 +138,7 @@ def test_a_move_that_was_cut_short_leaves_the_old_run_whole_and_is_finished_late
     store, run = old_run(tmp_path)
     before = tree(store)
     with monkeypatch.context() as patch:
-        patch.setattr(migrate_runs, "write_json", _cut)
+        patch.setattr(migrate_runs, "write_meta", _cut)
         assert migrate(store)[run.id].startswith("left alone") and tree(store) == before
     with monkeypatch.context() as patch:
         patch.setattr(migrate_runs.shutil, "rmtree", _cut)

@@ -78,7 +78,7 @@ def test_the_real_engine_checks_a_request_and_ends_when_told(real, store):
     request = import_module(f"{track.package}.embedded").REQUESTS[0].to_dict()
     with pytest.raises(RequestError, match="/no/such"):
         ask("start", {"request": {**request, "model": "/no/such"}}, store)
-    with pytest.raises(RequestError, match="'job-0' cannot be read"):
+    with pytest.raises(RequestError, match="'job-0' is not in the store"):
         ask("start", {"job_id": "job-0"}, store)
     found = status(store)
     assert found["pid"] == real["pid"] and found["answering"] == [] and found["current"]

@@ -83,7 +83,7 @@ def test_the_same_is_written_once_and_by_two_at_once_too(stores, store):
 
 
 def test_a_write_that_fails_leaves_nothing(stores, store, monkeypatch):
-    monkeypatch.setattr(additions, "write_json", lambda path, value: 1 / 0)
+    monkeypatch.setattr(additions, "write_document", lambda path, value, schema: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         add(store, "x", results=results(("new", "test", 2.0)))
     assert list((store.root / "additions" / "run1").iterdir()) == []

@@ -94,7 +94,7 @@ def test_a_shard_is_computed_once_and_a_damaged_one_again(tmp_path):
         return pd.DataFrame({"x": [len(calls)]})
 
     assert shards.once({"a": 1}, compute)["x"].tolist() == shards.once({"a": 1}, compute)["x"].tolist() == [1]
-    path = next(tmp_path.rglob("*.parquet"))
+    path = next(tmp_path.rglob("*.shard"))
     path.write_bytes(b"PAR1 half")
     assert shards.once({"a": 1}, compute)["x"].tolist() == [2]
 
@@ -105,7 +105,7 @@ def test_one_damaged_run_does_not_hide_the_others(tmp_path, text):
     write(store)
     (store.runs_folder / "zzz").mkdir()
     (store.runs_folder / "zzz" / "run.json").write_text(text)
-    assert [summary.id for summary in store.list()] == ["run1"] and store.damaged() == ["zzz"]
+    assert [summary.id for summary in store.list()] == ["run1"] and list(store.damaged()) == ["zzz"]
     with pytest.raises(StoreError, match="run zzz"):
         store.open("zzz").summary  # noqa: B018
 

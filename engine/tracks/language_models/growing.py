@@ -17,7 +17,7 @@ import numpy as np
 from engine.audit.executors import Executor, Local
 from engine.audit.growth import Growth
 from engine.audit.provenance import provenance
-from engine.audit.session import timed
+from engine.audit.session import damaged_words, timed
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
@@ -26,6 +26,7 @@ from engine.report.charts import lookup
 from engine.resident.warm import Warm
 from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
+from engine.store.shards import Used, noted
 from engine.tracks.language_models.any_level import variants_at
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.hand_sets import mask_of, name_of, plan_of
@@ -94,8 +95,9 @@ def grow(
     store.prove_writable()
     with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
         if grown.id not in {one.id for one in _run(request, store).added}:
-            audit = open_audit(grown.plan, store, hooks, chosen, warm)
-            _measure(grown, audit, store)
+            with noted() as used:
+                audit = open_audit(grown.plan, store, hooks, chosen, warm)
+                _measure(grown, audit, store, used)
     return _run(request, store)
 
 
@@ -180,7 +182,7 @@ def _missing(run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[st
     return tuple(axis for axis, done in zip(axes, found, strict=True) if not done)
 
 
-def _measure(grown: Grown, audit: Audit, store: Store) -> None:
+def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     """Measure what is missing and write the addition."""
     detailed, dense = (grown.split,), (dense_variant(), grown.split, grown.axes)
     shards = shards_at([dense, *grown.placed], audit.request.seed_list, detailed)
@@ -197,7 +199,8 @@ def _measure(grown: Grown, audit: Audit, store: Store) -> None:
         "asked": {**grown.request.identity, "axes": list(grown.axes), "split": grown.split},
         "provenance": {**provenance(audit.context), "code": grown.plan.versions},
         "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
-        "notes": notes,
+        "notes": [*notes, *map(damaged_words, used.damaged)],
+        "shards": used.hashes,
         "keys": KEYS,
         "numbered": NUMBERED,
     }

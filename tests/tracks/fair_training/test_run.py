@@ -28,6 +28,7 @@ from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.training import trainer
 from engine.training.fit import probabilities
 from tests.audit.run_checks import assert_tables, value_of
+from tests.builders import seal
 from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.fair_training.worlds import fair_request
 
@@ -368,7 +369,7 @@ def test_killed_and_resumed_equals_uninterrupted(tmp_path, monkeypatch):
             run_fair_audit(RESUMED, store, Hooks(check=stop_after(checks), point=points.append))
         assert store.ids() == []
         unfinished += bool(list((tmp_path / "cut" / "partial").glob("*")))
-    assert list((tmp_path / "cut" / "shards").rglob("*.parquet")) and unfinished >= 2
+    assert list((tmp_path / "cut" / "shards").rglob("*.shard")) and unfinished >= 2
     again = run_fair_audit(RESUMED, store, Hooks(point=points.append))
     assert again.id == whole.id and not list((tmp_path / "cut" / "partial").glob("*"))
     same_tables(whole, again)
@@ -400,9 +401,8 @@ def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
     """Somebody who also adjusts the hash in run.json."""
     path = run.path / f"{name}.parquet"
     table.to_parquet(path, compression="zstd", index=False)
-    meta = json.loads((run.path / "run.json").read_text())
-    meta["tables"][name]["sha256"] = sha256_of(path)
-    (run.path / "run.json").write_text(json.dumps(meta))
+    tables = {**run.meta["tables"], name: {"rows": len(table), "sha256": sha256_of(path)}}
+    seal(run.path, {**run.meta, "tables": tables})
 
 
 @pytest.mark.parametrize(
@@ -442,10 +442,10 @@ def test_a_loss_that_is_no_number_stops_and_names_the_step(tmp_path):
     """What was finished before is kept: the dense model's answers, and the method that came first."""
     request = replace(RESUMED, methods=("dense-tuned", "pf"), sparsities=(0.5,), recipe={"rate": 1e-3})
     run_fair_audit(replace(request, methods=("dense-tuned",)), Store(tmp_path))
-    finished = len(list((tmp_path / "shards").rglob("*.parquet")))
+    finished = len(list((tmp_path / "shards").rglob("*.shard")))
     with pytest.raises(PruneAuditError, match="at step [0-9]+ of phase 'fair'"):
         run_fair_audit(replace(request, methods=("pf",), recipe={"rate": 1e30}), Store(tmp_path))
-    assert len(list((tmp_path / "shards").rglob("*.parquet"))) == finished
+    assert len(list((tmp_path / "shards").rglob("*.shard"))) == finished
 
 
 def test_trained_on_validation_images_as_in_the_paper(tmp_path):

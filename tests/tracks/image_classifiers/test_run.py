@@ -34,6 +34,7 @@ from engine.tracks.image_classifiers.tables import DIFFERENCES
 from engine.training import fit as fitting
 from engine.training.fit import probabilities
 from tests.audit.run_checks import assert_tables, value_of
+from tests.builders import seal
 from tests.classifiers.worlds import SMALL, stop_after
 from tests.tracks.image_classifiers.worlds import image_request
 
@@ -279,7 +280,7 @@ def test_killed_and_resumed_equals_uninterrupted(run, store, tmp_path, monkeypat
         with pytest.raises(Cancelled):
             run_image_audit(request, half, stopped_in(phase, events))
         assert half.ids() == [] and events[-1].phase == phase
-    assert list((tmp_path / "shards").rglob("*.parquet"))
+    assert list((tmp_path / "shards").rglob("*.shard"))
     again = run_image_audit(request, half)
     assert again.id == whole.id and not list((tmp_path / "partial").glob("*"))
     for name in set(COLUMNS) - {"costs"}:
@@ -297,9 +298,8 @@ def rewritten(run: Run, name: str, table: pd.DataFrame) -> None:
     """Somebody who also adjusts the hash in run.json."""
     path = run.path / f"{name}.parquet"
     table.to_parquet(path, compression="zstd", index=False)
-    meta = json.loads((run.path / "run.json").read_text())
-    meta["tables"][name]["sha256"] = sha256_of(path)
-    (run.path / "run.json").write_text(json.dumps(meta))
+    tables = {**run.meta["tables"], name: {"rows": len(table), "sha256": sha256_of(path)}}
+    seal(run.path, {**run.meta, "tables": tables})
 
 
 def test_damaged_predictions_are_noticed(copy):

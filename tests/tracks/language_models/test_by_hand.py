@@ -9,9 +9,9 @@ import pytest
 
 from engine.audit.start import measure
 from engine.core.errors import RequestError
-from engine.core.files import write_json
 from engine.store.runs import EMBEDDED, Run, Store, open_run
 from engine.tracks.language_models.run import run_audit
+from tests.builders import seal
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -44,8 +44,7 @@ def test_heads_that_are_not_there_are_refused(run, tmp_path):
 def test_a_run_that_rests_on_what_is_gone_is_refused(run, tmp_path, copy):
     renamed = copy.path.with_name("0000000000000000")
     copy.path.rename(renamed)
-    meta = json.loads((renamed / "run.json").read_text())
-    write_json(renamed / "run.json", {**meta, "id": renamed.name})
+    seal(renamed, {**run.meta, "id": renamed.name})
     with pytest.raises(RequestError, match="rests on other data, weights or code"):
         measure(open_run(renamed), [(0, 0)], tmp_path / "store")
 

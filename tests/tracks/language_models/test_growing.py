@@ -24,6 +24,7 @@ from engine.tracks.language_models.any_level import heads_at, heads_sparing, mos
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.hand_sets import tried, units_of_mask
 from engine.tracks.language_models.run import run_audit
+from tests.builders import seal
 from tests.tracks.language_models.worlds import world_request
 
 METHODS = ("fasp", "magnitude", "random_noncritical")
@@ -238,7 +239,6 @@ def test_all_heads_may_be_cut_where_the_model_can(run, store):
 def test_a_run_that_would_be_another_today_does_not_grow(run, store, copy):
     renamed = copy.path.with_name("0000000000000000")
     copy.path.rename(renamed)
-    meta = json.loads((renamed / "run.json").read_text())
-    (renamed / "run.json").write_text(json.dumps({**meta, "id": renamed.name}))
+    seal(renamed, {**run.meta, "id": renamed.name})
     with pytest.raises(RequestError, match="Audit again"):
         grow(replace(growth(run, units=(1,)), run=renamed.name), store)

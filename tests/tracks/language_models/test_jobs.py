@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,10 @@ import pandas as pd
 import pytest
 
 from engine.audit import jobs
-from engine.audit.jobs import cancel, job_state, list_jobs, run_job, submit
-from engine.core.errors import RequestError
+from engine.audit.jobs import cancel, job_request, job_state, list_jobs, run_job, submit
+from engine.core.errors import RequestError, StoreError
 from engine.store.runs import Store
+from engine.store.sealed import write_document
 from tests.tracks.language_models.worlds import world_request
 
 LONGEST = 240
@@ -75,7 +77,7 @@ def processes(monkeypatch):
 
 
 def shards_of(store):
-    return len(list((store.root / "shards").rglob("*.parquet")))
+    return len(list((store.root / "shards").rglob("*.shard")))
 
 
 def status(store, job_id):
@@ -149,7 +151,9 @@ def test_one_damaged_job_does_not_hide_the_others(tmp_path):
     broken = store.jobs_folder / "job-1"
     broken.mkdir()
     (broken / "state.json").write_text("{")
-    assert [state.status for state in list_jobs(store)] == ["failed"]
+    there, nothing_left = list_jobs(store)
+    assert there.status == nothing_left.status == "failed" and there.faults
+    assert "damaged" in nothing_left.message and "cannot be resumed" in nothing_left.message
 
 
 def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
@@ -173,3 +177,46 @@ def test_a_job_inside_a_long_batch_leaves_all_the_same(tmp_path):
         cancel(store, job_id)
         assert process.wait() == 1
     assert status(store, job_id) == "cancelled"
+
+
+def test_a_full_disk_is_said_in_the_jobs_state(tmp_path, monkeypatch):
+    """Nothing can be written any more, but for what was set aside."""
+    request, store = world_request(tmp_path, seeds=1, **SMALL), Store(tmp_path / "store")
+    folder = store.jobs_folder / jobs.job_id_of(request)
+    written, full = jobs.write_document, StoreError("store: the disk is full. Free some space")
+
+    def write(path, value, schema):
+        if value.get("status") == "failed" and (folder / jobs.SPARE).exists():
+            raise full
+        written(path, value, schema)
+
+    def stop(*_):
+        raise full
+
+    monkeypatch.setattr(jobs, "write_document", write)
+    monkeypatch.setattr(jobs, "sweep", stop)
+    with pytest.raises(StoreError, match="full"):
+        run_job(store, request)
+    found = job_state(store, folder.name)
+    assert found.status == "failed" and "disk is full" in found.message and not (folder / jobs.SPARE).exists()
+
+
+def test_a_damaged_state_hides_no_job_and_can_be_gone_on_with(tmp_path):
+    request, store = world_request(tmp_path, seeds=1, **SMALL), Store(tmp_path / "store")
+    job_id = jobs.job_id_of(request)
+    folder = jobs._prepare(store, job_id, request)
+    now = jobs._now()
+    jobs._write(folder, jobs.JobState(job_id, "x", "cancelled", started=now, updated=now))
+    whole = (folder / jobs.STATE).read_bytes()
+    for damaged in (b"", b"[]", b'{"job_id": 3}', whole.replace(b"cancelled", b"done"), whole.replace(b"0", b"1", 1)):
+        (folder / jobs.STATE).write_bytes(damaged)
+        (found,) = list_jobs(store)
+        assert found.status == "interrupted" and "damaged" in found.message and "resume" in found.message
+        assert job_request(store, job_id) == request
+    state = {**asdict(jobs.JobState(job_id, "x", "cancelled")), "of a later version": 1}
+    write_document(folder / jobs.STATE, state, jobs.SCHEMA)
+    assert list_jobs(store)[0].status == "cancelled"
+    asked = (folder / jobs.REQUEST).read_text()
+    (folder / jobs.REQUEST).write_text(asked.replace('"seeds": 1', '"seeds": 3'))
+    with pytest.raises(StoreError, match="request.json is not what was written"):
+        job_request(store, job_id)

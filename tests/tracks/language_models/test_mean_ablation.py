@@ -42,9 +42,9 @@ def test_a_resumed_run_has_the_same_means(words_judged, tmp_path):
     request = world_request(tmp_path, axes=("religion",), ablation="mean", estimator="gradient")
     store = Store(tmp_path / "store")
     first = scores_only(request, store)
-    counted = len(list((tmp_path / "store").rglob("*.parquet")))
+    counted = len(list((tmp_path / "store").rglob("*.shard")))
     assert scores_only(request, store).equals(first)
-    assert len(list((tmp_path / "store").rglob("*.parquet"))) == counted, "nothing is computed twice"
+    assert len(list((tmp_path / "store").rglob("*.shard"))) == counted, "nothing is computed twice"
 
 
 def test_runs_from_before_the_setting_are_still_found(tmp_path):

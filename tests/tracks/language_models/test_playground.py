@@ -11,7 +11,6 @@ import torch
 
 from engine.cli import main
 from engine.core.errors import RequestError
-from engine.core.files import write_json
 from engine.core.types import HeadMask, Hooks
 from engine.models.load_language_model import load_language_model
 from engine.resident.asks import answer_here, asks
@@ -23,6 +22,7 @@ from engine.tracks.language_models.playground import MOST_CHARACTERS, MOST_TOKEN
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.siblings import exchanged, group_words, named_in, siblings
 from engine.tracks.language_models.side_by_side import first_difference, pieces
+from tests.builders import seal
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.worlds import world_request
 
@@ -248,7 +248,7 @@ def test_a_whole_layer_and_everything_can_be_off(ask):
 def test_a_run_with_other_weights_or_without_its_model_is_refused(run, copy, store, tmp_path):
     def changed(**meta) -> dict:
         found = {**run.meta, **meta}
-        write_json(copy.path / "run.json", found)
+        seal(copy.path, found)
         return {"run": run.id, "prompt": TYPED}
 
     from engine.store.runs import Store

@@ -108,7 +108,7 @@ def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
     store = Store(tmp_path / "a")
     with pytest.raises(Cancelled):
         run_audit(request_, store, Hooks(check=check))
-    finished = len(list((tmp_path / "a" / "shards").rglob("*.parquet")))
+    finished = len(list((tmp_path / "a" / "shards").rglob("*.shard")))
     assert finished and store.ids() == []
     same_tables(run_audit(request_, store), run)
 

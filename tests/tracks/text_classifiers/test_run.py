@@ -34,6 +34,7 @@ from engine.tracks.text_classifiers.run import context_of, run_text_audit
 from engine.tracks.text_classifiers.scores_only import importance_only
 from engine.training import fit as fitting
 from tests.audit.run_checks import assert_tables
+from tests.builders import seal
 from tests.classifiers.worlds import stop_after
 from tests.tracks.text_classifiers.worlds import METHODS, colour_csv, text_request, text_world
 
@@ -320,9 +321,8 @@ def test_a_sound_run_verifies_and_a_changed_one_does_not(run, copy):
     rows = table.index[table["variant"] == "isp:magnitude-25%#1"][:20]
     table.loc[rows, "p_0"], table.loc[rows, "p_1"] = table.loc[rows, "p_1"] + 0.4, table.loc[rows, "p_0"]
     table.to_parquet(copy.path / "predictions.parquet", compression="zstd", index=False)
-    meta = json.loads((copy.path / "run.json").read_text())
-    meta["tables"]["predictions"]["sha256"] = sha256_of(copy.path / "predictions.parquet")
-    (copy.path / "run.json").write_text(json.dumps(meta))
+    now = {"rows": len(table), "sha256": sha256_of(copy.path / "predictions.parquet")}
+    seal(copy.path, {**copy.meta, "tables": {**copy.meta["tables"], "predictions": now}})
     assert not verify_run(Run(copy.path))["ok"]
 
 
