@@ -42,6 +42,7 @@ KEYS = {
     "results": ["variant", "split", "axis", "metric"],
     "groups": ["variant", "split", "axis", "metric", "group"],
     "generations": ["variant", "split", "axis", "prompt_id", "seed"],
+    "windows": ["variant", "split", "window"],
     "costs": ["variant"],
 }
 """What tells the rows of a table apart: a set that was measured on validation prompts, then on test prompts, is one."""

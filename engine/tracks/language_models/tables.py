@@ -78,12 +78,13 @@ class Measured:
         self.text_row = cache(self._text_row)
 
     def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
-        """results, groups, generations, texts, prompts and costs of an audit."""
+        """results, groups, generations, texts, windows, prompts and costs of an audit."""
         placed = places(self.request, variants)
         return {**self.tables_at(placed, (TEST,)), "prompts": self.context.table}
 
     def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame]:
-        """results of these places; groups, generations and texts of those on the splits `detailed`; costs of test."""
+        """results and windows of these places; of those on the splits `detailed` groups, generations and texts; costs
+        of test."""
         results, groups = [], []
         for variant, split, axes in placed:
             self.context.hooks.check()
@@ -99,6 +100,7 @@ class Measured:
             "groups": pd.concat(groups, ignore_index=True),
             "generations": generations,
             "texts": texts,
+            "windows": self._all_windows(placed),
             "costs": self._costs([variant for variant, split, _ in placed if split == TEST]),
         }
 
@@ -115,6 +117,11 @@ class Measured:
 
     def _errors(self, split: str, axis: str) -> BiasErrors:
         return BiasErrors(self.toxicity(((), split, axis)))
+
+    def _all_windows(self, placed: Sequence[Placed]) -> pd.DataFrame:
+        """What every reported perplexity is made of, one row per window of text."""
+        parts = [self.windows(one.cut, split).assign(variant=one.id, split=split) for one, split, _ in placed]
+        return pd.concat(parts, ignore_index=True)[["variant", "split", "window", "nll", "tokens"]]
 
     def _windows(self, cut: tuple[int, ...], split: str) -> pd.DataFrame:
         return self.context.fetch([Shard("windows", cut, split=split)])[0]

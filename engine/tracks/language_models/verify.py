@@ -1,4 +1,4 @@
-"""Do the numbers of a run follow from its stored verdicts? Every bias is computed again."""
+"""Do the numbers of a run follow from what it stored? Every bias and perplexity is computed again."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from engine.core.types import Window
 from engine.store.runs import Run
 from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.perplexity import perplexity
 
 TOLERANCE = 1e-5
 """Verdicts are stored in float32."""
@@ -29,7 +31,18 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
         worst = float(np.abs(again - rows["value"].to_numpy()).max())
         what = f"{len(rows)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": worst <= TOLERANCE})
-    return checks
+    return [*checks, *(_perplexities(run, results) if run.has("windows") else [])]
+
+
+def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:
+    """Every perplexity of the text, from its windows; exp of a mean, so compared by its logarithm."""
+    preset = Window(published=bool(run.meta["request"].get("published_perplexity")))
+    parts = dict(list(run.table("windows").groupby(["variant", "split"])))
+    rows = results[results["metric"] == "perplexity"]
+    again = [perplexity(parts[row.variant, row.split], preset) for row in rows.itertuples()]
+    worst = float(np.abs(np.log(again) - np.log(rows["value"].to_numpy(dtype=float))).max())
+    what = f"{len(rows)} perplexities follow from the stored windows of text (largest difference of logs {worst:.1e})"
+    return [{"what": what, "ok": bool(worst <= TOLERANCE)}]
 
 
 def _bias(table: pd.DataFrame, metric: str) -> float:

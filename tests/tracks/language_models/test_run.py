@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -10,15 +11,17 @@ import pytest
 
 from engine.audit.verification import verify_run
 from engine.core.errors import Cancelled
+from engine.core.files import sha256_of
 from engine.core.types import HeadMask, Hooks
 from engine.models.decode import sample, text_of
 from engine.models.load_language_model import load_language_model
 from engine.report.summary import summary_of, summary_text
-from engine.store.runs import Store
+from engine.store.runs import Run, Store
 from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit, scores_only
+from tests.builders import seal
 from tests.tracks.language_models.worlds import word_judge, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -57,8 +60,31 @@ def test_a_run_is_complete_and_verifies(run):
     assert set(results["split"]) == {"test"}
     assert not results.duplicated(["variant", "split", "axis", "metric"]).any()
     assert results[results["variant"] != "dense"]["delta"].notna().mean() > 0.9
-    assert verify_run(run)["ok"]
+    found = verify_run(run)
+    assert found["ok"]
+    said = " ".join(check["what"] for check in found["checks"])
+    assert f"{len(run.rests_on)} of the {len(run.rests_on)} finished parts" in said and "perplexities follow" in said
     assert json.dumps(summary_of(run), allow_nan=False) and "nationality" in summary_text(run)
+
+
+def test_a_perplexity_that_does_not_follow_is_noticed(run, tmp_path):
+    copy = Run(shutil.copytree(run.path, tmp_path / "runs" / run.id))
+    table = copy.table("windows")
+    table.loc[table["variant"] == "dense", "nll"] *= 1.01
+    table.to_parquet(copy.path / "windows.parquet", index=False)
+    now = {"rows": len(table), "sha256": sha256_of(copy.path / "windows.parquet")}
+    seal(copy.path, {**copy.meta, "tables": {**copy.meta["tables"], "windows": now}})
+    wrong = [check["what"] for check in verify_run(Run(copy.path))["checks"] if not check["ok"]]
+    assert len(wrong) == 1 and "perplexities follow" in wrong[0]
+
+
+def test_a_damaged_part_of_a_run_is_named_and_nothing_else_changes(run, tmp_path):
+    root = shutil.copytree(run.path.parents[1], tmp_path / "store")
+    copy = Store(root).open(run.id)
+    path = Store(root).shards.path(next(iter(copy.rests_on)))
+    path.write_bytes(path.read_bytes()[:-1])
+    (wrong,) = [check["what"] for check in verify_run(copy)["checks"] if not check["ok"]]
+    assert str(path) in wrong and "computed again" in wrong
 
 
 def test_reported_numbers_never_come_from_validation_prompts(run):
