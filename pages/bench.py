@@ -23,9 +23,10 @@ from engine.tracks.language_models.words import is_by_hand
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made, predicted_set
 from pages.shared.controls import choose, show_on
-from pages.shared.frame import ICONS, begin_app, boundary, heading, need_run, plain
+from pages.shared.frame import begin_app, boundary, heading, need_run, plain
 from pages.shared.measuring import NOTHING, measure
 from pages.shared.safe import escaped
+from pages.shared.sections import entry_of
 
 MOST_UNDONE = 50
 
@@ -175,8 +176,8 @@ def _kept(run: KeptRun, variant: dict) -> None:
     else:
         st.markdown(plain(f"Measured on test prompts already: {lookup.variant_label(run, variant)}."))
     with st.container(horizontal=True, gap="small"):
-        for page, label in (("pareto", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
-            if st.button(label, key=state.key_of("kept", page), icon=f":material/{ICONS[page]}:"):
+        for page, label in (("trade_off", "Trade-off"), ("examples", "Examples"), ("export", "Export its mask")):
+            if st.button(label, key=state.key_of("kept", page), icon=f":material/{entry_of(page).icon}:"):
                 show_on(page, run, variant)
 
 

@@ -22,7 +22,7 @@ def page() -> None:
         only = f"only one finished audit of {track_of(run).about}" if others else "only one finished audit"
         with st.container(border=True):
             st.markdown(f"There is {only}, so there is nothing to compare it with.")
-            frame.link("library", "Start another one in the library")
+            frame.link("new_audit", "Start another audit")
         return
     choice = choose_reading(run, choose(run))
     names = {

@@ -12,13 +12,12 @@ from engine.report.charts import lookup
 from engine.report.charts.class_chances import class_chances
 from engine.report.charts.panel import Choice
 from engine.report.charts.where_it_looks import ABOUT, WAYS, where_it_looks
-from engine.report.tracks import track_of
 from pages.shared import anecdote, panels, safe, state
-from pages.shared.cache import KeptRun, made, open_run
+from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
 from pages.shared.frame import begin_app, boundary, link
 
-ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is on the overview."
+ANECDOTE = "This is an anecdote: one picture. What holds on many, with intervals, is in the summary."
 
 
 def page() -> None:
@@ -72,8 +71,8 @@ def _answer(choice: Choice, answer: dict[str, Any]) -> None:
         st.caption(safe.plain(safe.visible(capital(note))))
     panels.draw(class_chances(answer, choice))
     panels.draw(where_it_looks(answer, choice))
-    link("overview", "Read the statistics")
-    link(track_of(open_run(answer["run"])).pages[0], "See which images changed class")
+    link("summary", "Read the statistics")
+    link("examples", "See which images changed class")
 
 
 begin_app()

@@ -27,7 +27,7 @@ SIDES = ("dense", "pruned")
 NO_HEAD = -1
 ANECDOTE = (
     "This is an anecdote: one text, one noise. Another seed can turn it round. What holds on many prompts, with "
-    "intervals, is on the overview."
+    "intervals, is in the summary."
 )
 
 
@@ -151,7 +151,7 @@ def _answer(run: KeptRun, choice: Choice, answer: Mapping[str, Any], shown: bool
     if answer["attention"]:
         panels.draw(charts.attention_maps(answer, choice))
         _effect(run, choice, answer["attention"])
-    link("overview", "Read the statistics")
+    link("summary", "Read the statistics")
     link("examples", "See the audit's own texts")
 
 

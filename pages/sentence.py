@@ -17,7 +17,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
 from pages.shared.frame import begin_app, boundary, link
 
-ANECDOTE = "This is an anecdote: one sentence. What holds on many texts, with intervals, is on the overview."
+ANECDOTE = "This is an anecdote: one sentence. What holds on many texts, with intervals, is in the summary."
 
 
 def page() -> None:
@@ -89,7 +89,7 @@ def _answer(choice: Choice, answer: dict[str, Any]) -> None:
             said = f"says {words.group_name(one['answer'])}"
             safe.weighed(answer["words"], one["words"], largest, colours, capital(side), said)
     safe.weighed([f"for {target}", f"against {target}"], [largest, -largest], largest, colours, "Colours", "")
-    link("overview", "Read the statistics")
+    link("summary", "Read the statistics")
 
 
 begin_app()

@@ -43,6 +43,9 @@ def delete(track: str, folder: Path) -> None:
     shutil.rmtree(folder / "tests" / "tracks" / track)
     for page in own_pages(track):
         (folder / "pages" / f"{page}.py").unlink()
+        shutil.rmtree(folder / "pages" / "tabs" / page, ignore_errors=True)
+    for tab in own_tabs(track):
+        (folder / "pages" / "tabs" / tab).unlink(missing_ok=True)
     for path in [path for name in ("benchmarks", "docs") for path in (folder / name).rglob("*.py")]:
         if any(name.startswith(f"engine.tracks.{track}") for name in imported(path, ())):
             path.unlink()
@@ -55,6 +58,15 @@ def own_pages(track: str) -> set[str]:
     """Pages that no other track names."""
     others = {page for name, screen in screens().items() if name != track for page in screen.pages}
     return set(screens()[track].pages) - others
+
+
+def own_tabs(track: str) -> set[str]:
+    """Tabs of pages, as "page/tab.py", that no other track names."""
+    named = {
+        name: {f"{page}/{tab}.py" for page, tabs in screen.tabs.items() for tab in tabs}
+        for name, screen in screens().items()
+    }
+    return named[track] - {tab for name, tabs in named.items() if name != track for tab in tabs}
 
 
 def module_of(path: Path, folder: Path) -> str:

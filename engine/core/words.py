@@ -81,12 +81,17 @@ METRICS: dict[str, Word] = {
 
 
 PAGES: dict[str, str] = {
-    "overview": "If we cut these heads, who pays, and how sure are we?",
+    "summary": "If we cut these heads, who pays, and how sure are we?",
     "reliability": "Would the head scores come out again?",
-    "pareto": "What does less bias cost in perplexity?",
-    "export": "What can I take with me?",
+    "trade_off": "What does less bias cost in perplexity?",
+    "measured": "How it was measured",
+    "present": "Present",
+    "export": "Export",
     "compare": "What differs between two audits?",
-    "library": "Which models, prompts, texts and runs are here?",
+    "audits": "Audits",
+    "new_audit": "New audit",
+    "jobs": "Jobs",
+    "models": "Models and data",
 }
 
 

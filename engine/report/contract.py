@@ -260,11 +260,13 @@ class Effects:
 @dataclass(frozen=True)
 class Published:
     """Published scores of heads, shown without an audit: what the files are, how they are read, and what
-    the page about reliability shows of them."""
+    the pages about reliability and about heads show of them."""
 
     about: str
     read: Callable[[Sequence[Path]], Any]
     reliability: Callable[[Any, Choice], Iterable[Panel]]
+    across: Callable[[Any, Choice, str], Iterable[Panel]]
+    """What the page about heads shows of several axes, with the kind of correlation: "pearson" or "spearman"."""
 
 
 @dataclass(frozen=True)
@@ -307,6 +309,8 @@ class Track(ABC):
     pages: tuple[str, ...]
     """Pages that not every kind of audit has, the most telling first. Where two kinds name a page, it shows both
     through what is declared here."""
+    tabs: Mapping[str, tuple[str, ...]] = {}
+    """Of those pages, the ones that have tabs: names of files in the page's folder of pages/tabs, in reading order."""
     questions: Mapping[str, str] = {}
     """Titles of this kind's own pages, and of others that read differently here."""
     readings: tuple[str, ...]

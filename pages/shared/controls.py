@@ -168,4 +168,4 @@ def offer_missing(run: Run, choice: Choice) -> None:
     missing = [level.say(value) for value in asked if not is_level(value, finished)]
     if missing:
         st.caption(f"Not finished for this method: {', '.join(missing)}.")
-    frame.link("library", "Ask for another axis or method")
+    frame.link("new_audit", "Ask for another axis or method")

@@ -11,37 +11,18 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 
 from engine.core import words
+from engine.core.errors import PruneAuditError
 from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.tracks import question, track_of, tracks
 from pages.shared import cache, gallery, state
+from pages.shared import sections as sections_of
 from pages.shared.safe import plain
 from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDER = (
-    "overview", "head_scores", "bench", "filters", "fair_training", "tickets", "lens", "correlations", "reliability",
-    "pareto", "examples", "playground", "sentence", "picture", "compare", "export", "library",
-)  # fmt: skip
-ICONS = {
-    "overview": "dashboard",
-    "head_scores": "grid_on",
-    "bench": "toggle_on",
-    "filters": "layers",
-    "fair_training": "balance",
-    "tickets": "confirmation_number",
-    "lens": "center_focus_strong",
-    "correlations": "join_inner",
-    "reliability": "repeat",
-    "pareto": "scatter_plot",
-    "examples": "format_quote",
-    "playground": "edit_note",
-    "sentence": "short_text",
-    "picture": "image_search",
-    "compare": "compare_arrows",
-    "export": "download",
-    "library": "inventory_2",
-}
+FIRST = "summary"
+"""The page that has the address "/"."""
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
@@ -95,26 +76,47 @@ def run_page() -> None:
 
 
 def navigation() -> st.Page:
-    """The pages found in pages/, the known ones in their stated order, new ones after them."""
-    found = {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
-    ordered = [name for name in ORDER if name in found] + [name for name in found if name not in ORDER]
-    pages = [_page(found[name], default=name == ordered[0]) for name in ordered]
-    return st.navigation([*pages, _first_by_name()], expanded=True)
+    """The pages found in pages/, by section; those that the chosen audit has nothing for are not listed, but open by
+    their links and say so."""
+    run, found = _readable(), {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
+    sections: dict[str, list[st.Page]] = {
+        title: [_page(found[name], sections_of.shown(name, run)) for name in names]
+        for title, names in sections_of.sorted_in(list(found)).items()
+    }
+    unlisted = [_page(found[name], False) for name in sections_of.HIDDEN if name in found]
+    former = [_forward(old, *to) for old, to in sections_of.FORMER.items() if to[0] in found]
+    last = sections[sections_of.WORKSPACE]
+    last += [*unlisted, *former, _forward(FIRST, FIRST, {})]
+    return st.navigation(sections, expanded=True)
 
 
-def _first_by_name() -> st.Page:
-    """Streamlit gives the first page no address of its own but "/"; a link to its name leads there."""
+def _readable() -> cache.KeptRun | None:
+    """The chosen run, None too where it cannot be read: the page says so."""
+    with contextlib.suppress(PruneAuditError):
+        return current_run()
+    return None
+
+
+def _forward(old: str, page: str, added: Mapping[str, str]) -> st.Page:
+    """An address that leads on to a page, with its parameters: a former name, or the name of the first page, to which
+    Streamlit gives no address of its own but "/"."""
 
     def redirect() -> None:
-        turn_to(ORDER[0], st.query_params.to_dict())
+        turn_to(page, {**st.query_params.to_dict(), **added})
 
-    return st.Page(redirect, title=ORDER[0].capitalize(), url_path=ORDER[0], visibility="hidden")
+    return st.Page(redirect, title=sections_of.entry_of(page).title, url_path=old, visibility="hidden")
 
 
-def _page(path: Path, default: bool) -> st.Page:
-    title = path.stem.replace("_", " ").capitalize()
-    icon = f":material/{ICONS.get(path.stem, 'article')}:"
-    return st.Page(path, title=title, icon=icon, default=default, url_path="" if default else path.stem)
+def _page(path: Path, is_shown: bool) -> st.Page:
+    entry, is_first = sections_of.entry_of(path.stem), path.stem == FIRST
+    return st.Page(
+        path,
+        title=entry.title,
+        icon=f":material/{entry.icon}:",
+        default=is_first,
+        url_path="" if is_first else path.stem,
+        visibility="visible" if is_shown else "hidden",
+    )
 
 
 def _choose_run() -> None:
@@ -162,8 +164,8 @@ def need_run(page: str = "") -> cache.KeptRun:
     if run is None:
         with st.container(border=True):
             st.subheader("Nothing to show yet", anchor=False)
-            st.markdown("This page reads a finished audit and there is none. Start one in the library.")
-            link("library", "Open the library")
+            st.markdown("This page reads a finished audit and there is none. Start one.")
+            link("new_audit", "New audit")
         st.stop()
     if page and page not in track_of(run).pages:
         _elsewhere(run, page)
@@ -177,14 +179,14 @@ def _elsewhere(run: cache.KeptRun, page: str) -> None:
         st.subheader(f"This page is about {owner.about}", anchor=False)
         st.markdown(plain(f"The chosen audit is about {mine.about}. Choose another one above, or go on with it:"))
         link(mine.pages[0], f"See its {mine.many}")
-        link("overview", "Back to its overview")
+        link("summary", "Back to its summary")
     st.stop()
 
 
 def link(page: str, label: str, **parameters: str) -> None:
     """A link to another page; silent where a page runs on its own and has no siblings."""
     with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
-        icon = f":material/{ICONS.get(page, 'article')}:"
+        icon = f":material/{sections_of.entry_of(page).icon}:"
         st.page_link(ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None)
 
 

@@ -58,7 +58,7 @@ def choose() -> None:
             kinds = {summary.id: cache.track_name_of(summary.id) for summary in summaries}
             picked = _kind(kinds)
             key = state.key_of("gallery", "new")
-            st.button("New audit", key=key, icon=":material/add:", type="primary", on_click=_go, args=("library",))
+            st.button("New audit", key=key, icon=":material/add:", type="primary", on_click=_go, args=("new_audit",))
         _cards([summary for summary in summaries if picked in (None, kinds[summary.id])])
         for name, entry in entries.tracks().items():
             if entry.quick and picked in (None, name):
@@ -106,7 +106,7 @@ def _card(summary: RunSummary) -> None:
 
 def _open(run_id: str) -> None:
     state.choose_run(run_id)
-    _go("overview")
+    _go("summary")
 
 
 def _quick(track: str, audited: set[str]) -> None:
@@ -130,10 +130,10 @@ def _quick(track: str, audited: set[str]) -> None:
 
 
 def _start(track: str, key: str) -> None:
-    """Leave it to the library to start the audit: there it is watched, too."""
+    """Leave it to the page of new audits to start the audit: there it is watched, too."""
     if model := str(state.value_of(key) or "").strip():
         state.keep(state.QUICK, (track, model))
-        _go("library")
+        _go("new_audit")
     else:
         st.toast("Choose or name a model first.")
 

@@ -147,7 +147,7 @@ def _action(job: JobState, key: str) -> None:
     elif job.status == "done" and job.run_id:
         if st.button("Open", key=state.key_of("done", key), icon=":material/dashboard:"):
             state.choose_run(job.run_id)
-            frame.turn_to("overview")
+            frame.turn_to("summary")
     elif st.button("Resume", key=state.key_of("resume", key), icon=":material/replay:"):
         _ask({"job_id": job.job_id})
         st.toast("Resumed: it goes on where it stopped.")

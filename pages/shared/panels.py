@@ -15,7 +15,7 @@ from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_spreadsheets
 from pages.shared import state
-from pages.shared.cache import Call, KeptRun, memory
+from pages.shared.cache import Call, KeptRun, made, memory
 from pages.shared.controls import capital, neighbours
 from pages.shared.safe import escaped, plain
 
@@ -40,6 +40,13 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
         _take_away(panel, key, "Table and files")
         with chart:
             return _chart(panel, key, selectable) if panel.has_chart else None
+
+
+def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
+    """Panels next to each other, below each other on a narrow screen."""
+    for column, make in zip(st.columns(len(makes), gap="large"), makes, strict=True):
+        with column:
+            draw(made(run, make, choice))
 
 
 def draw_folded(panel: Panel, key: str) -> None:

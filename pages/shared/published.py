@@ -11,9 +11,10 @@ from engine.core.errors import Fault, RequestError
 from engine.report.contract import Published
 from engine.report.tracks import tracks
 from pages.shared import cache, state, uploads
-from pages.shared.controls import segmented
+from pages.shared.controls import capital, segmented
 
 SOURCES = ("run", "published")
+KINDS = ("pearson", "spearman")
 NAMES = {"run": "This audit", "published": "Published scores"}
 
 
@@ -27,6 +28,23 @@ def source() -> str:
     if offer() is None:
         return SOURCES[0]
     return segmented("Scores from", SOURCES, state.SOURCE, NAMES.get)
+
+
+def asked() -> bool:
+    """Whether published scores were chosen, or are named by the link, before the switch is drawn."""
+    chosen = state.value_of(state.SOURCE, state.kept(state.SOURCE))
+    return offer() is not None and SOURCES[1] in (chosen, *_linked())
+
+
+def _linked() -> tuple[str, ...]:
+    """What a link names that has not been drawn yet, as an option of the switch."""
+    linked = state.in_address(state.SOURCE) if state.value_of(state.SOURCE) is None else None
+    return tuple(option for option, name in NAMES.items() if name == linked)
+
+
+def correlation() -> str:
+    """Which correlation of heads between axes is shown."""
+    return segmented("Correlation", KINDS, state.KIND, capital)
 
 
 def scores() -> Any:

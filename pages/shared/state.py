@@ -6,7 +6,7 @@ Streamlit forgets a widget's value when its page is left; `restore` and `keep` c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import streamlit as st
@@ -47,6 +47,7 @@ LENS_HEAD = "attention_head"
 LENS_SHOW = "show_text"
 SOURCE = "source"
 SPLIT = "split"
+TAB = "tab"
 PARETO_CHART = "pareto_chart"
 SUBGROUP = "subgroup"
 ORDER = "order"
@@ -110,13 +111,34 @@ def take(key: str) -> Any:
     return st.session_state.pop(_kept(key), None)
 
 
-def restore(key: str, options: Sequence[Any]) -> None:
-    """Give a widget that was not on the last page the value remembered for it, when it is still offered."""
+def restore(key: str, options: Sequence[Any], of: str = "") -> None:
+    """Give a widget that was not on the last page the value remembered for it, when it is still offered.
+
+    `of`: the page that it is remembered for, where pages share a key and not its meaning.
+    """
     if key in st.session_state or key in st.query_params:
         return
-    remembered = kept(key)
+    remembered = kept(key_of(key, of) if of else key)
     if remembered is not None and remembered in options:
         st.session_state[key] = remembered
+
+
+def spell(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
+    """Take what the address asks of a bound widget however it is spelled: links are typed by hand, `?tab=layers`.
+
+    The widget itself knows only its options as `named` writes them, and corrects the address.
+    """
+    asked = st.query_params.get(key)
+    if asked is None or key in st.session_state or asked in map(named, options):
+        return
+    for option in options:
+        if _plain(named(option)) == _plain(asked):
+            st.session_state[key] = option
+
+
+def _plain(text: str) -> str:
+    """Small, no blanks or dashes: "Which heads", "which_heads" and "which-heads" are one, "20%" and "20 %" too."""
+    return "".join(letter for letter in text.casefold().replace("×", "x") if letter.isalnum() or letter in ".%")
 
 
 def restore_list(key: str, options: Sequence[Any]) -> None:
@@ -137,6 +159,11 @@ def from_address(key: str) -> str | None:
     """What the address asks of a widget that is not bound to it, where it has changed since `to_address`."""
     asked = st.query_params.get(key)
     return asked if asked != kept(_in_address(key)) else None
+
+
+def in_address(key: str) -> str | None:
+    """What the address says of `key`, whoever wrote it."""
+    return st.query_params.get(key)
 
 
 def to_address(key: str, value: object) -> None:

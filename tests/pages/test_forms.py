@@ -43,7 +43,7 @@ def test_what_is_left_as_it_is_is_what_the_request_has_without_words(track, monk
 
 def test_the_choice_of_what_is_cut_lists_the_tracks(monkeypatch, tmp_path):
     use_store(tmp_path, monkeypatch)
-    at = opened("library", run=None)
+    at = opened("new_audit", run=None)
     assert_calm(at)
     control = at.get("button_group")[0]
     assert [option.content for option in control.proto.options] == [track.about for track in tracks().values()]

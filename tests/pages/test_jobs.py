@@ -16,7 +16,7 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
         jobs._write(folder, JobState(folder.name, name, "queued", started=name, updated=jobs._now()))
     with taken(jobs.line_lock(store)):
-        at = opened("library", run=None)
+        at = opened("jobs", run=None)
         assert_calm(at)
         said = [bar.proto.text.replace("\\", "") for bar in at.get("progress")]
         assert said == ["In line: 1 audit before it.", "Starting"]

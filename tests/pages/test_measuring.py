@@ -20,7 +20,7 @@ def test_another_level_is_asked_with_everything_else_as_it_was(track, tmp_path, 
     started = []
     monkeypatch.setattr(jobs, "start", lambda request: started.append(request) or "job-0")
     monkeypatch.setattr(jobs, "one", lambda job: None)
-    at = opened("overview", "grown")
+    at = opened("summary", "grown")
     request, level = Store(tmp_path).open("grown").meta["request"], tracks()[track].level
     value = 31.0
     at.number_input(key="another_level").set_value(value).run()

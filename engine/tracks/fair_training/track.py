@@ -73,15 +73,16 @@ class Fair(ClassifierTrack):
         none=0.0,
         title="Sparsity (share of FLOPs, filters or weights cut)",
         axis="share cut (of FLOPs or filters, or of weights)",
-        help="Every step is a finished variant; 0 % is the starting model. The Library starts a new one.",
+        help="Every step is a finished variant; 0 % is the starting model. “New audit” starts another one.",
         say=lambda share: phrasing.percent(round(share, 4)),
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("fair_training", "picture")
+    pages = ("training", "examples", "picture")
+    tabs = {"training": ("result", "against_others", "effort", "layers"), "examples": ("changed",)}
     questions = {
-        "overview": "Trained to be sparse and fair: who pays, and how sure are we?",
-        "pareto": "What does a smaller gap between subgroups cost?",
-        "library": "Which models, images and runs are here?",
+        "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
+        "examples": "Which images changed class?",
+        "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("accuracy", DEGRADATION, "auc")
     offered = readings

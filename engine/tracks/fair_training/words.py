@@ -128,7 +128,7 @@ METRICS: dict[str, Word] = {
 }
 
 PAGES: dict[str, str] = {
-    "fair_training": "Can one training make a model sparse and fair?",
+    "training": "Can one training make a model sparse and fair?",
 }
 
 

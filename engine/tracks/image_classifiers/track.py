@@ -60,16 +60,17 @@ class Filters(ClassifierTrack):
         none=1.0,
         title="Target speedup (FLOPs, dense over cut)",
         axis="speedup (FLOPs, dense over cut)",
-        help="Every step is a finished variant, retrained; 1× is the model as it is. The Library starts a new one.",
+        help="Every step is a finished variant, retrained; 1× is the model as it is. “New audit” starts another one.",
         say=phrasing.factor,
         first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
     )
-    pages = ("filters", "picture")
+    pages = ("filters", "examples", "picture")
+    tabs = {"filters": ("who_pays", "layers", "filters", "speed"), "examples": ("changed",)}
     questions = {
-        "overview": "If we cut these filters, who pays, and how sure are we?",
-        "pareto": "What does a smaller gap between subgroups cost?",
-        "library": "Which models, images and runs are here?",
+        "summary": "If we cut these filters, who pays, and how sure are we?",
+        "examples": "Which images changed class?",
+        "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("auc", "accuracy")
     offered = ("auc", "accuracy")

@@ -105,7 +105,8 @@ class Heads(Track):
         say=phrasing.percent,
         first=first_share,
     )
-    pages = ("head_scores", "bench", "correlations", "reliability", "examples", "playground")
+    pages = ("heads", "bench", "reliability", "examples", "playground")
+    tabs = {"heads": ("map", "one_head", "across_axes"), "examples": ("texts",)}
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
@@ -154,6 +155,7 @@ class Heads(Track):
         "head_contributions.json, which holds means over seeds.",
         load_published,
         published_reliability.published,
+        correlations.published,
     )
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
 

@@ -241,9 +241,8 @@ METRICS: dict[str, Word] = {
 }
 
 PAGES: dict[str, str] = {
-    "head_scores": "Which heads add to the bias, and which does the model need?",
+    "heads": "Which heads add to the bias, and which does the model need?",
     "bench": "What if these heads are off?",
-    "correlations": "Do the same heads matter for every axis?",
     "examples": "What does the model write, before and after?",
     "playground": "What does it write when heads are off?",
 }

@@ -75,17 +75,17 @@ class Tickets(ClassifierTrack):
         none=0.0,
         title="Sparsity (share of heads cut)",
         axis="share of heads cut",
-        help="Every step is a finished variant; 0 % is the full model. The Library starts a new one.",
+        help="Every step is a finished variant; 0 % is the full model. “New audit” starts another one.",
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("tickets", "lens", "head_scores", "reliability", "sentence")
+    pages = ("tickets", "heads", "reliability", "sentence")
+    tabs = {"tickets": ("who", "which_heads", "iterations", "tasks"), "heads": ("map", "one_head", "lens")}
     questions = {
-        "overview": "If we cut these heads, who pays, and how sure are we?",
-        "head_scores": "Which heads attend to what decides?",
+        "summary": "If we cut these heads, who pays, and how sure are we?",
+        "heads": "Which heads attend to what decides?",
         "reliability": "Would the importance of heads come out again?",
-        "pareto": "What does a smaller gap between subgroups cost?",
-        "library": "Which models, texts and runs are here?",
+        "trade_off": "What does a smaller gap between subgroups cost?",
     }
     readings = ("accuracy", "auc", "matthews")
     offered = ("accuracy", "auc")

@@ -181,7 +181,6 @@ METRICS: dict[str, Word] = {
 
 PAGES: dict[str, str] = {
     "tickets": "Is it still a winning ticket, and for whom?",
-    "lens": "Does the head look at what decides?",
     "sentence": "What does it answer to a sentence, and which words decide?",
 }
 

@@ -29,8 +29,8 @@ from tests.pages.checks import (
 from tests.tracks.fair_training.made_up_run import make_run
 
 FAIR_RUN, HOSTILE_RUN, OTHER_RUN = "fair-run", "hostile-run", "other-run"
-SHOWN = ("overview", "fair_training", "pareto", "export", "compare", "library")
-NOT_FAIR = ("filters", "tickets", "head_scores", "examples")
+SHOWN = ("summary", "training", "trade_off", "export", "compare", "examples", "audits")
+NOT_FAIR = ("filters", "tickets", "heads", "reliability")
 SHARD = "bifp-str, 48.8 % cut, λ 1, seed 0"
 
 
@@ -75,57 +75,67 @@ def test_pages_about_other_things_say_so_kindly(fair, page):
 
 
 def test_the_page_says_so_kindly_to_a_run_of_another_kind(fair):
-    assert_another_page("fair_training", OTHER_RUN, "fair training of sparse image classifiers")
+    assert_another_page("training", OTHER_RUN, "fair training of sparse image classifiers")
 
 
-def test_every_chart_of_the_page_is_there(fair):
-    at = opened("fair_training", run=FAIR_RUN)
-    shown = words_of(at).replace("\\", "")
-    for question in (
-        "As more is cut, who stays accurate, and how far apart are the subgroups of gender?",
-        "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
-        "How much accuracy does more fairness cost, and who offers the better choice?",
-        "How much training does it take until the model is as fair and accurate as stated?",
-        "How did training go, and does the gap it follows stand for the measured one?",
-        "How much of each layer is left?",
-        "Which layers go first as more is cut?",
-        "What does the cut save: parameters, bytes, time?",
-        "Which subgroups of gender have images that change class?",
-        "What does the loss look like between BiFP and what it would be without its parts?",
-        "Is there a ridge between BiFP and the models without its parts?",
-    ):
-        assert question in shown, question
-    assert len(charts_of(at)) == 4 + 2 + 2 + 2 + 1 + 3 + 2 + 1 + 1 + 1 + 2
+@pytest.mark.parametrize(
+    ("tab", "charts", "questions"),
+    [
+        ("Result", 4 + 2, ["As more is cut, who stays accurate, and how far apart are the subgroups of gender?"]),
+        ("Against others", 2 + 2 + 1 + 2, [
+            "At the same share cut, is BiFP's accuracy gap smaller, and is it as accurate?",
+            "How much accuracy does more fairness cost, and who offers the better choice?",
+            "What does the loss look like between BiFP and what it would be without its parts?",
+            "Is there a ridge between BiFP and the models without its parts?",
+        ]),
+        ("Effort", 1 + 3 + 1, [
+            "How much training does it take until the model is as fair and accurate as stated?",
+            "How did training go, and does the gap it follows stand for the measured one?",
+            "What does the cut save: parameters, bytes, time?",
+        ]),
+        ("Layers", 2, ["How much of each layer is left?", "Which layers go first as more is cut?"]),
+    ],
+)  # fmt: skip
+def test_every_chart_of_the_page_is_there(fair, tab, charts, questions):
+    at = opened("training", run=FAIR_RUN, tab=tab)
+    assert_calm(at)
+    assert len(charts_of(at)) == charts
+    assert [question for question in questions if question not in words_of(at).replace("\\", "")] == []
+
+
+def test_what_is_counted_and_which_methods_are_shown_are_choices(fair):
+    at = opened("training", run=FAIR_RUN, tab="effort")
     first = html_of(at)
     at.segmented_control(key="counted_in").set_value("seconds").run()
     assert_calm(at)
     assert html_of(at) != first
+    at = opened("training", run=FAIR_RUN)
     at.segmented_control(key="methods").set_value("bifp").run()
     assert_calm(at)
-    assert "BiFP-str without m" in shown
+    assert "BiFP-str without m" in words_of(at)
 
 
 def test_what_was_not_run_says_how_to_get_it(fair):
-    at = opened("fair_training", run=HOSTILE_RUN)
+    at = opened("training", run=HOSTILE_RUN, tab="Against others")
     shown = words_of(at)
     assert "This audit has no sweep over λ" in shown and "This audit has no loss surface" in shown
     assert not [item for item in at.segmented_control if item.key == "surface"]
 
 
 def test_weights_and_models_without_a_cut(fair):
-    at = opened("fair_training", run=FAIR_RUN, method="BiFP-uns", cut="83.2 %")
+    at = opened("training", run=FAIR_RUN, method="BiFP-uns", cut="83.2 %", tab="Effort")
     assert_calm(at)
     assert "nothing gets faster" in html_of(at)
     at.selectbox(key="method").set_value("dense-tuned").run()
     assert_calm(at)
     assert "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
-    overview = opened("overview", run=FAIR_RUN, method="Tuned dense with λ")
-    assert_calm(overview)
-    assert "Tuned dense with λ cuts nothing" in html_of(overview)
+    summary = opened("summary", run=FAIR_RUN, method="Tuned dense with λ")
+    assert_calm(summary)
+    assert "Tuned dense with λ cuts nothing" in html_of(summary)
 
 
 def test_read_by_degradation(fair):
-    at = opened("fair_training", run=FAIR_RUN, reading="Degradation gap")
+    at = opened("training", run=FAIR_RUN, reading="Degradation gap", tab="Against others")
     assert_calm(at)
     assert "At the same share cut, is BiFP's degradation gap smaller, and is it as accurate?" in words_of(at).replace(
         "\\", ""
@@ -191,7 +201,7 @@ def running(tmp_path, monkeypatch):
 
 def test_a_running_training_is_watched_and_cancelled(running):
     store, job_id = running
-    at = opened("fair_training", run=None)
+    at = opened("training", run=None)
     assert_calm(at)
     shown = words_of(at).replace("\\", "").replace("\u00a0", " ")
     assert "How is the training going?" in shown and "BiFP-str, 48.8 % cut, λ 1, seed 0: mask and weights, 80" in shown
@@ -203,12 +213,12 @@ def test_a_running_training_is_watched_and_cancelled(running):
 
 
 def test_the_images_of_one_seed_that_changed_class_are_shown(fair):
-    at = opened("fair_training", run=FAIR_RUN, method="BiFP-str")
+    at = opened("examples", run=FAIR_RUN, method="BiFP-str")
     assert at.selectbox(key="trial").label == "Seed" and "Seed 1" in at.selectbox(key="trial").options
     assert "Which images are these?" in words_of(at) and 'class="pa-gallery"' in html_of(at)
     first = html_of(at)
     at.selectbox(key="trial").set_value(1).run()
     assert_calm(at)
     assert html_of(at) != first
-    at = opened("fair_training", run=FAIR_RUN, method="Fine-tuned, nothing cut")
+    at = opened("examples", run=FAIR_RUN, method="Fine-tuned, nothing cut")
     assert_calm(at)

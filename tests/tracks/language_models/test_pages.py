@@ -12,7 +12,7 @@ from engine.store.runs import Store
 from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
-READING = [page for page in PAGES if page != "library"]
+READING = [page for page in PAGES if page not in ("audits", "new_audit", "jobs", "models")]
 RUN = "synthetic-run"
 PUBLISHED = ROOT.parent / "shared" / "data" / "fasp_head_scores"
 
@@ -54,7 +54,7 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
     assert_calm(at)
     assert len(at.title) == 1
     assert list(tmp_path.iterdir()) == [], "reading creates nothing"
-    if page in READING and page != "correlations":
+    if page in READING:
         assert "there is none" in words_of(at)
 
 
@@ -62,7 +62,7 @@ def test_page_without_any_run(tmp_path, monkeypatch, page):
 def test_null_bias_is_said(here, page):
     at = opened(page, run="null-run")
     assert_calm(at)
-    if page in ("overview", "head_scores"):
+    if page in ("summary", "heads"):
         assert "null band" in words_of(at)
         assert "not supported" in words_of(at)
 
@@ -75,7 +75,7 @@ def test_no_identifier_of_the_program_is_shown(here, page):
 
 
 def test_the_slider_changes_answer_and_charts(here):
-    at = opened("overview", RUN)
+    at = opened("summary", RUN)
     slider = at.select_slider(key="sparsity")
     assert {"0 %", "5 %", "10 %", "20 %"} < set(slider.options), "finished levels, and every number of heads"
     first, charts = html_of(at), charts_of(at)
@@ -87,13 +87,13 @@ def test_the_slider_changes_answer_and_charts(here):
 
 
 def test_four_numbers_with_intervals(here):
-    cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(opened("overview", RUN)), flags=re.S)
+    cards = re.findall(r'<div class="pa-card".*?</div></div>', html_of(opened("summary", RUN)), flags=re.S)
     assert len(cards) == 4
     assert all("95 % interval" in card and "change" in card for card in cards)
 
 
 def test_a_link_is_a_view(here):
-    at = opened("overview", RUN, method="Bias only", axis="Religion", sparsity="5 %")
+    at = opened("summary", RUN, method="Bias only", axis="Religion", sparsity="5 %")
     assert_calm(at)
     assert at.selectbox(key="axis").value == "religion"
     assert at.selectbox(key="method").value == "bias_only"
@@ -104,14 +104,14 @@ def test_a_choice_survives_the_page(here):
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     at.selectbox(key="axis").set_value("religion").run()
     at.select_slider(key="sparsity").set_value(0.05).run()
-    at.switch_page("pages/library.py").run()
+    at.switch_page("pages/audits.py").run()
     at.switch_page("pages/head_scores.py").run()
     assert at.selectbox(key="axis").value == "religion"
     assert at.select_slider(key="sparsity").value == 0.05
 
 
 def test_a_link_to_a_run_that_is_not_here(here):
-    at = opened("overview", run="gone-run")
+    at = opened("summary", run="gone-run")
     assert_calm(at)
     assert "not here" in at.warning[0].value
 
@@ -155,7 +155,7 @@ def test_examples_of_one_subgroup(here):
 
 @pytest.mark.parametrize("named", ["5", "Layer 0, head 5"])
 def test_a_link_names_a_head(here, named):
-    at = opened("head_scores", RUN, head=named)
+    at = opened("heads", RUN, head=named)
     assert_calm(at)
     assert at.selectbox(key="head").value == 5
     assert at.query_params["head"] == "5"
@@ -164,13 +164,13 @@ def test_a_link_names_a_head(here, named):
 
 
 def test_a_head_that_is_none_in_a_link_is_passed_over(here):
-    at = opened("head_scores", RUN, head="99")
+    at = opened("heads", RUN, head="99")
     assert_calm(at)
     assert at.selectbox(key="head").value == 0
 
 
 def test_from_head_to_head_by_rank(here):
-    at = opened("head_scores", RUN, head="5")
+    at = opened("heads", RUN, head="5")
     shown = words_of(at)
     at.button(key="head_next").click().run()
     assert_calm(at)
@@ -183,7 +183,7 @@ def test_from_head_to_head_by_rank(here):
 def test_texts_without_a_head_come_only_when_asked(here):
     variants = Store(here).open(RUN).table("variants").set_index("variant")
     cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.20", "cut"])[0]
-    at, veil = opened("head_scores", RUN, head=str(cut)), 'class="pa-veil"'
+    at, veil = opened("heads", RUN, head=str(cut)), 'class="pa-veil"'
     assert html_of(at).count(veil) == 4
     at.toggle(key="show_changed_texts").set_value(True).run()
     assert_calm(at)
@@ -192,7 +192,7 @@ def test_texts_without_a_head_come_only_when_asked(here):
 
 
 def test_choose_a_variant(here):
-    at = opened("pareto", RUN)
+    at = opened("trade_off", RUN)
     at.selectbox(key="variant").set_value("magnitude-s0.20").run()
     assert_calm(at)
     assert "6 of 32 heads" in words_of(at)
@@ -201,7 +201,7 @@ def test_choose_a_variant(here):
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published head scores are not on this machine")
 def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     use_store(tmp_path, monkeypatch)
-    at = opened("correlations", run=None, source="Published scores")
+    at = opened("heads", run=None, source="Published scores")
     assert_calm(at)
     at.text_input(key="published_folder").set_value(str(PUBLISHED)).run()
     assert_calm(at)
@@ -210,20 +210,20 @@ def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
 
 
 def test_a_path_without_scores_is_said(here):
-    at = opened("correlations", RUN, source="Published scores")
+    at = opened("heads", RUN, source="Published scores")
     at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
     assert "is no file" in at.error[0].value
     assert [item.value for item in at.exception] == []
 
 
 def test_validation_shows_every_gamma(here):
-    at = opened("pareto", RUN, split="Validation prompts (every γ tried)")
+    at = opened("trade_off", RUN, split="Validation prompts (every γ tried)")
     assert_calm(at)
-    assert len(at.selectbox(key="variant").options) > len(opened("pareto", RUN).selectbox(key="variant").options)
+    assert len(at.selectbox(key="variant").options) > len(opened("trade_off", RUN).selectbox(key="variant").options)
 
 
 def test_charts_cannot_be_uploaded(here):
-    configs = [json.loads(chart.proto.config) for chart in opened("overview", RUN).get("plotly_chart")]
+    configs = [json.loads(chart.proto.config) for chart in opened("summary", RUN).get("plotly_chart")]
     assert configs
     assert all(config["showSendToCloud"] is False and config["plotlyServerURL"] == "" for config in configs)
 
@@ -237,7 +237,7 @@ def test_an_unexpected_failure_shows_no_traceback(here, monkeypatch):
 
     cache.memory.clear()
     monkeypatch.setattr(who_pays, "who_pays", broken)
-    at = opened("overview", RUN)
+    at = opened("summary", RUN)
     assert [item.value for item in at.exception] == []
     assert "could not be drawn" in at.error[0].value
     assert "secret" not in at.error[0].value
@@ -317,7 +317,7 @@ def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, m
     assert "/models/*mine*" in picker.options and "synthetic-gpt2" not in picker.options
     picker.set_value("/models/*mine*")
     at.button(key="quick_start_language_models").click().run()
-    assert at.title[0].value == opened("library", RUN).title[0].value
+    assert at.title[0].value == opened("new_audit", RUN).title[0].value
     assert r"\*mine\*" in at.error[0].value
     assert [request["model"] for request in asked] == ["/models/*mine*"]
 

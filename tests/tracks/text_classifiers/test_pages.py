@@ -29,8 +29,8 @@ from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import HOSTILE
 
 TEXT_RUN, HOSTILE_RUN, OTHER_TASK, OTHER_RUN = "text-run", "hostile-run", "other-task", "other-run"
-NOT_TEXTS = ("filters", "correlations", "examples")
-SHOWN = ("overview", "head_scores", "tickets", "lens", "reliability", "pareto", "export", "compare")
+NOT_TEXTS = ("filters", "playground", "examples")
+SHOWN = ("summary", "heads", "tickets", "reliability", "trade_off", "export", "compare")
 
 
 @pytest.fixture(scope="module")
@@ -73,30 +73,38 @@ def test_pages_about_other_things_say_so_kindly(texts, page):
     assert_another_page(page, TEXT_RUN, "", "attention heads of a text classifier")
 
 
-@pytest.mark.parametrize("page", ["tickets", "lens"])
+@pytest.mark.parametrize("page", ["tickets", "sentence"])
 def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
     assert_another_page(page, OTHER_RUN, "attention heads of a text classifier")
 
 
-def test_every_chart_of_the_tickets_page_is_there(texts):
-    at = opened("tickets", run=TEXT_RUN)
-    shown = words_of(at)
-    for question in (
-        "Up to which share of heads is it still a winning ticket?",
-        "Which is the largest winning ticket, and for whom of length is it lost first?",
-        "Still a winning ticket for whom of length?",
-        "Does any score choose heads better than chance on the same weights?",
-        "Does conductance choose better heads than random choice?",
-        "Which heads survive, and do the seeds agree?",
-        "In which order do the heads go?",
-        "What did every iteration cut, and what was the model worth after it?",
-        "Do other tasks keep the same heads?",
-        "How often is the model right about each subgroup?",
-        "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
-    ):
-        assert question in shown.replace("\\", ""), question
-    assert len(charts_of(at)) == 13, "of every question; the last chart is drawn when asked for"
-    assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
+@pytest.mark.parametrize(
+    ("tab", "charts", "questions"),
+    [
+        ("Who", 5, [
+            "Up to which share of heads is it still a winning ticket?",
+            "Which is the largest winning ticket, and for whom of length is it lost first?",
+            "Still a winning ticket for whom of length?",
+            "How often is the model right about each subgroup?",
+            "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
+        ]),
+        ("Which heads", 6, [
+            "Does any score choose heads better than chance on the same weights?",
+            "Does conductance choose better heads than random choice?",
+            "Which heads survive, and do the seeds agree?",
+            "In which order do the heads go?",
+        ]),
+        ("Iterations", 1, ["What did every iteration cut, and what was the model worth after it?"]),
+        ("Tasks", 1, ["Do other tasks keep the same heads?"]),
+    ],
+)  # fmt: skip
+def test_every_chart_of_the_tickets_page_is_there(texts, tab, charts, questions):
+    at = opened("tickets", run=TEXT_RUN, tab=tab)
+    shown = words_of(at).replace("\\", "")
+    assert [question for question in questions if question not in shown] == []
+    assert len(charts_of(at)) == charts
+    if tab == "Tasks":
+        assert "Other remarks and synthetic remarks" in shown or "Synthetic remarks and other remarks" in shown
 
 
 def test_a_table_taken_from_a_page_runs_no_formula(monkeypatch):
@@ -124,14 +132,14 @@ def test_a_link_is_a_view(texts):
     at = opened("tickets", run=TEXT_RUN, method="Single scoring by conductance", axis="Source", share="75 %")
     assert_calm(at)
     assert at.selectbox(key="method").value == "once:conductance" and at.select_slider(key="share").value == 0.75
-    lens = opened("lens", run=TEXT_RUN, layer="Layer 3", weights="Pre-trained")
+    lens = opened("heads", run=TEXT_RUN, tab="Lens", layer="Layer 3", weights="Pre-trained")
     assert_calm(lens)
     assert lens.selectbox(key="layer").value == 3 and lens.selectbox(key="weights").value == "pre-trained"
     assert "does not vary" in html_of(lens), "the head whose attention is the same everywhere"
 
 
 def test_the_words_of_a_text_come_only_when_asked(texts):
-    at = opened("lens", run=TEXT_RUN, show_text="true")
+    at = opened("heads", run=TEXT_RUN, tab="Lens", show_text="true")
     drawn = json.dumps(charts_of(at))
     assert "keeper" not in html_of(at) and "keeper" not in drawn and "pa-veil" in html_of(at)
     at.toggle(key="show_text").set_value(True).run()
@@ -154,7 +162,7 @@ def _ids(at: AppTest) -> list[str]:
 
 
 def test_importance_of_a_group_and_of_one_head(texts):
-    at = opened("head_scores", run=TEXT_RUN)
+    at = opened("heads", run=TEXT_RUN)
     assert at.selectbox(key="score").value == "conductance" and len(charts_of(at)) == 2 + 1
     first = html_of(at)
     at.selectbox(key="texts_of").set_value("short").run()

@@ -15,8 +15,8 @@ from engine.tracks.fair_training.panels.lookup import short
 
 QUESTION = "What does the loss look like between BiFP and what it would be without its parts?"
 ABSENT = (
-    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” in the Library, or with "
-    "--surface on the command line; it needs BiFP-str and its ablations."
+    "This audit has no loss surface. Ask for it under “Trade-off over λ, and loss surface” on the page “New audit”, or "
+    "with --surface on the command line; it needs BiFP-str and its ablations."
 )
 SHOWN = {"loss": "loss", "gap": "accuracy gap", "accuracy": "accuracy"}
 COLUMNS = titled(x="x", y="y", loss="loss", accuracy="accuracy", gap="accuracy gap")

@@ -20,7 +20,7 @@ from engine.tracks.fair_training.panels.lookup import flops_said, not_the_fair_a
 
 QUESTION = "How much accuracy does more fairness cost, and who offers the better choice?"
 ABSENT = (
-    "This audit has no sweep over λ. Ask for one under “Trade-off over λ” in the Library, or with "
+    "This audit has no sweep over λ. Ask for one under “Trade-off over λ” on the page “New audit”, or with "
     "--tradeoff on the command line."
 )
 GAPS = {"gap": "accuracy gap", "degradation": "degradation gap"}

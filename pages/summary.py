@@ -1,4 +1,4 @@
-"""Overview: the answer in a sentence, four numbers, who pays, and how it goes along the slider."""
+"""Summary: the answer in a sentence, four numbers, who pays, and how it goes along the slider."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages.shared.measuring import offer_level, shown_at
 
 
 def page() -> None:
-    heading("overview")
+    heading("summary")
     measured = need_run()
     choice, shown = choose(measured, ahead=True), track_of(measured).overview
     run = shown_at(measured, choice)

@@ -6,28 +6,26 @@ import pandas as pd
 import streamlit as st
 
 from engine.core import words
-from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
+from engine.store.runs import Run
 from engine.tracks.text_classifiers.panels import lens
 from pages.shared import panels, safe, state
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, is_dark, select
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.controls import capital, select
+from pages.shared.tabs import Tab
 
 Column = st.delta_generator.DeltaGenerator
 HEADS = state.key_of("lens", "heads")
 
 
-def page() -> None:
-    heading("lens")
-    run = need_run("lens")
+def draw(run: KeptRun, choice: Choice) -> None:
+    """Of `choice` only `dark` is used: the weights are chosen here."""
     texts = made(run, lens.examples)
     if texts.empty:
         st.info("This audit kept no attention maps.")
         return
-    choice = Choice("dense", (run.meta["request"]["axes"] or AXES)[0], 0.0, dark=is_dark())
     columns = st.columns([4, 4, 2, 2], gap="medium")
     text_id, stage = _text(run, texts, *columns[:2])
     layer, head = _head(run, text_id, stage, *columns[2:])
@@ -100,6 +98,8 @@ def _follow(run: KeptRun, clicked: object, text_id: str, stage: str) -> None:
         st.rerun()
 
 
-begin_app()
-with boundary():
-    page()
+def has(run: Run) -> bool:
+    return run.has("lens")
+
+
+TAB = Tab("Lens", draw, has)

@@ -1,4 +1,4 @@
-"""Pareto: quality against harm for every variant; a point opens its variant."""
+"""Trade-off: quality against harm for every variant; a point opens its variant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pages.shared.measuring import shown_at
 
 
 def page() -> None:
-    heading("pareto")
+    heading("trade_off")
     measured = need_run()
     choice, views = choose(measured, ahead=True), track_of(measured).views
     run = shown_at(measured, choice)
@@ -39,8 +39,8 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     row = rows[picked]
     st.markdown(f"Cut: {lookup.amount(run, row)}.")
     panels.table(_numbers(run, picked, choice, split), decimals=3)
-    if row["chosen"] and st.button("Open in the overview", icon=":material/dashboard:"):
-        show_on("overview", run, row)
+    if row["chosen"] and st.button("Open in the summary", icon=":material/dashboard:"):
+        show_on("summary", run, row)
 
 
 def _label(run: KeptRun, row: dict) -> str:

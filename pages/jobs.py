@@ -1,0 +1,16 @@
+"""Jobs: audits that run, wait or have ended; cancel, resume, open."""
+
+from __future__ import annotations
+
+from pages.shared import jobs
+from pages.shared.frame import begin_app, boundary, heading
+
+
+def page() -> None:
+    heading("jobs", notes=False)
+    jobs.watch()
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,47 @@
+"""Models and data: what is here to start an audit from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import streamlit as st
+
+from engine.models import catalog
+from engine.report.tracks import tracks
+from engine.store.runs import default_root
+from pages.shared import panels
+from pages.shared.frame import begin_app, boundary, heading
+
+
+def page() -> None:
+    heading("models", notes=False)
+    _models()
+
+
+def _models() -> None:
+    for track in tracks().values():
+        for shelf in track.shelves():
+            st.subheader(shelf.title, anchor=False)
+            panels.table(shelf.table)
+            if shelf.note:
+                st.caption(shelf.note)
+    st.subheader("Prompts and texts", anchor=False)
+    panels.table(_files())
+
+
+def _files() -> pd.DataFrame:
+    """Embedded data and what was uploaded before."""
+    folders = [catalog.ASSETS / "demo-data", default_root() / "uploads"]
+    found: list[Path] = [path for folder in folders if folder.is_dir() for path in sorted(folder.rglob("*.*"))]
+    rows = [
+        {"File": path.name, "Kilobytes": round(path.stat().st_size / 1024), "Where": str(path.parent)}
+        for path in found
+        if path.is_file() and path.suffix in (".csv", ".json", ".txt")
+    ]
+    return pd.DataFrame(rows, columns=["File", "Kilobytes", "Where"])
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,48 @@
+"""New audit: of a model that was named, or from the form; started in the background and watched here."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.audit.tracks import track_named
+from pages.shared import form, jobs, state
+from pages.shared.frame import begin_app, boundary, heading
+
+
+def page() -> None:
+    heading("new_audit", notes=False)
+    with boundary():
+        _quick()
+    with boundary():
+        _new()
+
+
+def _quick() -> None:
+    """The audit that was asked for by naming a model: checked and started at once, then how far it is."""
+    if asked := state.take(state.QUICK):
+        track, model = asked
+        state.keep(state.QUICK_STARTED, None)
+        with st.spinner("Checking the model …"):
+            state.keep(state.QUICK_STARTED, jobs.start(track_named(track).part("quick").request(model)))
+    if state.kept(state.QUICK_STARTED):
+        jobs.one(state.kept(state.QUICK_STARTED))
+
+
+def _new() -> None:
+    st.markdown(
+        "Bring your own model and data, or start from the embedded ones. Everything is checked before "
+        "anything heavy loads, and finished parts survive a stop."
+    )
+    request, faults = form.ask()
+    if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
+        state.keep(state.STARTED, None)
+        with st.spinner("Checking the model and the data …"):
+            state.keep(state.STARTED, jobs.start(request, faults))
+    if state.kept(state.STARTED):
+        st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
+        jobs.one(state.kept(state.STARTED))
+
+
+begin_app()
+with boundary():
+    page()

@@ -1,0 +1,97 @@
+"""The app's navigation: sections by question, the pages of each, and which of them an audit has something for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from engine.report.tracks import track_of, tracks
+from engine.store.runs import Run
+from pages.shared import tabs
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A page in the navigation: what it is called there, and the name of a Material icon."""
+
+    title: str
+    icon: str
+
+
+SECTIONS: Mapping[str, Mapping[str, Entry]] = {
+    "Result": {
+        "summary": Entry("Summary", "dashboard"),
+        "trade_off": Entry("Trade-off", "scatter_plot"),
+        "examples": Entry("Examples", "format_quote"),
+    },
+    "Why": {
+        "heads": Entry("Heads", "grid_on"),
+        "filters": Entry("Filters", "layers"),
+        "tickets": Entry("Tickets", "confirmation_number"),
+        "training": Entry("Training", "balance"),
+    },
+    "Ask": {
+        "bench": Entry("Bench", "toggle_on"),
+        "playground": Entry("Playground", "edit_note"),
+        "sentence": Entry("Sentence", "short_text"),
+        "picture": Entry("Picture", "image_search"),
+    },
+    "Trust": {
+        "reliability": Entry("Reliability", "repeat"),
+        "measured": Entry("How it was measured", "straighten"),
+    },
+    "Share": {
+        "present": Entry("Present", "slideshow"),
+        "export": Entry("Export", "download"),
+    },
+    "Workspace": {
+        "audits": Entry("Audits", "inventory_2"),
+        "new_audit": Entry("New audit", "add_circle"),
+        "jobs": Entry("Jobs", "pending_actions"),
+        "models": Entry("Models and data", "database"),
+    },
+}
+"""A page that no section names stands in the last one."""
+WORKSPACE = "Workspace"
+WITHOUT_AN_AUDIT = ("summary",)
+"""Shown where no audit is chosen, beside the workspace."""
+HIDDEN: Mapping[str, Entry] = {"compare": Entry("Compare", "compare_arrows")}
+"""Opened from other pages, never listed."""
+FORMER: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "overview": ("summary", {}),
+    "pareto": ("trade_off", {}),
+    "head_scores": ("heads", {}),
+    "correlations": ("heads", {"tab": "Across axes"}),
+    "lens": ("heads", {"tab": "Lens"}),
+    "fair_training": ("training", {}),
+    "library": ("audits", {}),
+}
+"""Addresses of earlier versions: the page that has it now, and what is added to the address."""
+
+
+def entry_of(page: str) -> Entry:
+    """How a page is listed; for one that nobody listed, its file's name."""
+    for entries in (*SECTIONS.values(), HIDDEN):
+        if page in entries:
+            return entries[page]
+    return Entry(page.replace("_", " ").capitalize(), "article")
+
+
+def sorted_in(found: Sequence[str]) -> dict[str, list[str]]:
+    """The pages that are here, by section, in the order of lists; those of HIDDEN are in none."""
+    listed = {name for entries in (*SECTIONS.values(), HIDDEN) for name in entries}
+    sections = {section: [name for name in entries if name in found] for section, entries in SECTIONS.items()}
+    sections[WORKSPACE] += [name for name in found if name not in listed]
+    return {section: names for section, names in sections.items() if names}
+
+
+def shown(page: str, run: Run | None) -> bool:
+    """Whether the navigation lists a page: everybody's pages, and of the others those that this audit has."""
+    if page in SECTIONS[WORKSPACE] or page in WITHOUT_AN_AUDIT:
+        return True
+    if run is None or page in HIDDEN:
+        return False
+    owned = {name for track in tracks().values() for name in track.pages}
+    if page in owned and page not in track_of(run).pages:
+        return False
+    return page not in track_of(run).tabs or bool(tabs.offered(page, run))
