@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +61,12 @@ def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: fl
 
 
 @contextlib.contextmanager
-def browser(path: str) -> Iterator[Any]:
-    """A Playwright browser on the installed Chromium."""
+def browser(path: str, more: Sequence[str] = ()) -> Iterator[Any]:
+    """A Playwright browser on the installed Chromium, started with `more` options."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=path, args=list(CHROMIUM))
+        found = playwright.chromium.launch(executable_path=path, args=[*CHROMIUM, *more])
         try:
             yield found
         finally:

@@ -1,11 +1,16 @@
-"""Starts the app: `python -m pages.shared.serve [streamlit options]`.
+"""Starts the app: `python -m pages.shared.serve [--hosts NAME,…] [--token] [streamlit options]`.
 
 What the first screen needs is imported before the server answers, so that no reader waits for it at an empty page.
+--hosts names this machine goes by besides 127.0.0.1, localhost and ::1; --token: the app opens only by the address
+that is printed, for machines that several people log in to.
 """
 
 from __future__ import annotations
 
+import os
+import secrets
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas  # noqa: F401
@@ -14,7 +19,8 @@ import pyarrow.parquet  # noqa: F401
 
 from engine.report.tracks import tracks
 
-APP = Path(__file__).resolve().parents[2] / "app.py"
+SERVED = Path(__file__).with_name("served.py")
+HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
 
 
 def main() -> None:
@@ -22,8 +28,26 @@ def main() -> None:
     from streamlit.web import cli
 
     tracks()  # with them the panels they are made of
-    sys.argv = ["streamlit", "run", str(APP), *sys.argv[1:]]
+    sys.argv = ["streamlit", "run", str(SERVED), *ours_taken(sys.argv[1:])]
+    if token := os.environ.get(TOKEN):
+        print(f"Open it with ?token={token} behind its address: without, it answers nobody.", flush=True)
     cli.main()
+
+
+def ours_taken(words: Sequence[str]) -> list[str]:
+    """The options that are not ours; ours go into the environment, where `served` reads them."""
+    rest, words = [], list(words)
+    while words:
+        word = words.pop(0)
+        if word == "--token":
+            os.environ[TOKEN] = secrets.token_urlsafe(24)
+        elif word == "--hosts" and words:
+            os.environ[HOSTS] = words.pop(0)
+        elif word.startswith("--hosts="):
+            os.environ[HOSTS] = word.removeprefix("--hosts=")
+        else:
+            rest.append(word)
+    return rest
 
 
 if __name__ == "__main__":

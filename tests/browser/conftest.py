@@ -29,7 +29,7 @@ def chromium():
     path = app_server.find_chromium()
     if path is None:
         pytest.skip("no Chromium is installed")
-    with app_server.browser(path) as found:
+    with app_server.browser(path, ["--host-resolver-rules=MAP evil.test 127.0.0.1"]) as found:
         yield found
 
 

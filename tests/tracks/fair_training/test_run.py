@@ -20,6 +20,7 @@ from engine.report.summary import summary_of, summary_text
 from engine.resident.asks import answer_here
 from engine.store.array_table import unpack
 from engine.store.runs import Run, Store
+from engine.store.sealed import write_document
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
@@ -383,7 +384,7 @@ def test_data_that_changed_since_it_was_begun_are_noticed(tmp_path):
     with pytest.raises(Cancelled):
         run_fair_audit(request, store, Hooks(check=stop_after(5)))
     path = _path(store, validate_fair(request))
-    path.write_text(json.dumps(["another model", "other images"]))
+    write_document(path, {"content": ["another model", "other images"]}, 1)
     with pytest.raises(RequestError, match="changed since this audit was begun"):
         run_fair_audit(request, store)
     assert store.ids() == []

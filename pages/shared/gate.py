@@ -1,0 +1,133 @@
+"""Who may talk to the app: browsers of this machine, at addresses this machine calls itself, and no page but ours.
+
+A page of the internet can make a browser ask 127.0.0.1 (a form, a socket, a frame), or call itself 127.0.0.1 by a name
+that it rebinds. Both are told apart by what a browser always says and a page cannot change: Host and Origin. It stands
+before everything Streamlit answers, so that no foreign word reaches code that would look it up.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+Scope = MutableMapping[str, Any]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+COOKIE, TOKEN = "pruneaudit", "token"
+HEADERS = (
+    (b"content-security-policy", b"frame-ancestors 'self'"),
+    (b"x-frame-options", b"SAMEORIGIN"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+
+
+class Gate:
+    """An ASGI app around another. `hosts`: names besides the loopback ones; `token`: what the first address must hold,
+    "" for none: then everybody who can log in to this machine can open the app."""
+
+    def __init__(self, app: App, hosts: Iterable[str] = (), token: str = "") -> None:
+        self.app, self.token = app, token
+        self.hosts = {host.strip().lower() for host in (*LOOPBACK, *hosts) if host.strip()}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+        elif why := self._refused(scope):
+            await _refuse(scope, send, why)
+        elif self.token and not self._knows(scope):
+            await self._let_in(scope, send)
+        else:
+            await self.app(scope, receive, _with_headers(send))
+
+    def _refused(self, scope: Scope) -> str:
+        """Why a request is not answered, "" for one that is."""
+        headers = _headers(scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if name_of(f"//{host}") not in self.hosts:
+            return f"This app answers to {', '.join(sorted(self.hosts))} only. Others are named by --hosts."
+        if origin is not None and (urlsplit(origin).netloc.lower() != host.lower() or origin == "null"):
+            return "This app answers its own pages only."
+        if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not _is_link(scope, headers):
+            return "This app answers its own pages only."
+        return ""
+
+    def _knows(self, scope: Scope) -> bool:
+        """Whether the browser was let in before."""
+        try:
+            cookie = SimpleCookie(_headers(scope).get("cookie", "")).get(f"{COOKIE}-{_port(scope)}")
+        except CookieError:
+            return False
+        return cookie is not None and hmac.compare_digest(cookie.value.encode(), self.token.encode())
+
+    async def _let_in(self, scope: Scope, send: Send) -> None:
+        """An address with the right token is turned into a cookie and leads to itself without the token."""
+        query = parse_qsl(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
+        given = dict(query).get(TOKEN, "")
+        if scope["type"] == "websocket" or not hmac.compare_digest(given.encode(), self.token.encode()):
+            await _refuse(scope, send, "This app asks for the address it printed when it was started: with its token.")
+            return
+        rest = urlencode([(name, value) for name, value in query if name != TOKEN])
+        to = scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        cookie = f"{COOKIE}-{_port(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
+        told = [(b"location", f"/{to}".encode()), (b"set-cookie", cookie.encode())]
+        await send({"type": "http.response.start", "status": 303, "headers": [*told, *HEADERS]})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def name_of(address: str) -> str:
+    """The host of an address without port, in lower case; "" for what is none."""
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return ""
+    return "" if parts.username or parts.path or parts.query else (parts.hostname or "")
+
+
+def _is_link(scope: Scope, headers: Mapping[str, str]) -> bool:
+    """Whether somebody followed a link to the app: it is opened, and nothing is sent along but its address."""
+    is_navigation = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return scope["type"] == "http" and scope["method"] == "GET" and is_navigation
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """Headers by name; one that is given twice is that of both, which is none that is allowed."""
+    found: dict[str, str] = {}
+    for name, value in scope.get("headers", ()):
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]}, {text}" if key in found else text
+    return found
+
+
+def _port(scope: Scope) -> int:
+    """Cookies know no ports: two apps on one machine keep theirs apart by name."""
+    return (scope.get("server") or ("", 0))[1] or 0
+
+
+def _with_headers(send: Send) -> Send:
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            ours = {name for name, _ in HEADERS}
+            kept = [(name, value) for name, value in message.get("headers", ()) if name.lower() not in ours]
+            message = {**message, "headers": [*kept, *HEADERS]}
+        await send(message)
+
+    return sent
+
+
+async def _refuse(scope: Scope, send: Send, why: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008, "reason": why[:120]})
+        return
+    told = [(b"content-type", b"text/plain; charset=utf-8"), *HEADERS]
+    await send({"type": "http.response.start", "status": 403, "headers": told})
+    await send({"type": "http.response.body", "body": why.encode()})
