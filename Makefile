@@ -52,6 +52,7 @@ demo: .venv/ready  ## compute the embedded audits again from the embedded models
 
 benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.redraw
+	$(BIN)/python -m benchmarks.screens
 	$(BIN)/python -m benchmarks.head_scores
 	$(BIN)/python -m benchmarks.filter_pruning
 	$(BIN)/python -m benchmarks.conductance

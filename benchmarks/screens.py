@@ -1,0 +1,232 @@
+"""The screens of every embedded audit in a real browser: height, words, seconds, accessibility, contrast.
+
+Pages come from the app's navigation and tabs from the pages, so that a new one is measured too. `--shots DIR` also
+writes one small picture per screen: wide and narrow, light and dark, side by side.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from benchmarks import app_server, axe
+from benchmarks.report import Measure, parser, show
+from engine.core.files import PROJECT
+from engine.resident import client
+from engine.store.runs import EMBEDDED, Store
+
+TALLEST, LONGEST = 3000, 250
+"""Bars: pixels of a screen's content at 1440, words outside tables, charts and folded parts."""
+QUIET = 0.7
+"""Seconds without a change after which a screen counts as settled; they are not counted."""
+COUNTED = (PROJECT / "benchmarks" / "screens.js").read_text(encoding="utf-8")
+SETTLED = """
+quiet => new Promise((done, failed) => {
+  const begun = performance.now(), app = () => document.querySelector('[data-testid=stApp]');
+  let last = '', since = begun;
+  const look = () => {
+    const main = document.querySelector('[data-testid=stMainBlockContainer]'), now = performance.now();
+    const waits = !main?.querySelector('h1') || app().dataset.testScriptState === 'running'
+      || document.querySelector('[data-testid=stSkeleton]');
+    const seen = waits ? '' : `${main.scrollHeight} ${main.querySelectorAll('*').length}`;
+    if (seen !== last || waits) { last = seen; since = now; }
+    if (now - since > quiet) return done(since / 1000);
+    if (now - begun > 60000) return failed(new Error('the page never came to rest'));
+    setTimeout(look, 50);
+  };
+  look();
+})
+"""
+"""Resolves with the seconds from the start of the navigation (or the page's load) to the last change."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a reader sees the app."""
+
+    width: int = 1440
+    dark: bool = False
+
+    @property
+    def said(self) -> str:
+        return f"{self.width} {'dark' if self.dark else 'light'}"
+
+
+LOOKS = (Look(), Look(dark=True), Look(390), Look(390, True))
+
+
+@dataclass
+class Screen:
+    """One page, or one tab of it, of one audit as it was measured."""
+
+    name: str
+    look: Look
+    height: int
+    words: int
+    quoted: int
+    seconds: float
+    faults: list[axe.Fault] = field(default_factory=list)
+    pale: list[str] = field(default_factory=list)
+    shot: bytes = b""
+
+    @property
+    def contrast(self) -> int:
+        """Texts too pale to read: what axe finds on the page, and texts of charts, which axe does not look at."""
+        return sum(fault.rule == axe.CONTRAST for fault in self.faults) + len(self.pale)
+
+    def measures(self) -> list[Measure]:
+        """Its rows. The bars are those of a wide screen; on a phone the same words are taller."""
+        name, is_wide = f"{self.name}, {self.look.said}", self.look.width == Look().width
+        return [
+            Measure(f"{name}: height", self.height, "px", TALLEST if is_wide else None),
+            Measure(f"{name}: words", self.words, "words", LONGEST),
+            Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s"),
+            Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
+            Measure(f"{name}: contrast faults", self.contrast, "texts", 0),
+        ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; exit code 1 when a bar is missed, 2 without a Chromium."""
+    asked = _options().parse_args(arguments)
+    path = app_server.find_chromium()
+    if path is None:
+        print("No Chromium is installed.", file=sys.stderr)
+        return 2
+    looks = LOOKS if asked.shots else (Look(asked.width, asked.dark),)
+    with tempfile.TemporaryDirectory() as store:
+        own = Path(store)
+        with app_server.started(own, own / "app.txt") as address, app_server.browser(path) as browser:
+            screens = [screen for look in looks for screen in seen(browser, address, look, asked)]
+        client.stop(Store(own))
+    if asked.shots:
+        write_shots(screens, Path(asked.shots))
+    if not asked.json:
+        print_table(screens)
+        return int(any(one.holds is False for screen in screens for one in screen.measures()))
+    return show([one for screen in screens for one in screen.measures()], as_json=True)
+
+
+def _options() -> argparse.ArgumentParser:
+    options = parser(__doc__)
+    options.add_argument("--width", type=int, default=1440, help="of the screen, px (390: a phone)")
+    options.add_argument("--dark", action="store_true", help="the dark theme")
+    options.add_argument("--run", default="", help="only audits whose id begins so")
+    options.add_argument("--page", default="", help="only pages whose address holds this; summary is /")
+    options.add_argument(
+        "--shots", default="", metavar="DIR", help="write small pictures, wide and narrow, light and dark"
+    )
+    return options
+
+
+def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> Iterator[Screen]:
+    """Every screen of every embedded audit; what belongs to no audit (the workspace) once."""
+    size = {"width": look.width, "height": 900 if look.width > 600 else 844}
+    theme = "dark" if look.dark else "light"
+    context = browser.new_context(
+        viewport=size, color_scheme=theme, has_touch=look.width < 600, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    once: set[str] = set()
+    for run in Store(EMBEDDED, read_only=True).ids():
+        if not run.startswith(asked.run):
+            continue
+        for name, is_shared in navigation(page, f"{address}/?{urlencode({'run': run})}"):
+            if asked.page not in (name or "summary") or name in once:
+                continue
+            if is_shared:
+                once.add(name)
+            yield from tabs(page, f"{address}/{name}", run, look, "workspace" if is_shared else run[:4])
+    context.close()
+
+
+def navigation(page: Any, address: str) -> list[tuple[str, bool]]:
+    """The pages the app lists: path, and whether it stands in the last section, which is the same for every audit."""
+    page.goto(address)
+    settle(page)
+    return [(path, is_last) for path, is_last in page.evaluate("""() => {
+      const nav = document.querySelector('[data-testid=stSidebarNav]');
+      const heads = [...nav.querySelectorAll('[data-testid=stNavSectionHeader]')], last = heads.at(-1);
+      return [...nav.querySelectorAll('a')].map(link => [new URL(link.href).pathname.slice(1),
+        !!last && !!(last.compareDocumentPosition(link) & Node.DOCUMENT_POSITION_FOLLOWING)]);
+    }""")]  # fmt: skip
+
+
+def tabs(page: Any, address: str, run: str, look: Look, audit: str) -> Iterator[Screen]:
+    """A page as it opens, then each further tab of its first strip."""
+    page.goto(f"{address}?{urlencode({'run': run})}")
+    seconds = settle(page)
+    strip = page.locator("[data-testid=stMainBlockContainer] [role=tablist]").first.locator("[role=tab]")
+    titles = strip.all_inner_texts()
+    path = address.rsplit("/", 1)[1] or "summary"
+    yield measured(page, f"{audit} {path}" + (f" / {titles[0].strip()}" if titles else ""), look, seconds)
+    for at, title in enumerate(titles[1:], 1):
+        start = page.evaluate("() => performance.now() / 1000")
+        strip.nth(at).click()
+        page.wait_for_timeout(150)
+        yield measured(page, f"{audit} {path} / {title.strip()}", look, settle(page) - start)
+
+
+def settle(page: Any) -> float:
+    """Wait until nothing moves; seconds from the page's load to the last change."""
+    return page.evaluate(SETTLED, 1000 * QUIET)
+
+
+def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
+    page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
+    shot = page.screenshot()
+    return Screen(name, look, seconds=seconds, faults=axe.faults(page), shot=shot, **page.evaluate(COUNTED))
+
+
+def print_table(screens: Sequence[Screen]) -> None:
+    """One line per screen, an asterisk where a bar is missed, then every fault once."""
+    width = max((len(screen.name) for screen in screens), default=0)
+    print(f"{'screen':{width}}  look        px  words (quoted)     s   axe  contrast")
+    for one in screens:
+        height, words, _, serious, contrast = one.measures()
+        marks = ["*" if measure.holds is False else " " for measure in (height, words, serious, contrast)]
+        print(
+            f"{one.name:{width}}  {one.look.said:10} {one.height:5}{marks[0]} {one.words:4}{marks[1]} {one.quoted:6}  "
+            f"{one.seconds:7.1f}  {len(one.faults):4}{marks[2]} {one.contrast:4}{marks[3]}"
+        )
+    met = sum(all(measure.holds is not False for measure in one.measures()) for one in screens)
+    print(f"{met} of {len(screens)} screens meet every bar: at most {TALLEST} px, {LONGEST} words, 0 faults.")
+    found = Counter(
+        (fault.rule, re.sub(r"\d+", "N", fault.element), fault.why) for one in screens for fault in one.faults
+    )
+    for (rule, element, why), times in found.most_common():
+        print(f"{times:4} × {rule}: {element[:150]}: {why[:160]}")
+    for text, times in Counter(text for one in screens for text in one.pale).most_common(20):
+        print(f"{times:4} × pale in a chart: {text}")
+
+
+def write_shots(screens: Sequence[Screen], folder: Path) -> None:
+    """One picture per screen, its looks side by side, 300 px high, in 32 colours."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in dict.fromkeys(screen.name for screen in screens):
+        shots = [Image.open(BytesIO(one.shot)).convert("RGB") for one in screens if one.name == name]
+        small = [shot.resize((round(shot.width * 300 / shot.height), 300), Image.Resampling.LANCZOS) for shot in shots]
+        sheet = Image.new("RGB", (sum(shot.width + 4 for shot in small) - 4, 300), "#8a939c")
+        left = 0
+        for shot in small:
+            sheet.paste(shot, (left, 0))
+            left += shot.width + 4
+        file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+        sheet.quantize(32, dither=Image.Dither.NONE).save(folder / f"{file}.png", optimize=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
