@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
 from engine.audit.executors import Local
+from engine.audit.growing import plan_of
 from engine.core.seeds import rng
 from engine.core.types import Hooks
 from engine.report.ahead import LEAD
@@ -27,7 +28,6 @@ from engine.store.runs import EMBEDDED, Run, Store
 from engine.tracks.language_models.any_level import stops
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.hand_sets import plan_of
 from engine.tracks.language_models.opening import open_audit
 from engine.tracks.language_models.predicted import predicted
 from engine.tracks.language_models.tables import Measured

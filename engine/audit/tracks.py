@@ -63,8 +63,6 @@ class TrackEntry:
     """What is checked of a growth before anything heavy loads, (Growth, store); RequestError with all faults."""
     told: str = ""
     """What a growth says, (run before, run after, Growth) -> {"rows": predicted beside measured, "notes", …}."""
-    units: str = ""
-    """Reads the units that the command line names, (run, words) or (run, path of a mask.json) -> flat units."""
     measure: str = ""
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
 

@@ -10,23 +10,32 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 from engine.classifiers.metrics import OVO, OVR
+from engine.core.words import is_by_hand
 from engine.store.runs import Run
 
 TOLERANCE = 1e-6
+TRIED, TRIED_ITEMS = "tried_predictions", "tried_items"
+"""Tables of additions: answers of a set that was tried by hand, and what it was tried on."""
 
 
 def again_from_answers(
-    results: pd.DataFrame, answers: pd.DataFrame, items: pd.DataFrame, key: str, multi_class: str = OVO
+    results: pd.DataFrame,
+    answers: pd.DataFrame,
+    items: pd.DataFrame,
+    key: str,
+    multi_class: str = OVO,
+    split: str = "test",
 ) -> list[dict[str, Any]]:
     """AUC and accuracy of every variant, computed again from its answers and compared with the stored results.
 
     results: the table `results`; answers: one row per variant and item with p_0, p_1, …; items: their labels, by `key`;
-    multi_class: the AUC of more than two classes. Returns one check {"what", "ok"} per metric.
+    multi_class: the AUC of more than two classes; split: of the items. Returns one check {"what", "ok"} per metric.
     """
     columns = [name for name in answers if name.startswith("p_")]
     checks = []
     for metric in ("auc", "accuracy"):
-        stored = results[(results["metric"] == metric) & (results["axis"] == "")].set_index("variant")["value"]
+        rows = results[(results["metric"] == metric) & (results["axis"] == "") & (results["split"] == split)]
+        stored = rows.set_index("variant")["value"]
         again = {
             str(name): _again(metric, part, columns, items.loc[part[key], "label"].to_numpy(), multi_class)
             for name, part in answers.groupby("variant", sort=False)
@@ -35,6 +44,20 @@ def again_from_answers(
         what = f"{len(again)} values of {metric} follow from the stored answers (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": bool(worst <= TOLERANCE)})
     return checks
+
+
+def again_from_tried(run: Run, key: str, multi_class: str = OVO) -> list[dict[str, Any]]:
+    """The same of sets that were tried by hand, from their answers to what they were tried on: tables of additions."""
+    parts = {name: [one.table(name) for one in run.added if one.has(name)] for name in (TRIED, TRIED_ITEMS)}
+    if not parts[TRIED]:
+        return []
+    answers = pd.concat(parts[TRIED]).drop_duplicates(["variant", key], keep="last")
+    items = pd.concat(parts[TRIED_ITEMS]).drop_duplicates(key).set_index(key)
+    results = run.table("results")
+    split = next(name for name in ("validation", "train") if (results["split"] == name).any())
+    sets = answers[answers["variant"].map(is_by_hand)]
+    checks = again_from_answers(results, sets, items, key, multi_class, split)
+    return [{**check, "what": f"tried on the {split} split: {check['what']}"} for check in checks]
 
 
 def _apart(one: float, other: float) -> float:
@@ -70,7 +93,9 @@ def pooled_are_means(run: Run) -> dict[str, Any]:
     """Pooled variants are the means of their trials."""
     variants, results = run.table("variants"), run.table("results")
     trials = variants[variants["pooled"] != ""].set_index("variant")["pooled"]
-    auc = results[(results["metric"] == "auc") & (results["axis"] == "")].set_index("variant")["value"]
+    rows = results[(results["metric"] == "auc") & (results["axis"] == "") & (results["split"] == "test")]
+    auc = rows.set_index("variant")["value"]
+    trials = trials[trials.index.isin(auc.index)]  # sets by hand that were only tried have none of test items
     means = auc[trials.index].groupby(trials).mean()
     worst = float(np.abs(means - auc[means.index]).max()) if len(means) else 0.0
     what = f"{len(means)} pooled values of auc are the means of their trials (largest difference {worst:.1e})"

@@ -11,6 +11,7 @@ from engine.audit.command_line import Ticker, checked, executor_of, json_flag, r
 from engine.audit.growth import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError
+from engine.report.tracks import track_of
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 
 
@@ -20,13 +21,13 @@ def add(commands: Any) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--sparsity", "--speedup", dest="level", type=float, metavar="LEVEL", help="how much is cut")
     what.add_argument("--mask", type=Path, metavar="FILE", help="a mask.json of the audited model")
-    what.add_argument("--heads", metavar="LAYER.HEAD,…", help="heads from 0, as 0.1,2.3")
+    what.add_argument("--heads", metavar="UNITS", help="units from 0: heads as 0.1,2.3, filters as conv1.0-3,conv2.7")
     parser.add_argument("--method", help="which method cuts at the level (default: the audit's first)")
     parser.add_argument("--axis", help="what it aims at and is measured on (default: the audit's first)")
     parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
     parser.add_argument("--name", default="", help="what a set chosen by hand is called")
-    parser.add_argument("--split", choices=("validation", "test"), default="",
-                        help="prompts: sets by hand are tried on validation (the default) before test")  # fmt: skip
+    parser.add_argument("--split", choices=("validation", "train", "test"), default="",
+                        help="of the data: sets by hand are tried on one of the first two (the default) before test")  # fmt: skip
     ray_option(parser)
     store_option(parser)
     json_flag(parser)
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
-    return told, _text(told)
+    return told, _text(told, track_of(after).items)
 
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
@@ -60,12 +61,21 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     if args.method:
         raise RequestError(Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."))
     said = args.mask if args.mask is not None else args.heads
-    return Growth(**same, units=track.part("units")(run, said), name=args.name)
+    return Growth(**same, units=_units(run, said), name=args.name)
 
 
-def _text(told: dict[str, Any]) -> str:
-    """One line per number: predicted, then measured."""
-    lines = [f"run {told['run']}, {told['split']} prompts, added {told['added'] or 'nothing: it was there'}"]
+def _units(run: Run, said: str | Path) -> tuple[int, ...]:
+    """The units that words or a mask.json name. RequestError where the run's track has none to choose by hand."""
+    bench = track_of(run).bench
+    if bench is None:
+        what = f"is of {track_of_run(run).cuts}, whose variants are trained: units cannot be chosen by hand."
+        raise RequestError(Fault("run", what, "Ask for another level instead."))
+    return bench.units(run, said)
+
+
+def _text(told: dict[str, Any], items: str) -> str:
+    """One line per number: predicted, then measured. items: what it was measured on."""
+    lines = [f"run {told['run']}, {told['split']} {items}, added {told['added'] or 'nothing: it was there'}"]
     shown = None
     for row in told["rows"]:
         if (row["variant"], row["axis"]) != shown:

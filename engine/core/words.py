@@ -43,7 +43,17 @@ AXES: dict[str, str] = {
 }
 
 
-METHODS: dict[str, Word] = {"dense": Word("dense model", "The model as it is, nothing cut.")}
+METHODS: dict[str, Word] = {
+    "dense": Word("dense model", "The model as it is, nothing cut."),
+    "by hand": Word(
+        "by hand",
+        "What a person chose, after looking: the more sets were tried, the better the best looks by chance.",
+    ),
+}
+
+BY_HAND = "by hand"
+PREFIX = "by-hand-"
+"""How the method of a set that a person chose begins; its name follows, for each set is a method of its own."""
 
 ABOVE_ZERO = "Above zero even when groups do not differ: read it with its null band."
 
@@ -140,11 +150,17 @@ def gathered(name: str) -> Mapping[str, Any]:
 
 def method_name(method: str) -> str:
     """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance"."""
+    if is_by_hand(method):
+        return f"{BY_HAND}: {method.removeprefix(PREFIX)}"
     for vocabulary in _vocabularies():
         if name := getattr(vocabulary, "arm_name", lambda method: "")(method):
             return name
     known = gathered("METHODS").get(method)
     return known.name if known else method.replace("_", " ")
+
+
+def is_by_hand(method: str) -> bool:
+    return method.startswith(PREFIX)
 
 
 def method_definition(method: str) -> str:

@@ -177,6 +177,61 @@ class Ahead:
     """What measuring it takes, about; NaN where nobody can say."""
 
 
+Units = tuple[int, ...]
+"""Flat units, from 0, ascending."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Units of one layer in the order in which a score would cut them, the first to go first."""
+
+    name: str
+    units: Units
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What the page Bench shows of a kind of audit whose units can be switched off by hand.
+
+    picture: every unit and what is known of it, those that are off marked; a click names one. ahead: what is predicted
+    of a set; None where nothing can be, and `nothing` says why. tried: a set that was measured on `first`, None where
+    it was not; said: how many sets were tried. units: reads what is pasted, or a mask.json; written: as it reads them.
+    cut_of: the units of a row of the variants table, None for one that stands for several cuts. as_method: what the
+    chosen method cuts, others in place of those to spare. kept: what a kept set is called, "" where it was not kept.
+    """
+
+    picture: Callable[[Run, Choice, Units], Panel]
+    ahead: Callable[[Run, Choice, Units], Ahead | None]
+    nothing: Callable[[Run, Choice], str]
+    tried: Callable[[Run, Choice, Units], Panel | None]
+    said: Callable[[Run, Choice], str]
+    who: Make
+    units: Callable[[Run, str | Path], Units]
+    written: Callable[[Run, Units], str]
+    cut_of: Callable[[Mapping[str, Any]], Units | None]
+    as_method: Callable[[Run, Choice, Sequence[int]], Units]
+    name: Callable[[Run, int], str]
+    """A unit, in a list."""
+    example: str
+    """How units are written, where some are pasted."""
+    first: Callable[[Run], str]
+    """What a set is tried on before it is measured: "validation prompts"."""
+    last: str
+    """What the last word is had on: "test prompts"."""
+    first_split: Callable[[Run], str]
+    seconds: Callable[[Run], float] = lambda run: math.nan
+    """About what measuring a set takes; NaN where nobody can say."""
+    about: str = ""
+    """What must be known of every set, such as that nothing is trained again."""
+    spares: bool = True
+    """Whether `as_method` can leave some on."""
+    scores: Callable[[Run, Choice], Mapping[str, str]] | None = None
+    """Scores by which a share of a layer can be switched off, with their names; None where units are switched one by
+    one."""
+    rows: Callable[[Run, str], Sequence[Row]] | None = None
+    """The layers by one of the `scores`."""
+
+
 @dataclass(frozen=True)
 class Overview:
     """The charts of the overview: two beside each other, one to the right below them, the rest folded."""
@@ -361,6 +416,9 @@ class Track(ABC):
 
     published: Published | None = None
     """Published scores that can be shown in place of an audit's."""
+
+    bench: Bench | None = None
+    """How units are switched off by hand; None where they cannot be."""
 
     @property
     @abstractmethod

@@ -33,7 +33,8 @@ def who_paid(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     """Who paid most, with the change, as a sentence."""
     reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
     rows = lookup.groups_of(run, variant["variant"], reading.group.metric, choice.measured)
-    start = f"Cutting {lookup.amount(run, variant)} with {words.method_name(variant['method'])}"
+    how = "chosen by hand" if words.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
+    start = f"Cutting {lookup.amount(run, variant)} {how}"
     paid = paid_most(rows[(rows["verdict"] == "") & rows["value"].notna()])
     if paid is None:
         return f"{start}: no subgroup of {axis} can be judged."

@@ -16,7 +16,6 @@ TRACK = TrackEntry(
     grow="growing:grow",
     check_growth="growing:check_growth",
     told="told:told",
-    units="hand_sets:units_of",
     quick="quick:QUICK",
     measure="by_hand:measure_by_hand",
 )

@@ -11,9 +11,9 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead
+from engine.report.hand_sets import name_of
 from engine.store.runs import Run
 from engine.tracks.language_models.any_level import variants_at
-from engine.tracks.language_models.hand_sets import name_of
 from engine.tracks.language_models.predicted import Guess, Prediction, predicted
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, variant_table
@@ -30,7 +30,7 @@ def ahead_of_level(run: Run, choice: Choice) -> Ahead | None:
 def ahead_of_set(run: Run, choice: Choice, units: tuple[int, ...]) -> Ahead | None:
     """The same for heads chosen by hand."""
     mask = HeadMask.from_units(run.meta["model"]["n_layers"], run.meta["model"]["n_heads"], units)
-    name = name_of(mask)
+    name = name_of(mask.digest)
     return _ahead(run, choice, Variant(name, name, "", math.nan, mask.sparsity, POOLED, mask.units))
 
 

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import pandas as pd
 
 from engine.audit.executors import Local
+from engine.audit.growing import plan_of
 from engine.core.types import POOLED, Hooks
+from engine.core.words import BY_HAND
 from engine.store.runs import Run, Store
-from engine.tracks.language_models.hand_sets import mask_of, plan_of
+from engine.surgery.heads.named import mask_of
 from engine.tracks.language_models.opening import open_audit
 from engine.tracks.language_models.run import measure
 from engine.tracks.language_models.variants import Variant, dense_variant
-from engine.tracks.language_models.words import BY_HAND
 
 
 def measure_by_hand(run: Run, cut: Sequence[tuple[int, int]], store: Store) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Run
+from engine.surgery.heads.named import heads_of
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.siblings import Sibling, group_words, named_in, siblings
 
@@ -72,24 +72,6 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     if head in mask.cut:
         notes.append("The head whose attention is asked for is off: what it attends to then changes nothing.")
     return Question(run, request, mask, label, tuple(rows), own or TYPED, bool(own), tokens, seed, head, tuple(notes))
-
-
-def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
-    """A mask from heads by layer and head ("2.3") or as units (19, "19"). RequestError for what is none."""
-    found, faults = [], []
-    for word in words:
-        match = re.fullmatch(r"\s*(?:(\d{1,9})\.)?(\d{1,9})\s*", str(word))
-        if match is None or isinstance(word, bool):
-            fix = "Write layer.head, as in 2.3, both from 0, or the head's number in the whole model."
-            faults.append(Fault("heads", f"{str(word)[:40]!r} is no head.", fix))
-        else:
-            found.append((int(match[1]), int(match[2])) if match[1] else divmod(int(match[2]), n_heads))
-    if faults:
-        raise RequestError(faults[:10])
-    try:
-        return HeadMask(n_layers, n_heads, tuple(found))
-    except ValueError as error:
-        raise RequestError(Fault("heads", f"{error}.", "Name heads of this model, once each.")) from error
 
 
 def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str]:

@@ -36,12 +36,10 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
+from engine.stats.conformal import ENOUGH, ends
 from engine.store.runs import Run
 from engine.tracks.language_models.tables import TEST
 
-LEVEL = 0.95
-ENOUGH = 39
-"""Sets from which ranks give both ends of a 95 % interval (2 / (39 + 1) is 5 %)."""
 WIDE = 0.5
 """Without as many: an effect may be off by this share of itself and by twice its error, all heads the same way. On the
 embedded audit that holds .98."""
@@ -159,13 +157,7 @@ def fitted(singles: Singles, measured: dict[tuple[int, ...], float], together: b
         return Scale(singles, together, math.nan, None, None, len(sets))
     per_head = float(np.median(np.abs(residual) / np.sqrt(counts)))
     ratio = residual / [_scale(singles, list(cut), together, per_head) or 1.0 for cut in sets]
-    return Scale(singles, together, per_head, -_upper(-ratio), _upper(ratio), len(sets), int(counts.max()))
-
-
-def _upper(ratio: np.ndarray) -> float:
-    """The ratio that one more exceeds with probability (1 - LEVEL) / 2 at most; at least 0, so the sum is inside."""
-    rank = math.ceil((len(ratio) + 1) * (1 + LEVEL) / 2 - 1e-9)
-    return max(0.0, float(np.sort(ratio)[min(rank, len(ratio)) - 1]))
+    return Scale(singles, together, per_head, *ends(ratio), len(sets), int(counts.max()))
 
 
 def _scale(singles: Singles, at: list[int], together: bool, per_head: float) -> float:

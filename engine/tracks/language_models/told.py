@@ -6,23 +6,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from engine.audit.growth import Growth
-from engine.core.files import json_able
 from engine.report.charts import lookup
+from engine.report.hand_told import told_of
 from engine.store.runs import Run
 from engine.tracks.language_models.growing import variants_of
-from engine.tracks.language_models.hand_sets import tried
 from engine.tracks.language_models.predicted import Guess, predicted
 from engine.tracks.language_models.tables import TEST
 
 
 def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
-    """JSON-able: added (its id, None where nothing was missing); variants with their heads; rows, each a number about a
-    variant on an axis: predicted with ends, before it was measured, and measured with ends; tried, sets by hand; notes.
-    """
+    """As `told_of` says it; a row per number about a variant on an axis."""
     variants, split = variants_of(after, growth)
-    new = [one for one in after.added if one.id not in {old.id for old in before.added}]
     n_heads = after.meta["model"]["n_heads"]
-    rows, notes = [], [note for one in new for note in one.meta["notes"]]
+    rows, notes = [], []
     if split != TEST:
         notes.append(f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are others.")
     for variant in variants:
@@ -30,10 +26,7 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
             rows += list(_rows(before, after, variant.id, variant.cut, axis, split))
         notes.append(predicted(before, variant.cut, growth.axis).note)
     heads = {one.id: [divmod(unit, n_heads) for unit in one.cut] for one in variants}
-    return json_able({
-        "run": after.id, "split": split, "added": new[-1].id if new else None, "variants": heads, "rows": rows,
-        "tried": tried(after), "notes": list(dict.fromkeys(notes)),
-    })  # fmt: skip
+    return told_of(before, after, split, heads, rows, notes)
 
 
 def _rows(before: Run, after: Run, name: str, cut: tuple[int, ...], axis: str, split: str) -> Iterator[dict[str, Any]]:

@@ -40,6 +40,7 @@ from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
     along_sparsity,
+    bench,
     chance,
     correlations,
     head_card,
@@ -157,6 +158,7 @@ class Heads(Track):
         published_reliability.published,
         correlations.published,
     )
+    bench = bench.BENCH
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
 
     @property
@@ -184,7 +186,7 @@ class Heads(Track):
         return one.harm, one.quality, *more
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return style_of(own.BY_HAND if own.is_by_hand(method) else method, LOOKS, dark)
+        return style_of(words.BY_HAND if words.is_by_hand(method) else method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
         return own.METHODS[method].definition if method in own.METHODS else ""

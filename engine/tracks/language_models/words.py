@@ -56,10 +56,6 @@ METHODS: dict[str, Word] = {
         "random non-critical",
         "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
     ),
-    "by hand": Word(
-        "by hand",
-        "Heads that a person chose, after looking: the more sets were tried, the better the best looks by chance.",
-    ),
 }
 
 _BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
@@ -112,20 +108,6 @@ ESTIMATORS: dict[str, Word] = {
     ),
     "exact": Word("exact", "Measures the perplexity with each head off."),
 }
-
-
-BY_HAND = "by hand"
-PREFIX = "by-hand-"
-"""How the method of heads that a person chose begins; the set's name follows, for each set is a method of its own."""
-
-
-def is_by_hand(method: str) -> bool:
-    return method.startswith(PREFIX)
-
-
-def arm_name(method: str) -> str:
-    """A set of heads that a person chose, in words; "" for what has a name of its own."""
-    return f"{BY_HAND}: {method.removeprefix(PREFIX)}" if is_by_hand(method) else ""
 
 
 def estimator_name(estimator: str) -> str:

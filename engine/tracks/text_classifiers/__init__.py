@@ -14,4 +14,7 @@ TRACK = TrackEntry(
     run="run:run_text_audit",
     screen="track:Tickets",
     summary="summary:Tickets",
+    grow="growing:grow",
+    check_growth="growing:check_growth",
+    told="told:told",
 )

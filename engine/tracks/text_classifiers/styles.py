@@ -11,6 +11,7 @@ PROCEDURES: dict[str, Look] = {
     "igspp": ("#CC79A7", "#E59BC3", "triangle-up", "solid"),
     "isp": ("#0072B2", "#56B4E9", "circle", "solid"),
     "one-shot-isp": ("#D55E00", "#F0803C", "pentagon", "solid"),
+    "by hand": ("#6A3D9A", "#B794F4", "star-diamond", "dot"),
     "isp-strict": ("#4B3A8C", "#9C8BDD", "hexagon", "solid"),
 }
 BY_SCORE = {

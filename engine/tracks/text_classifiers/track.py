@@ -21,6 +21,7 @@ from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.masks import write_text_mask
 from engine.tracks.text_classifiers.panels import (
     agree,
+    bench,
     chance,
     curve,
     groups,
@@ -79,7 +80,7 @@ class Tickets(ClassifierTrack):
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("tickets", "heads", "reliability", "sentence")
+    pages = ("tickets", "heads", "bench", "reliability", "sentence")
     tabs = {"tickets": ("who", "which_heads", "iterations", "tasks"), "heads": ("map", "one_head", "lens")}
     questions = {
         "summary": "If we cut these heads, who pays, and how sure are we?",
@@ -131,6 +132,7 @@ class Tickets(ClassifierTrack):
         selectable=(importance.importance_maps, importance.importance_scatter),
         numbers=importance.head_numbers,
     )
+    bench = bench.BENCH
     repeats = (
         agree.importance_repeats,
         survival.survival,
@@ -151,9 +153,11 @@ class Tickets(ClassifierTrack):
         return (*self.offered, "matthews") if run.meta["data"].get("metric") == "matthews" else self.offered
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return arm_style(method, dark)
+        return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
 
     def definition(self, method: str) -> str:
+        if words.is_by_hand(method):
+            return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETUNED}"
         procedure, score = arm_of(method)
         parts = (own.PROCEDURES.get(procedure), own.IMPORTANCE.get(score))
         named = ("", f"{own.importance_name(score).capitalize()}: ")

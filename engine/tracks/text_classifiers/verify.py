@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from sklearn.metrics import accuracy_score, matthews_corrcoef
 
-from engine.classifiers.verification import again_from_answers, pooled_are_means
+from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.winning_tickets import MIN_SEEDS, ROUNDING
 
@@ -21,7 +21,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     stored = run.table("predictions")
     trials = stored[stored["variant"] != "dense"] if (stored["variant"] == "dense#0").any() else stored
     checks = again_from_answers(run.table("results"), trials, texts, "text_id")
-    return [*checks, pooled_are_means(run), _tickets(run, stored, texts)]
+    return [*checks, *again_from_tried(run, "text_id"), pooled_are_means(run), _tickets(run, stored, texts)]
 
 
 def _tickets(run: Run, stored: pd.DataFrame, texts: pd.DataFrame) -> dict[str, Any]:

@@ -44,6 +44,12 @@ TRUTH = (
     "that size. Leaving one head out says nothing of heads that stand in for each other."
 )
 
+NOT_RETUNED = (
+    "Heads are silenced in the full model of every seed and nothing is trained again: not what a procedure that trains "
+    "again would make of them."
+)
+"""Of a set that a person chose."""
+
 NO_TRUTH = "This audit did not silence every head alone (`--leave-one-out`)."
 
 THESIS = (
@@ -181,6 +187,7 @@ METRICS: dict[str, Word] = {
 
 PAGES: dict[str, str] = {
     "tickets": "Is it still a winning ticket, and for whom?",
+    "bench": "What if these heads are off?",
     "sentence": "What does it answer to a sentence, and which words decide?",
 }
 

@@ -10,8 +10,9 @@ import pytest
 
 from engine.core.errors import RequestError
 from engine.core.seeds import rng
+from engine.stats.conformal import ENOUGH
 from engine.store.runs import EMBEDDED, Run, Store, open_run
-from engine.tracks.language_models.predicted import ENOUGH, WIDE, Scale, Singles, fitted, predicted
+from engine.tracks.language_models.predicted import WIDE, Scale, Singles, fitted, predicted
 
 HEADS = 4
 Z = {0: 0.2, 1: 0.1, 2: -0.05, 3: 0.0}

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
-from scipy import stats
 
 from engine.core import words
+from engine.core.levels import is_level
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.contract import Bench
+from engine.report.hand_sets import tried_said, tried_variant
 from engine.store.runs import Run
-from engine.tracks.language_models.hand_sets import tried
+from engine.surgery.heads.named import units_of, written
+from engine.tracks.language_models.ahead import ahead_of_set
+from engine.tracks.language_models.any_level import heads_sparing
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
+from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.predicted import Guess, predicted
 from engine.tracks.language_models.tables import TEST, VALIDATION
-from engine.tracks.language_models.words import is_by_hand
+
+NOTHING = "Nothing can be predicted here: effects of single heads on this axis are not known. It can be measured."
 
 
 def bench_map(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel:
@@ -40,7 +47,7 @@ def _off_said(off: int, total: int) -> str:
 
 def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | None:
     """A set that was measured on validation prompts: what was predicted beside what came out. None where it was not."""
-    variant = _validated(run, off)
+    variant = tried_variant(run, off, cut_of)
     rows = [lookup.result(run, variant, metric, axis, VALIDATION) for metric, axis in _shown(choice)] if variant else []
     if not rows or rows[0] is None:
         return None
@@ -65,12 +72,6 @@ def _shown(choice: Choice) -> tuple[tuple[str, str], ...]:
     return (f"bias:{choice.reading}", choice.measured), ("perplexity", "")
 
 
-def _validated(run: Run, off: tuple[int, ...]) -> str | None:
-    """The variant of this very set."""
-    rows = [row for row in lookup.frame(run, "variants").to_dict("records") if is_by_hand(row["method"])]
-    return next((row["variant"] for row in rows if lookup.cut_units(row) == sorted(off)), None)
-
-
 def _guess(guess: Guess) -> dict[str, float]:
     return {"predicted": guess.value, "predicted low": guess.low, "predicted high": guess.high}
 
@@ -79,36 +80,41 @@ def _came(row: dict[str, Any], what: str) -> dict[str, float]:
     return {"measured": row[what], "measured low": row[f"{what}_low"], "measured high": row[f"{what}_high"]}
 
 
-def tried_said(run: Run, choice: Choice) -> str:
-    """How many sets were tried by hand on this audit, and how good the best of as many looks by chance alone."""
-    count, error = tried(run), _error(run, choice)
-    if count < 2 or not error > 0:
-        return f"{phrasing.count(count, 'set')} tried by hand on this audit so far." if count else ""
-    luck = float(stats.norm.ppf((count - 0.375) / (count + 0.25))) * error  # Blom 1958: expected largest of n normals
-    return (
-        f"{count} sets tried by hand on this audit: of as many that do nothing, the best would look up to "
-        f"about {phrasing.number(luck)} better on validation prompts by chance, and still better where the map led to "
-        f"it. So a set chosen here is measured once more, on test prompts.{_again_on_test(run, choice)}"
-    )
+def said(run: Run, choice: Choice) -> str:
+    """How many sets were tried, and what chance makes of the best."""
+    where = "validation prompts", "test prompts"
+    return tried_said(run, f"bias:{choice.reading}", choice.measured, VALIDATION, TEST, where)
 
 
-def _again_on_test(run: Run, choice: Choice) -> str:
-    """Said where a reader could choose again, among sets measured on test prompts."""
-    count = len(_rows_by_hand(run, choice, TEST))
-    if count < 2:
-        return ""
-    return f" {count} were: the best of these is the best of several again, which its interval does not allow for."
+def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> tuple[int, ...]:
+    """The heads that the chosen method cuts at the chosen level; others in place of those to spare."""
+    if not spared and is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+        return tuple(lookup.cut_units(lookup.variant_of(run, choice)))
+    return heads_sparing(run, choice.method, choice.axis, choice.level, spared)
 
 
-def _error(run: Run, choice: Choice) -> float:
-    """Standard error of a change of bias on validation prompts: the median of what was measured by hand there."""
-    rows = _rows_by_hand(run, choice, VALIDATION)
-    return float(((rows["delta_high"] - rows["delta_low"]) / (2 * stats.norm.ppf(0.975))).median())
+def cut_of(variant: Mapping[str, Any]) -> tuple[int, ...]:
+    return tuple(lookup.cut_units(dict(variant)))
 
 
-def _rows_by_hand(run: Run, choice: Choice, split: str) -> pd.DataFrame:
-    """Biases of the axis that were measured for sets chosen by hand."""
-    results, variants = lookup.frame(run, "results"), lookup.frame(run, "variants")
-    mine = variants.loc[variants["method"].map(is_by_hand), "variant"]
-    rows = results[results["variant"].isin(mine) & (results["split"] == split)]
-    return rows[(rows["metric"] == f"bias:{choice.reading}") & (rows["axis"] == choice.measured)]
+def head_name(run: Run, unit: int) -> str:
+    return ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"])))
+
+
+BENCH = Bench(
+    picture=bench_map,
+    ahead=ahead_of_set,
+    nothing=lambda run, choice: NOTHING,
+    tried=on_validation,
+    said=said,
+    who=who_pays,
+    units=units_of,
+    written=written,
+    cut_of=cut_of,
+    as_method=as_method,
+    name=head_name,
+    example="0.5, 3.2",
+    first=lambda run: "validation prompts",
+    last="test prompts",
+    first_split=lambda run: VALIDATION,
+)

@@ -11,7 +11,6 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import LEVELLING, inside_null_now, null_warning
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
-from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.group_band import group_warning
 from engine.tracks.language_models.panels.who_pays import levelling_verdict
 
@@ -27,7 +26,7 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     if name == "dense":
         return _dense_sentence(axis, bias, ppl)
     dense = lookup.bias(run, "dense", choice)
-    how = "chosen by hand" if own.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
+    how = "chosen by hand" if words.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
     start = f"Cutting {lookup.amount(run, variant)} {how}"
     levels = (
         ("not measured",) * 2 if dense is None else (phrasing.number(dense["value"]), phrasing.number(bias["value"]))

@@ -72,7 +72,8 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
     table = ticket_levels(run, axis, group)
     if table.empty:
         return nothing("tickets_curve", question, ABSENT)
-    scores = list(dict.fromkeys(arm_of(method)[1] for method in lookup.methods(run)))
+    there = set(table["method"])  # sets by hand have no levels
+    scores = list(dict.fromkeys(arm_of(method)[1] for method in lookup.methods(run) if method in there))
     room = _room(table)
     parts = tuple(_column(run, choice, table, score, measure, room) for score in scores)
     answer = _answer(run, choice, table, group)

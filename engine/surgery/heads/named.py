@@ -1,38 +1,34 @@
-"""Sets of heads that a person chose: which model they are of, what they are called, how many were tried. No torch."""
+"""Sets of heads as people name them: words, units, a mask.json; read for the model of a run. No torch."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask
-from engine.report.charts import lookup
 from engine.store.runs import Run
 from engine.surgery.heads.record import read_mask
-from engine.tracks.language_models.playground import heads_of
-from engine.tracks.language_models.request import PromptPlan, validate
-from engine.tracks.language_models.words import PREFIX, is_by_hand
 
 
-def name_of(mask: HeadMask, name: str = "") -> str:
-    """The variant of a set, and its method: by its name, else by its heads."""
-    return f"{PREFIX}{name or mask.digest[:8]}"
-
-
-def kept_name(run: Run, units: Sequence[int]) -> str:
-    """What a set that was kept is called, "" where it was not: measured on another axis it is the same variant."""
-    rows = [row for row in lookup.reported(run).to_dict("records") if is_by_hand(row["method"])]
-    found = (row["method"] for row in rows if lookup.cut_units(row) == sorted(units))
-    return next(found, "").removeprefix(PREFIX)
-
-
-def tried(run: Run) -> int:
-    """How many sets of heads were tried by hand on this run: the more, the better the best looks by chance."""
-    variants = lookup.frame(run, "variants")
-    return int(variants.loc[variants["method"].map(is_by_hand), "cut"].nunique())
+def heads_of(words: Sequence[Any], n_layers: int, n_heads: int) -> HeadMask:
+    """A mask from heads by layer and head ("2.3") or as units (19, "19"). RequestError for what is none."""
+    found, faults = [], []
+    for word in words:
+        match = re.fullmatch(r"\s*(?:(\d{1,9})\.)?(\d{1,9})\s*", str(word))
+        if match is None or isinstance(word, bool):
+            fix = "Write layer.head, as in 2.3, both from 0, or the head's number in the whole model."
+            faults.append(Fault("heads", f"{str(word)[:40]!r} is no head.", fix))
+        else:
+            found.append((int(match[1]), int(match[2])) if match[1] else divmod(int(match[2]), n_heads))
+    if faults:
+        raise RequestError(faults[:10])
+    try:
+        return HeadMask(n_layers, n_heads, tuple(found))
+    except ValueError as error:
+        raise RequestError(Fault("heads", f"{error}.", "Name heads of this model, once each.")) from error
 
 
 def units_of(run: Run, said: str | Path) -> tuple[int, ...]:
@@ -66,10 +62,12 @@ def mask_of(run: Run, cut: Sequence[tuple[int, int]]) -> HeadMask:
         ) from error
 
 
-def plan_of(run: Run) -> PromptPlan:
-    """What the run was asked, checked again. RequestError where it would not be the same run today."""
-    plan = validate(request_from(run.meta["request"]))
-    if plan.run_id != run.id:
-        what = f"{run.id} rests on other data, weights or code than are here now: the same request is {plan.run_id}."
-        raise RequestError(Fault("run", what, "Audit again, and measure on that run."))
-    return plan
+def mask_of_units(run: Run, units: Sequence[int]) -> HeadMask:
+    """The same of flat units."""
+    return mask_of(run, [divmod(unit, int(run.meta["model"]["n_heads"])) for unit in units])
+
+
+def written(run: Run, units: Sequence[int]) -> str:
+    """Heads as `units_of` reads them."""
+    n_heads = int(run.meta["model"]["n_heads"])
+    return ",".join(f"{unit // n_heads}.{unit % n_heads}" for unit in units)

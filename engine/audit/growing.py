@@ -1,0 +1,120 @@
+"""What growing a finished run takes, whatever its track: the run and its plan, faults of what is asked, the addition.
+
+Kept under what was asked, the run and the code that computes it, so that the same growth is written once.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.growth import Growth
+from engine.audit.provenance import provenance
+from engine.audit.request import Plan
+from engine.audit.session import Session, damaged_words
+from engine.audit.tracks import request_from, track_of_run
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import json_able
+from engine.store.additions import id_of, write_addition
+from engine.store.runs import EMBEDDED, Run, Store, find_run
+from engine.store.shards import Used
+
+LONGEST = 60
+"""Characters of a name."""
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A growth that holds up: the run, its plan, and what of it the run does not have yet.
+
+    variants: of the track's own kind. axes: those on which something is missing; none where nothing is.
+    """
+
+    run: Run
+    plan: Any
+    variants: tuple[Any, ...]
+    split: str
+    axes: tuple[str, ...]
+    request: Growth
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What is measured, JSON-able: what a growth is called in lists does not count."""
+        return {**self.request.identity, "axes": list(self.axes), "split": self.split}
+
+    @property
+    def id(self) -> str:
+        """The addition's id."""
+        return id_of(self.run.id, self.asked, self.plan.versions)
+
+    def write(
+        self,
+        store: Store,
+        audit: Session,
+        used: Used,
+        tables: Mapping[str, pd.DataFrame],
+        notes: Sequence[str],
+        keys: Mapping[str, Sequence[str]],
+        numbered: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the addition, whole or not at all. audit: what measured it; used: finished parts that it rests on; keys
+        and numbered: of `engine.store.additions.Addition`."""
+        meta = {
+            "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
+            "title": self.request.title,
+            "asked": self.asked,
+            "provenance": {**provenance(audit.context), "code": self.plan.versions},
+            "spent": {phase: round(seconds, 2) for phase, seconds in audit.progress.spent.items()},
+            "notes": [*notes, *map(damaged_words, used.damaged)],
+            "shards": used.hashes,
+            "keys": keys,
+            "numbered": numbered or {},
+        }
+        kept = {name: table for name, table in tables.items() if len(table)}
+        write_addition(store.root, self.run.id, self.id, json_able(meta), kept)
+
+
+def run_of(request: Growth, store: Store) -> Run:
+    """The run that is to grow, with what was added to it: of the store, or one that the project ships."""
+    return find_run(request.run, [store, Store(EMBEDDED, read_only=True)])
+
+
+def plan_of(run: Run) -> Plan:
+    """What the run was asked, checked again. RequestError where it would not be the same run today."""
+    plan: Plan = track_of_run(run).part("validate")(request_from(run.meta["request"]))
+    if plan.run_id != run.id:
+        what = f"{run.id} rests on other data, weights or code than are here now: the same request is {plan.run_id}."
+        raise RequestError(Fault("run", what, "Audit again, and measure on that run."))
+    return plan
+
+
+def check_asked(run: Run, request: Growth, splits: Sequence[str]) -> None:
+    """RequestError where the run is of another track, or axis, split or what to measure are not known."""
+    if track_of_run(run).name != request.track:
+        raise RequestError(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
+    known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
+    faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
+    if request.split not in ("", *splits):
+        faults.append(unknown("split", request.split, splits))
+    if bool(request.units) == (request.level is not None):
+        faults.append(Fault("request", "a level of a method or a set of units is needed.", "Give one of the two."))
+    if faults:
+        raise RequestError(faults)
+
+
+def check_units(units: Sequence[int], total: int, many: str, model: str, counted: str = "") -> None:
+    """RequestError unless these are units of the model, once each; `counted` says how they are numbered."""
+    if not all(0 <= unit < total for unit in units) or len(set(units)) != len(units):
+        said = f"{list(units)[:20]} are not {many} of {model}, once each."
+        raise RequestError(Fault(many, said, f"Units go from 0 to {total - 1}{counted}."))
+
+
+def check_name(name: str) -> None:
+    """RequestError where a set's name cannot be shown."""
+    if len(name) > LONGEST or not (name or "x").isprintable() or set(name) & set("<>&"):
+        what = "is too long or holds what charts cannot show."
+        raise RequestError(Fault("name", what, f"At most {LONGEST} letters, none of < > &."))

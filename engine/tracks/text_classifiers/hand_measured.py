@@ -1,0 +1,195 @@
+"""What the full models of an audit answer with heads off that a person chose, and what these answers are worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.audit.executors import Executor
+from engine.audit.growing import Grown
+from engine.audit.progress import Progress
+from engine.audit.session import timed
+from engine.classifiers.groups import GroupMeasure
+from engine.classifiers.layout import TEXTS
+from engine.classifiers.metrics import degenerate
+from engine.core.seeds import rng
+from engine.core.types import Hooks
+from engine.resident.warm import Warm
+from engine.store.array_table import pack, unpack
+from engine.store.runs import Run, Store
+from engine.surgery.heads.mask import prove_mask_works
+from engine.tracks.text_classifiers.borkan import BorkanMeasure
+from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
+from engine.tracks.text_classifiers.masked_answers import answers_under
+from engine.tracks.text_classifiers.run import TextAudit, context_of
+from engine.tracks.text_classifiers.shards import dense_trials
+from engine.tracks.text_classifiers.tables import Measures
+from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
+
+MOST_TRIED = 2000
+"""Texts that a set is tried on at most: drawn, the same for every set."""
+APART = 1e-3
+"""Largest difference of a probability that the same model may show on other hardware."""
+
+
+@dataclass(frozen=True)
+class HandSet:
+    """A measured set. answers, dense: by seed, [texts, classes], to `texts`; flat: whether a seed's model names one
+    class only; rows: tables `results` and `groups`, of the full model too; notes: what must be said."""
+
+    texts: pd.DataFrame
+    answers: Mapping[int, np.ndarray]
+    dense: Mapping[int, np.ndarray]
+    flat: Mapping[int, bool]
+    rows: Mapping[str, pd.DataFrame]
+    costs: pd.DataFrame
+    parameters: int
+    notes: tuple[str, ...]
+
+
+def opened(grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: Warm | None) -> TextAudit:
+    """The audit's model, loaded or kept in `warm`; it is proved on this very model that masking a head acts."""
+    progress, warm = Progress(hooks.report), warm or Warm(0)
+    with timed(progress, "load", grown.plan.model.name):
+        kept = warm.get(f"full models of {grown.run.id} {store.root}", lambda: _proved(grown, store), _bytes_of)
+        context = replace(kept, hooks=hooks, keeper=store.shards, partial=store.partial)
+    return TextAudit(grown.plan, context, progress, executor)
+
+
+def _proved(grown: Grown, store: Store) -> TextContext:
+    context = context_of(grown.plan, store)
+    prove_mask_works(context.any_model)
+    return context
+
+
+def _bytes_of(context: TextContext) -> int:
+    """About what it takes: the model it starts from, and as many with weights of their own as are held at a time."""
+    return 3 * context.any_model.n_parameters * context.any_model.dtype.itemsize
+
+
+def measured(grown: Grown, audit: TextAudit) -> HandSet:
+    """The set, on the texts of the growth's split."""
+    context, units = audit.context, grown.variants[0].mask.units
+    trials = dense_trials(context, audit.request.trials)
+    notes = _restored(context, grown.run, trials)
+    audit.finish("fine-tune the full model", trials)
+    texts, dense, answers = (_on_test if grown.split == TEST else _tried)(audit, trials, units, grown.split)
+    with timed(audit.progress, "statistics", "groups and intervals"):
+        rows = _rows(grown, context, texts, dense, answers)
+        costs = _costs(audit, units, grown.variants[0].name) if grown.split == TEST else pd.DataFrame()
+    if grown.split == TEST:
+        notes += _apart(grown.run, dense, texts)
+    flat = {seed: degenerate(found) for seed, found in answers.items()}
+    parameters = context.parameters_after(units)
+    return HandSet(texts, answers, dense, flat, rows, costs, parameters, tuple(notes))
+
+
+def _on_test(audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str) -> tuple[Any, Any, Any]:
+    """Test texts, and the answers to them by seed, before and with the heads off: kept as those of any arm are."""
+    context = audit.context
+    silenced = [TextShard("silenced", off=units, trial=shard.trial) for shard in trials]
+    audit.finish("measure", silenced)
+    dense, answers = ({shard.trial: context.answers(shard).astype(np.float64) for shard in found}
+                      for found in (trials, silenced))  # fmt: skip
+    return context.table(split), dense, answers
+
+
+def _tried(audit: TextAudit, trials: list[TextShard], units: tuple[int, ...], split: str) -> tuple[Any, Any, Any]:
+    """The same of some texts of another split; not kept as measurements: it takes seconds."""
+    context, dense, answers = audit.context, {}, {}
+    texts = tried_texts(context, split)
+    first, second = context.pairs(texts)
+    with timed(audit.progress, "measure", f"{len(texts)} {split} texts"):
+        for shard in trials:
+            model, masks = context.model_of(shard), ((), units)
+            both = answers_under(model, first, second, masks, context.hooks.check)
+            dense[shard.trial], answers[shard.trial] = both.astype(np.float64)
+    return texts, dense, answers
+
+
+def tried_texts(context: TextContext, split: str) -> pd.DataFrame:
+    """Texts of a split, at most MOST_TRIED, drawn once and for all."""
+    table = context.table(split)
+    if len(table) <= MOST_TRIED:
+        return table
+    places = rng("tried texts", context.settings.first_seed, split).permutation(len(table))[:MOST_TRIED]
+    return table.iloc[np.sort(places)].reset_index(drop=True)
+
+
+def _rows(
+    grown: Grown, context: TextContext, texts: pd.DataFrame, dense: dict[int, Any], answers: dict[int, Any]
+) -> dict[str, pd.DataFrame]:
+    """results and groups of the set and of the full model, pooled and by seed; changes are within each seed."""
+    name, classes, axes = grown.variants[0].name, context.any_model.classes, grown.axes
+    given = dense if context.settings.retune else dense[min(dense)]
+    measures = Measures(
+        GroupMeasure(texts, classes, axes, given, split=grown.split, items=TEXTS),
+        TaskMetric(texts, classes, given, split=grown.split) if context.texts.metric == MATTHEWS else None,
+        BorkanMeasure(texts, classes, axes, given, split=grown.split),
+    )
+    mine = measures.variant(answers)
+    found = [measures.dense.rows("dense", None), mine.rows(name, None)]
+    found += [mine.rows(f"{name}#{seed}", seed) for seed in answers]
+    return {
+        table: pd.concat([part for pair in found for part in pair[place] if len(part)], ignore_index=True)
+        for place, table in enumerate(("results", "groups"))
+    }
+
+
+def _costs(audit: TextAudit, units: tuple[int, ...], name: str) -> pd.DataFrame:
+    """What the model costs with these heads cut for real, timed in turn with the full one."""
+    shard = TextShard("text_cost", off=units)
+    audit.finish("measure cost", [shard])
+    return audit.context.fetch([shard])[0].assign(variant=name)
+
+
+def _restored(context: TextContext, run: Run, trials: list[TextShard]) -> list[str]:
+    """Full models whose weights the run kept are taken from there rather than fine-tuned again; notes of the others.
+
+    What is kept in the store is then what the audit measured: the same model under the same key.
+    """
+    missing = [shard for shard in trials if not context.kept(shard)]
+    if not context.settings.retune or not missing:
+        return []
+    same_device = str(run.meta["provenance"]["device"]).split(":")[0] == str(context.any_model.device).split(":")[0]
+    weights = run.table("weights") if run.has("weights") and same_device else pd.DataFrame({"variant": []})
+    for shard in missing:
+        mine = weights[weights["variant"] == f"dense#{shard.trial}"]
+        if len(mine):
+            context.keeper.put(context.key(shard), _as_tuned(context, run, shard, mine))
+    again = sum(not context.kept(shard) for shard in missing)
+    said = "The full model of {} was fine-tuned again: the audit kept no weights of it."
+    return [said.format(f"{again} of {len(trials)} seeds")] if again else []
+
+
+def _as_tuned(context: TextContext, run: Run, shard: TextShard, weights: pd.DataFrame) -> pd.DataFrame:
+    """The measurement "tuned" of a full model, put together from the run's tables."""
+    arrays = {f"weights/{name}": value for name, value in unpack(weights.drop(columns="variant"))[0].items()}
+    answers = run.table("predictions").query("variant == @name", local_dict={"name": f"dense#{shard.trial}"})
+    in_order = answers.set_index("text_id").loc[context.table(TEST)["text_id"]].filter(regex="^p_")
+    curve = run.table("curves").query("variant == @name", local_dict={"name": f"dense#{shard.trial}"})
+    steps = {f"curve/{name}": curve[of].to_numpy() for name, of in (("epoch", "step"), ("loss", "loss"))}
+    steps |= {"curve/rate": curve["rate"].to_numpy()}
+    plain = {"parameters": context.any_model.n_parameters, "max_logit_difference": 0.0}
+    return pack({"probabilities": in_order.to_numpy(np.float32), **arrays, **(steps if len(curve) else {})}, plain)
+
+
+def _apart(run: Run, dense: Mapping[int, np.ndarray], texts: pd.DataFrame) -> list[str]:
+    """What must be said of full models that answer otherwise than in the audit: changes are against them."""
+    stored, several, notes = run.table("predictions"), len(dense) > 1, []
+    for seed, answers in dense.items():
+        rows = stored[stored["variant"] == (f"dense#{seed}" if several else "dense")].set_index("text_id")
+        was = rows.loc[texts["text_id"]].filter(regex="^p_").to_numpy()
+        others = int((was.argmax(axis=1) != answers.argmax(axis=1)).sum())
+        apart = float(np.abs(was - answers).max())
+        if apart > APART:
+            notes.append(
+                f"Seed {seed}: the full model fine-tuned here differs from the audit's by up to {apart:.2g} in a "
+                f"probability, in the class it names for {others} of {len(texts)} test texts: machines and versions "
+                "round differently. Changes are against the former."
+            )
+    return notes

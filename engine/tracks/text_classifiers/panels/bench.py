@@ -1,0 +1,144 @@
+"""The bench: which heads a reader switched off, what each is said to do alone, and what came out where it was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core import words
+from engine.core.levels import is_level
+from engine.report import phrasing
+from engine.report.charts import classifier_groups, lookup
+from engine.report.charts.heat_map import Scale, head_grid, mark
+from engine.report.charts.marks import hover
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Bench, Units
+from engine.report.hand_sets import tried_said, tried_variant
+from engine.store.runs import Run
+from engine.surgery.heads.named import units_of, written
+from engine.tracks.text_classifiers.ahead import ahead_of_set, nothing_said, seconds
+from engine.tracks.text_classifiers.growing import TEST, VALIDATION, cut_of, trial_split
+from engine.tracks.text_classifiers.panels.lookup import head_said
+from engine.tracks.text_classifiers.predicted import GAP, Known, known
+from engine.tracks.text_classifiers.words import NOT_RETUNED
+
+ON_KNOWN = (
+    "These are training texts, for the task has none for validation: the full models have learned them, so levels look "
+    "better here than on new texts."
+)
+
+
+def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
+    """What every head alone is predicted to do to the gap; those that are off crossed. Without a prediction, a grid."""
+    found, axis = known(run), words.axis_name(choice.measured)
+    table = _alone(run, found, choice.measured)
+    question = "Which heads are off?"
+    if found is not None:
+        question = f"Which heads are off, and what would each alone do to the accuracy gap of {axis}?"
+    end = float(table["change of gap"].abs().max() or 1.0)
+    end = end if np.isfinite(end) else 1.0
+    texts = [f"smaller gap<br>{phrasing.signed(-end)}", "0<br> ", f"larger gap<br>{phrasing.signed(end)}"]
+    scale = Scale(-end, end, [-0.8 * end, 0, 0.8 * end], texts if found is not None else ["", "", ""], diverges=True)
+    hovers = [_hover(run, row, row["unit"] in off) for row in table.to_dict("records")]
+    values = table["change of gap"].fillna(0.0).to_numpy()
+    figure = head_grid(run, choice, values, scale, hovers)
+    mark(figure, run, choice, off, "x-thin-open", "off")
+    total = len(table)
+    share = phrasing.percent(len(off) / total)
+    said = f"{phrasing.count(len(off), 'head')} of {total} off ({share})." if off else "None is off."
+    note = "Colours are predicted from measured sets, not measured head by head. " if found is not None else ""
+    shown = table.assign(off=table["unit"].isin(off)).drop(columns="unit")
+    return Panel("bench_map", question, f"{said} Click a head to switch it.", figure, shown, f"{note}{words.COUNTING}")
+
+
+def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
+    """A row per head: what silencing it alone is predicted to do, and what it was measured to cost where it was."""
+    n_heads, total = int(run.meta["model"]["n_heads"]), lookup.total_heads(run)
+    units = np.arange(total)
+    table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
+    if found is None:
+        return table.assign(**{"change of gap": np.nan})
+    guesses = [found.guess((unit,)) for unit in units]
+    for name, where in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
+        rows = [guess.set_index(["axis", "group", "metric"]).loc[where] if where in found.views else None
+                for guess in guesses]  # fmt: skip
+        table[name] = [np.nan if row is None else row["delta"] for row in rows]
+    return table
+
+
+def _hover(run: Run, row: dict[str, Any], is_off: bool) -> str:
+    parts = [f"predicted {name}: {phrasing.signed(row[name])}" for name in ("change of gap", "change of accuracy")
+             if np.isfinite(row.get(name, np.nan))]  # fmt: skip
+    return hover(head_said(run, row["unit"]), *parts, "off" if is_off else "on")
+
+
+def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
+    """A set that was tried: what came out, beside what was predicted. None where it was not tried."""
+    split, variant = trial_split(run), tried_variant(run, off, cut_of)
+    gap = lookup.harm(run, variant, choice, split) if variant else None
+    if gap is None:
+        return None
+    reading = lookup.reading(run, choice)
+    whole = lookup.measured(run, variant, reading.quality, choice, split)
+    ahead = ahead_of_set(run, choice, off)
+    guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
+    lines = []
+    for measure, row in ((reading.harm, gap), (reading.quality, whole)):
+        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict("records")
+        lines.append({"number": f"change of {measure.name}", **_predicted(mine), "measured": row["delta"],
+                      "measured low": row["delta_low"], "measured high": row["delta_high"]})  # fmt: skip
+    answer = (
+        f"On {_texts(run)} {reading.quality.name} changes by {reading.quality.change(whole)}, the "
+        f"{reading.harm.name} of {words.axis_name(choice.measured)} by {reading.harm.change(gap)}."
+    )
+    note = f"n = {int(whole['n'])} {_texts(run)}. What is predicted is the change on test texts, which are others."
+    note += "" if split == VALIDATION else f" {ON_KNOWN}"
+    return Panel("on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note)
+
+
+def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
+    names = {"predicted": "delta", "predicted low": "delta_low", "predicted high": "delta_high"}
+    return {name: rows[0][of] for name, of in names.items()} if rows else {}
+
+
+def _texts(run: Run) -> str:
+    return "validation texts" if trial_split(run) == VALIDATION else "training texts"
+
+
+def said(run: Run, choice: Choice) -> str:
+    """How many sets were tried, and what chance makes of the best."""
+    metric = lookup.reading(run, choice).harm.metric
+    return tried_said(run, metric, choice.measured, trial_split(run), TEST, (_texts(run), "test texts"))
+
+
+def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> Units:
+    """The heads that the chosen method cuts in its first seed, at the chosen share."""
+    table = lookup.frame(run, "variants")
+    rows = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
+    rows = rows[[is_level(float(level), [choice.level]) for level in rows["sparsity"]]]
+    return () if rows.empty else cut_of(rows.iloc[0]) or ()
+
+
+BENCH = Bench(
+    picture=bench_map,
+    ahead=ahead_of_set,
+    nothing=nothing_said,
+    tried=on_trial,
+    said=said,
+    who=classifier_groups.paid_by_group,
+    units=units_of,
+    written=written,
+    cut_of=cut_of,
+    as_method=as_method,
+    name=lambda run, unit: ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"]))),
+    example="0.1, 3.2",
+    first=_texts,
+    last="test texts",
+    first_split=trial_split,
+    seconds=seconds,
+    about=NOT_RETUNED,
+    spares=False,
+)

@@ -1,0 +1,137 @@
+"""The bench's left side: which units are off, and every way to switch them: map, list, layers, undo, paste, a mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import streamlit as st
+
+from engine.core.words import is_by_hand
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contract import Bench, Row, Units
+from engine.report.tracks import track_of
+from pages.shared import panels, state, uploads
+from pages.shared.cache import KeptRun, made
+from pages.shared.controls import capital, select
+from pages.shared.frame import boundary, plain
+
+MOST_UNDONE = 50
+
+
+def off_of(run: KeptRun, bench: Bench) -> Units:
+    """Units that are off, from the address or this session; those of another model are forgotten."""
+    asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
+    if asked is None and state.kept(state.OFF_OF, model) != model:
+        for key in (state.OFF, state.SPARED):
+            state.put(key, [])
+        for key in (state.OFF, state.SPARED, state.UNDO):
+            state.keep(key, [])
+    state.keep(state.OFF_OF, model)
+    found: Iterable[int] = state.value_of(state.OFF, state.kept(state.OFF, ()))
+    if asked is not None:
+        found = ()
+        with boundary():  # of a link that names other units, the page below still serves
+            found = bench.units(run, asked)
+    found = tuple(sorted(found))
+    state.put(state.OFF, list(found))
+    state.to_address(state.OFF, bench.written(run, found))
+    return state.keep(state.OFF, found)
+
+
+def switches(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
+    """The map; a list of what is off, or the layers; the tools."""
+    key = state.key_of("bench", *off[:200], len(off))  # changes with the set, so that a unit can be clicked again
+    clicked = panels.draw(made(run, bench.picture, choice, off), key, selectable=True)
+    if clicked is not None:
+        switch(off, set(off) ^ {int(clicked)})
+        st.rerun(scope="fragment")
+    if bench.rows is None:
+        _list(run, bench, off)
+    else:
+        _layers(run, choice, bench, off)
+    _tools(run, choice, bench, off)
+    _paste(run, bench, off)
+
+
+def switch(before: Units, units: Iterable[int]) -> None:
+    """Switch exactly these off; what was off before can be undone."""
+    _remember(before)
+    state.put_later(state.OFF, sorted(units))
+
+
+def _list(run: KeptRun, bench: Bench, off: Units) -> None:
+    many, every = track_of(run).many, range(track_of(run).total(run))
+    st.multiselect(f"{capital(many)} that are off", every, key=state.OFF,
+                   format_func=lambda unit: bench.name(run, unit), on_change=_remember, args=(off,),
+                   placeholder="Layer.head, from 0")  # fmt: skip
+    if not bench.spares:
+        return
+    state.restore_list(state.SPARED, every)
+    spared = st.multiselect(f"{capital(many)} to spare", every, key=state.SPARED,
+                            format_func=lambda unit: bench.name(run, unit), placeholder="Layer.head, from 0",
+                            help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
+    state.keep(state.SPARED, spared)
+
+
+def _layers(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
+    """A slider per layer: so many of its units off, those of the lowest score."""
+    scores = bench.scores(run, choice)
+    score = select("Lowest first by", list(scores), state.BENCH_SCORE, lambda name: scores[name])
+    with st.expander("How many of each layer", expanded=True):
+        for row in made(run, bench.rows, score):
+            _layer(row, off, score)
+
+
+def _layer(row: Row, off: Units, score: str) -> None:
+    """Its slider stands where its units are; one of a layer always stays."""
+    gone = set(off) & set(row.units)
+    key = state.key_of("layer", row.name, score)
+    state.put(key, min(len(gone), len(row.units) - 1))
+    label = row.name if gone == set(row.units[: len(gone)]) else f"{row.name}, not the lowest {len(gone)}"
+    st.slider(plain(label), 0, len(row.units) - 1, key=key, on_change=_cut_lowest, args=(row, off, key))
+
+
+def _cut_lowest(row: Row, off: Units, key: str) -> None:
+    switch(off, (set(off) - set(row.units)) | set(row.units[: state.value_of(key)]))
+
+
+def _tools(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
+    """Undo, all the other units, what a method cuts."""
+    total, undone = track_of(run).total(run), state.kept(state.UNDO, [])
+    with st.container(horizontal=True, gap="small"):
+        st.button("Undo", icon=":material/undo:", disabled=not undone, on_click=_undo)
+        st.button("All on", disabled=not off, on_click=switch, args=(off, ()))
+        if bench.rows is None:
+            st.button("Invert", on_click=switch, args=(off, set(range(total)) - set(off)))
+        level = track_of(run).level
+        if choice.method != "dense" and not is_by_hand(choice.method) and choice.level > level.none:
+            label = f"What {lookup.method_label(run, choice.method)} cuts at {level.say(choice.level)}"
+            st.button(plain(label), on_click=_as_method, args=(run, choice, bench, off),
+                      help="The method and level chosen above.")  # fmt: skip
+
+
+def _paste(run: KeptRun, bench: Bench, off: Units) -> None:
+    many = track_of(run).many
+    with st.expander(f"Paste {many}, or a mask.json"):
+        typed = st.text_input(f"{capital(many)} from 0", placeholder=bench.example, key=state.PASTED)
+        file = st.file_uploader("Or a mask.json", type=["json"])
+        if st.button("Switch these off", disabled=not (typed or file)):
+            with boundary():
+                switch(off, bench.units(run, uploads.kept(file) if file else typed))
+                st.rerun(scope="fragment")
+
+
+def _remember(before: Sequence[int]) -> None:
+    state.keep(state.UNDO, [*state.kept(state.UNDO, []), list(before)][-MOST_UNDONE:])
+
+
+def _undo() -> None:
+    undone = state.kept(state.UNDO, [])
+    if undone:
+        state.put_later(state.OFF, undone[-1])
+        state.keep(state.UNDO, undone[:-1])
+
+
+def _as_method(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
+    switch(off, bench.as_method(run, choice, state.kept(state.SPARED, ()) if bench.spares else ()))

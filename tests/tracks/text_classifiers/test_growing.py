@@ -1,0 +1,187 @@
+"""Heads chosen by hand join a finished audit: measured as its own arms are, tried before test, verified, exported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from engine.audit.growth import Growth
+from engine.audit.jobs import check, job_id_of, job_state, run_job
+from engine.audit.verification import verify_run
+from engine.cli import main
+from engine.core.errors import Cancelled, RequestError
+from engine.core.types import Hooks
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contents import panels
+from engine.report.hand_sets import tried
+from engine.report.masks import write_masks
+from engine.report.summary import summary_text
+from engine.store.runs import Run, Store, find_run
+from engine.surgery.heads.record import read_mask
+from engine.tracks.text_classifiers.growing import grow
+from engine.tracks.text_classifiers.predicted import known
+from engine.tracks.text_classifiers.run import run_text_audit
+from pages.shared.cache import works
+from tests.classifiers.worlds import stop_after
+from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
+from tests.tracks.text_classifiers.worlds import text_request, text_world
+
+METHODS = ("once:magnitude", "one-shot-isp:random")
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    return text_world(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="module")
+def run(world) -> Run:
+    request = text_request(world, methods=METHODS, trials=2, random_masks=30, leave_one_out=False)
+    return run_text_audit(request, Store(world / "store"))
+
+
+@pytest.fixture
+def store(run, tmp_path) -> Store:
+    """A store with the run and none of its measurements: the second seed's full model is fine-tuned again."""
+    shutil.copytree(run.path, tmp_path / "runs" / run.id)
+    return Store(tmp_path)
+
+
+def growth(run: Run, **asked: object) -> Growth:
+    return Growth(**{"track": "text_classifiers", "run": run.id, "axis": "side", "units": (1, 5), **asked})
+
+
+def test_a_set_is_measured_as_an_arm_that_cuts_the_same_heads(run, store):
+    """Single scoring by magnitude cuts other heads in each seed: every seed's rows are those of its own set."""
+    variants = run.table("variants").set_index("variant")
+    name = "once:magnitude-25%#0"
+    cut = tuple(json.loads(variants.loc[name, "cut"]))
+    found = grow(growth(run, units=cut, split="test", name="mine"), store)
+    rows = found.table("predictions").set_index("variant")
+    columns = [column for column in rows if column.startswith("p_")]
+    np.testing.assert_array_equal(rows.loc["by-hand-mine#0", columns], rows.loc[name, columns])
+    own = found.table("results")
+    mine, same = (own[own["variant"] == one].drop(columns="variant").reset_index(drop=True)
+                  for one in ("by-hand-mine#0", name))  # fmt: skip
+    pd.testing.assert_frame_equal(mine, same)
+    row = found.table("variants").set_index("variant").loc["by-hand-mine"]
+    assert (row["n_cut"], row["parameters"]) == (len(cut), variants.loc[name, "parameters"])
+    assert not row["retrained"] and row["chosen"] and verify_run(found)["ok"]
+    assert any("1 of 2 seeds was fine-tuned again" in note for note in found.added[0].meta["notes"])
+    assert len(read_mask(write_masks(found, store.root / "masks", "by-hand-mine#1")[0]).mask.cut) == len(cut)
+
+
+def test_it_is_tried_on_training_texts_where_there_are_none_for_validation_and_then_measured_on_test(run, store):
+    one = grow(growth(run), store)
+    name = next(name for name in one.table("variants")["variant"] if name.startswith("by-hand") and "#" not in name)
+    assert set(one.table("results").query("variant == @name")["split"]) == {"train"}
+    assert name not in set(lookup.reported(one)["variant"]) and tried(one) == 1
+    assert len(one.table("texts")) == len(run.table("texts")), "texts it was tried on stand apart"
+    checks = verify_run(one)
+    assert checks["ok"] and any("tried on the train split" in check["what"] for check in checks["checks"])
+    two = grow(growth(run, split="test"), store)
+    assert name in set(lookup.reported(two)["variant"]) and tried(two) == 1 and verify_run(two)["ok"]
+    assert set(two.table("results").query("variant == @name")["split"]) == {"train", "test"}
+    assert grow(growth(run, split="test"), store).additions == two.additions, "found, not measured again"
+
+
+def test_every_panel_and_the_summary_of_the_joined_run_is_drawn(run, store):
+    found = grow(growth(run, split="test", name="mine"), store)
+    for axis in run.meta["request"]["axes"]:
+        assert "by-hand-mine" in lookup.methods(found, axis)
+        variant = lookup.variant_of(found, Choice("by-hand-mine", axis, 2 / 12))["variant"]
+        for panel in panels(found, axis, variant).values():
+            assert panel.question and panel.answer
+    assert "by-hand-mine" in summary_text(found)
+
+
+def test_the_prediction_holds_what_was_measured_and_learns_from_it(run, store):
+    before = known(run)
+    guess = before.guess((1, 5)).set_index(["axis", "group", "metric"])
+    assert ((guess["low"] <= guess["value"]) & (guess["value"] <= guess["high"])).all()
+    after = grow(growth(run, split="test"), store)
+    assert known(after).model.sets == before.model.sets + 1
+    assert before.guess(())["delta"].tolist() == [0.0] * len(guess)
+
+
+@pytest.mark.parametrize(("asked", "words"), [
+    ({"units": (), "level": 0.4, "method": "once:magnitude"}, "one level more"),
+    ({"units": (12,)}, "are not heads"),
+    ({"units": (1, 1)}, "once each"),
+    ({"units": ()}, "one of the two"),
+    ({"axis": "age"}, "'age' is not known"),
+    ({"split": "validation"}, "Known: test, train"),
+    ({"name": "<b>x"}, "cannot show"),
+    ({"track": "language_models"}, "is of text classifiers"),
+])  # fmt: skip
+def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
+    with pytest.raises(RequestError, match=words):
+        check(growth(run, **asked), store)
+    assert not (store.root / "additions").exists() and not (store.root / "shards").exists()
+
+
+def test_a_whole_layer_and_everything_can_be_silenced(run, store):
+    for units in (tuple(range(4)), tuple(range(12))):
+        found = grow(growth(run, units=units, split="test"), store)
+    assert found.table("variants")["realised"].max() == 1.0 and verify_run(found)["ok"]
+
+
+def test_it_is_a_job_that_goes_on_where_it_was_stopped(run, store):
+    asked = growth(run, split="test")
+    with pytest.raises(Cancelled):
+        grow(asked, store, Hooks(check=stop_after(3)))
+    assert find_run(run.id, [store]).added == []
+    found = run_job(store, asked)
+    assert job_state(store, job_id_of(asked)).status == "done" and len(found.added) == 1
+    grow(growth(run, name="mine"), store)
+    with pytest.raises(RequestError, match="another set of heads"):
+        grow(growth(run, units=(2,), name="mine"), store)
+
+
+def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys, monkeypatch):
+    mask = write_masks(run, store.root / "masks", "once:magnitude-25%#0")[0]
+    assert main(["measure", run.id, "--mask", str(mask), "--split", "test", "--store", str(store.root), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert {row["number"] for row in said["rows"]} >= {"accuracy", "accuracy gap", "accuracy, left"}
+    assert any("nothing is trained again" in note for note in said["notes"]) and said["tried"] == 1
+    other = json.loads(mask.read_text()) | {"weight_hash": "0" * 64}
+    mask.write_text(json.dumps(other))
+    assert main(["measure", run.id, "--mask", str(mask), "--store", str(store.root), "--json"]) == 2
+
+
+def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(run, store, monkeypatch):
+    use_store(store.root, monkeypatch)
+    at = opened("bench", run.id, off="0.1,1.1")
+    assert_calm(at)
+    assert at.multiselect(key="off").value == [1, 5]
+    assert "Predicted, not measured" in html_of(at) and "nothing is trained again" in words_of(at)
+    at = _measured(at, "Measure on training texts")
+    assert "What came out where it was tried?" in words_of(at) and "Predicted, not measured" in html_of(at)
+    at = _measured(at, "Measure on test texts")
+    assert "Predicted, not measured" not in html_of(at) and "a variant like any other" in words_of(at)
+
+
+def _measured(at, button: str):
+    next(one for one in at.button if one.label.startswith(button)).click().run()
+    assert all(work.over.wait(120) for work in works().values())
+    at = at.run()
+    assert_calm(at)
+    return at
+
+
+def test_without_random_masks_nothing_is_predicted_and_that_is_said(world, tmp_path, monkeypatch):
+    request = text_request(world, methods=("one-shot-isp:random",), sparsities=(0.25,), trials=1, leave_one_out=False)
+    store = Store(tmp_path)
+    bare = run_text_audit(replace(request, random_masks=None), store)
+    assert known(bare) is None
+    use_store(tmp_path, monkeypatch)
+    at = opened("bench", bare.id, off="0.1")
+    assert_calm(at)
+    assert "learnt from random masks" in html_of(at)
+    assert any(one.label.startswith("Measure on training texts") for one in at.button)
