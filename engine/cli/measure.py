@@ -27,7 +27,7 @@ def add(commands: Any) -> None:
     parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
     parser.add_argument("--name", default="", help="what a set chosen by hand is called")
     parser.add_argument("--split", choices=("validation", "train", "test"), default="",
-                        help="of the data: sets by hand are tried on one of the first two (the default) before test")  # fmt: skip
+                        help="of the data: sets by hand are tried on one of the first two before test")  # fmt: skip
     ray_option(parser)
     store_option(parser)
     json_flag(parser)
