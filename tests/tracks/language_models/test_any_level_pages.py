@@ -40,7 +40,7 @@ def measured(at, button: str):
 
 def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     axis = run.meta["request"]["axes"][0]
-    at = opened("overview", run.id, axis=axis.capitalize())
+    at = opened("summary", run.id, axis=axis.capitalize())
     method, track = at.selectbox(key="method").value, track_of(run)
     finished = lookup.levels(run, method, axis)
     between = next(level for level in track.stops(run, method, axis) if level not in finished)
