@@ -193,14 +193,15 @@ class Row:
 class Bench:
     """What the page Bench shows of a kind of audit whose units can be switched off by hand.
 
-    picture: every unit and what is known of it, those that are off marked; a click names one. ahead: what is predicted
+    picture: every unit and what is known of it, those that are off marked, and those that are protected where `protects`;
+    a click names one. ahead: what is predicted
     of a set; None where nothing can be, and `nothing` says why. tried: a set that was measured on `first`, None where
     it was not; said: how many sets were tried. units: reads what is pasted, or a mask.json; written: as it reads them.
     cut_of: the units of a row of the variants table, None for one that stands for several cuts. as_method: what the
-    chosen method cuts, others in place of those to spare. kept: what a kept set is called, "" where it was not kept.
+    chosen method cuts, others in place of those that are protected. kept: what a kept set is called, "" where it was not kept.
     """
 
-    picture: Callable[[Run, Choice, Units], Panel]
+    picture: Callable[..., Panel]
     ahead: Callable[[Run, Choice, Units], Ahead | None]
     nothing: Callable[[Run, Choice], str]
     tried: Callable[[Run, Choice, Units], Panel | None]
@@ -223,8 +224,8 @@ class Bench:
     """About what measuring a set takes; NaN where nobody can say."""
     about: str = ""
     """What must be known of every set, such as that nothing is trained again."""
-    spares: bool = True
-    """Whether `as_method` can leave some on."""
+    protects: bool = True
+    """Whether a reader may protect some, which `as_method` then leaves on."""
     scores: Callable[[Run, Choice], Mapping[str, str]] | None = None
     """Scores by which a share of a layer can be switched off, with their names; None where units are switched one by
     one."""

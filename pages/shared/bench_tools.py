@@ -23,9 +23,9 @@ def off_of(run: KeptRun, bench: Bench) -> Units:
     """Units that are off, from the address or this session; those of another model are forgotten."""
     asked, model = state.from_address(state.OFF), run.meta["model"]["weight_hash"]
     if asked is None and state.kept(state.OFF_OF, model) != model:
-        for key in (state.OFF, state.SPARED):
+        for key in (state.OFF, state.PROTECTED):
             state.put(key, [])
-        for key in (state.OFF, state.SPARED, state.UNDO):
+        for key in (state.OFF, state.PROTECTED, state.UNDO):
             state.keep(key, [])
     state.keep(state.OFF_OF, model)
     found: Iterable[int] = state.value_of(state.OFF, state.kept(state.OFF, ()))
@@ -42,7 +42,8 @@ def off_of(run: KeptRun, bench: Bench) -> Units:
 def switches(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     """The map; a list of what is off, or the layers; the tools."""
     key = state.key_of("bench", *off[:200], len(off))  # changes with the set, so that a unit can be clicked again
-    clicked = panels.draw(made(run, bench.picture, choice, off), key, selectable=True)
+    held = _held(bench)
+    clicked = panels.draw(made(run, bench.picture, choice, off, *([held] if held else [])), key, selectable=True)
     if clicked is not None:
         switch(off, set(off) ^ {int(clicked)})
         st.rerun(scope="fragment")
@@ -60,18 +61,23 @@ def switch(before: Units, units: Iterable[int]) -> None:
     state.put_later(state.OFF, sorted(units))
 
 
+def _held(bench: Bench) -> Units:
+    """Units that the reader protects."""
+    return tuple(state.value_of(state.PROTECTED, state.kept(state.PROTECTED, ()))) if bench.protects else ()
+
+
 def _list(run: KeptRun, bench: Bench, off: Units) -> None:
     many, every = track_of(run).many, range(track_of(run).total(run))
     st.multiselect(f"{capital(many)} that are off", every, key=state.OFF,
                    format_func=lambda unit: bench.name(run, unit), on_change=_remember, args=(off,),
                    placeholder="Layer.head, from 0")  # fmt: skip
-    if not bench.spares:
+    if not bench.protects:
         return
-    state.restore_list(state.SPARED, every)
-    spared = st.multiselect(f"{capital(many)} to spare", every, key=state.SPARED,
-                            format_func=lambda unit: bench.name(run, unit), placeholder="Layer.head, from 0",
-                            help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
-    state.keep(state.SPARED, spared)
+    state.restore_list(state.PROTECTED, every)
+    held = st.multiselect("Protected by you", every, key=state.PROTECTED,
+                          format_func=lambda unit: bench.name(run, unit), placeholder="Layer.head, from 0",
+                          help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
+    state.keep(state.PROTECTED, held)
 
 
 def _layers(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
@@ -134,4 +140,4 @@ def _undo() -> None:
 
 
 def _as_method(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
-    switch(off, bench.as_method(run, choice, state.kept(state.SPARED, ()) if bench.spares else ()))
+    switch(off, bench.as_method(run, choice, _held(bench)))

@@ -46,13 +46,13 @@ def heads_at(run: Run, method: str, axis: str, level: float) -> tuple[int, ...]:
     return variants_at(run, method, axis, level)[0].cut
 
 
-def heads_sparing(run: Run, method: str, axis: str, level: float, spared: Collection[int]) -> tuple[int, ...]:
-    """As many heads as `heads_at`, none of `spared` among them: those that come next in the method's order take their
+def heads_beside(run: Run, method: str, axis: str, level: float, held: Collection[int]) -> tuple[int, ...]:
+    """As many heads as `heads_at`, none of `held` among them: those that come next in the method's order take their
     place, as far as it can cut."""
     wanted, total = len(heads_at(run, method, axis, level)), lookup.total_heads(run)
     found: tuple[int, ...] = ()
     for count in range(wanted, most_heads(run, method, axis) + 1):
-        found = tuple(unit for unit in heads_at(run, method, axis, count / total) if unit not in spared)
+        found = tuple(unit for unit in heads_at(run, method, axis, count / total) if unit not in held)
         if len(found) == wanted:
             break
     return found

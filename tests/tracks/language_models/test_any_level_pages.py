@@ -143,12 +143,14 @@ def test_where_heads_are_not_ranked_nothing_is_predicted_and_a_set_can_still_be_
     assert any(one.label.startswith("Measure on validation") for one in at.button)
 
 
-def test_a_head_to_spare_is_not_among_those_a_method_cuts(run):
+def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
     at = opened("bench", run.id, method="Magnitude", sparsity="30 %")
     press = next(one for one in at.button if one.label.startswith("What "))
     press.click().run()
     plain = at.multiselect(key="off").value
-    at.multiselect(key="spared").set_value([plain[0]]).run()
+    assert "protected by you" not in str(charts_of(at))
+    at.multiselect(key="protected").set_value([plain[0]]).run()
+    assert "protected by you" in str(charts_of(at)) and "that you protect is off by hand" in words_of(at) + html_of(at)
     next(one for one in at.button if one.label.startswith("What ")).click().run()
     assert_calm(at)
     found = at.multiselect(key="off").value

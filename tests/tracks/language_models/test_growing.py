@@ -22,7 +22,7 @@ from engine.report.masks import write_masks
 from engine.report.summary import summary_of, summary_text
 from engine.store.runs import Run, Store, find_run
 from engine.surgery.heads.named import units_of_mask
-from engine.tracks.language_models.any_level import heads_at, heads_sparing, most_heads, stops
+from engine.tracks.language_models.any_level import heads_at, heads_beside, most_heads, stops
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.run import run_audit
 from tests.builders import seal
@@ -81,13 +81,13 @@ def texts_of(run: Run, variants: list[str]) -> pd.DataFrame:
     return table.sort_values(["variant", "axis", "seed", "prompt_id"], ignore_index=True)
 
 
-def test_heads_to_spare_are_left_on_and_the_next_ones_are_cut(run):
+def test_protected_heads_are_left_on_and_the_next_ones_are_cut(run):
     plain = heads_at(run, "magnitude", "religion", 0.25)
-    assert heads_sparing(run, "magnitude", "religion", 0.25, ()) == plain and len(plain) == 3
-    found = heads_sparing(run, "magnitude", "religion", 0.25, {plain[0]})
+    assert heads_beside(run, "magnitude", "religion", 0.25, ()) == plain and len(plain) == 3
+    found = heads_beside(run, "magnitude", "religion", 0.25, {plain[0]})
     longer = heads_at(run, "magnitude", "religion", 4 / 12)
     assert found == tuple(unit for unit in longer if unit != plain[0]), "the fourth takes its place"
-    assert heads_sparing(run, "magnitude", "religion", 0.25, set(range(11))) == (11,), "as far as it can cut"
+    assert heads_beside(run, "magnitude", "religion", 0.25, set(range(11))) == (11,), "as far as it can cut"
 
 
 def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, tmp_path):

@@ -17,7 +17,7 @@ from engine.report.hand_sets import tried_said, tried_variant
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
 from engine.tracks.language_models.ahead import ahead_of_set
-from engine.tracks.language_models.any_level import heads_sparing
+from engine.tracks.language_models.any_level import heads_beside
 from engine.tracks.language_models.panels.heads import critical_units, picture, pooled_scores
 from engine.tracks.language_models.panels.who_pays import who_pays
 from engine.tracks.language_models.predicted import Guess, predicted
@@ -26,18 +26,22 @@ from engine.tracks.language_models.tables import TEST, VALIDATION
 NOTHING = "Nothing can be predicted here: effects of single heads on this axis are not known. It can be measured."
 
 
-def bench_map(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel:
-    """Every head's effect on bias; protected ones black (white when dark), those that are off crossed. off: units."""
+def bench_map(run: Run, choice: Choice, off: tuple[int, ...], held: tuple[int, ...] = ()) -> Panel:
+    """Every head's effect on bias; critical ones black (white when dark), those that are off crossed, those that the
+    reader protects marked. off, held: units."""
     question = f"Which heads are off, and what does each do to the bias of {words.axis_name(choice.measured)}?"
     table = pooled_scores(run, "z_bias", choice.measured)
     if table.empty:
         return nothing("bench_map", question, "This run has no effects on bias for this axis.")
     critical = table["unit"].isin(critical_units(run, choice))
-    table = table.assign(critical=critical, cut=table["unit"].isin(off))
-    shown = table[["layer", "head", "value", "low", "high", "critical", "cut"]].rename(columns={"cut": "off"})
+    table = table.assign(critical=critical, cut=table["unit"].isin(off), held=table["unit"].isin(held))
+    shown = table[["layer", "head", "value", "low", "high", "critical", "cut", "held"]]
+    shown = shown.rename(columns={"cut": "off", "held": "protected by you"})
     answer = f"{_off_said(len(off), len(table))} Click a head to switch it."
     if both := int((table["critical"] & table["cut"]).sum()):
         answer += f" {phrasing.count(both, 'head')} of these {'is' if both == 1 else 'are'} needed to predict text."
+    if against := int((table["held"] & table["cut"]).sum()):
+        answer += f" {phrasing.count(against, 'head')} that you protect {'is' if against == 1 else 'are'} off by hand."
     return Panel("bench_map", question, answer, picture(run, choice, table), shown, words.COUNTING)
 
 
@@ -86,11 +90,11 @@ def said(run: Run, choice: Choice) -> str:
     return tried_said(run, f"bias:{choice.reading}", choice.measured, VALIDATION, TEST, where)
 
 
-def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> tuple[int, ...]:
+def as_method(run: Run, choice: Choice, held: Sequence[int]) -> tuple[int, ...]:
     """The heads that the chosen method cuts at the chosen level; others in place of those to spare."""
-    if not spared and is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
+    if not held and is_level(choice.level, lookup.levels(run, choice.method, choice.axis)):
         return tuple(lookup.cut_units(lookup.variant_of(run, choice)))
-    return heads_sparing(run, choice.method, choice.axis, choice.level, spared)
+    return heads_beside(run, choice.method, choice.axis, choice.level, held)
 
 
 def cut_of(variant: Mapping[str, Any]) -> tuple[int, ...]:

@@ -84,13 +84,15 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
 
 def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
     """The map of effects on bias with heads that are protected and heads that are cut, a frame around `unit`; table:
-    `pooled_scores` with columns critical and cut. Every head can be picked."""
+    `pooled_scores` with columns critical and cut, and `held` of those that a reader protects. Every head can be
+    picked."""
     unsupported = bool(null_warning(run, choice))
     figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", unsupported)
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
     _add_drawn_again(figure, run, choice, table[~table["critical"] & ~table["cut"]])
+    _add_held(figure, run, choice, table[table["held"]] if "held" in table else table.iloc[:0])
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, "z_bias") + _status(row) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
@@ -345,6 +347,17 @@ def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFram
     _legend(figure, choice, "cut", "x-thin", look.ink)
 
 
+def _add_held(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
+    """An open diamond on its halo on heads that a reader protects: seen on black cells and on coloured ones."""
+    if table.empty:
+        return
+    size = round(1.6 * _mark(run))  # around a cross, where a protected head is off by hand
+    for colour, wide in ((choice.theme.ink, 5), (choice.theme.paper, 2)):
+        marker = {"symbol": "diamond-open", "size": size, "color": colour, "line": {"width": wide}}
+        silent(figure, table["head"], table["layer"], mode="markers", marker=marker)
+    _legend(figure, choice, "protected by you", "diamond-open", choice.theme.ink)
+
+
 def _legend(figure: go.Figure, choice: Choice, name: str, symbol: str, colour: str) -> None:
     line = {"width": 2.5 if symbol == "x-thin" else 1, "color": choice.theme.ink}
     marker = {"symbol": symbol, "size": 11, "color": colour, "line": line}
@@ -370,4 +383,5 @@ def _hover(row: dict[str, Any], score: str) -> str:
 
 def _status(row: dict[str, Any]) -> str:
     text = "<br>critical for perplexity: protected by FASP" if row["critical"] else ""
+    text += "<br>protected by you" if row.get("held") else ""
     return text + ("<br><b>cut in this variant</b>" if row["cut"] else "")

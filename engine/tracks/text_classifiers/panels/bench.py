@@ -114,7 +114,7 @@ def said(run: Run, choice: Choice) -> str:
     return tried_said(run, metric, choice.measured, trial_split(run), TEST, (_texts(run), "test texts"))
 
 
-def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> Units:
+def as_method(run: Run, choice: Choice, held: Sequence[int]) -> Units:
     """The heads that the chosen method cuts in its first seed, at the chosen share."""
     table = lookup.frame(run, "variants")
     rows = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
@@ -140,5 +140,5 @@ BENCH = Bench(
     first_split=trial_split,
     seconds=seconds,
     about=NOT_RETUNED,
-    spares=False,
+    protects=False,
 )
