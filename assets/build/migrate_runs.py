@@ -2,7 +2,8 @@
 
 Only a run that this version would compute again to the number: the versions of all its code are those it was computed
 with, and its old id follows from what it was asked, its weights and its data as they lie here. Tables are not touched,
-which is proved by their hashes. Every other run stays as it is, and why is said.
+which is proved by their hashes. Every other run stays as it is, and why is said; so does one to which something was
+added, here or in the user's own store: the id of an addition follows from the run's, and would be left without a run.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from engine.audit.request import Plan, run_id_of, said
 from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import PruneAuditError
 from engine.core.files import folder_whole, json_able
-from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, write_meta
+from engine.store.runs import EMBEDDED, Run, Store, damaged_tables, default_root, write_meta
 
 NOT_RECORDED: Mapping[str, int] = {f"score z_bias by {name}": 1 for name in ("generate", "gradient", "reweight")}
 """Code that runs were computed with before they recorded its version, and the version it had then."""
@@ -26,14 +27,21 @@ NOT_RECORDED: Mapping[str, int] = {f"score z_bias by {name}": 1 for name in ("ge
 
 def migrate(store: Store) -> dict[str, str]:
     """Old id -> new id, or why a run was left alone."""
-    return {run_id: _migrated(Run(store.runs_folder / run_id)) for run_id in store.ids()}
+    stores = {one.root.resolve(): one for one in (store, Store(default_root()))}.values()
+    found = {}
+    for run_id in store.ids():
+        added = sum(len(one.additions(run_id)) for one in stores)
+        found[run_id] = _migrated(Run(store.runs_folder / run_id), added)
+    return found
 
 
-def _migrated(run: Run) -> str:
+def _migrated(run: Run, added: int) -> str:
     try:
         request = request_from({**run.meta["request"], "track": run.meta.get("track")})
         plan = track_of_request(request).part("validate")(request)
         why = _differs(run, plan)
+        if not why and added and plan.run_id != run.id:
+            why = f"{added} addition{'s' * (added > 1)} would be lost; export what they hold, or remove them"
         return f"left alone: {why}" if why else _moved(run, plan)
     except PruneAuditError as error:
         return f"left alone: {error}"

@@ -70,7 +70,20 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
     if absent:
         what = f"lacks {len(absent)} tensors that its config.json asks for, the first is {absent[0]}."
         raise RequestError(Fault(info.name, what, "Use a complete checkpoint of one model."))
+    _without_padding_warning(model)
     return model
+
+
+def _without_padding_warning(model: Any) -> None:
+    """transformers warns of windows of text that begin with the token for padding and bring no mask. Windows are never
+    padded here, and batches that are bring their mask."""
+    for part in model.modules():
+        if hasattr(part, "warn_if_padding_and_no_attention_mask"):
+            part.warn_if_padding_and_no_attention_mask = _nothing_said
+
+
+def _nothing_said(*_: Any) -> None:
+    """In place of a warning."""
 
 
 def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path, str | None]:

@@ -14,6 +14,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Level
 from engine.report.tracks import track_of
+from engine.resident.client import start_takes
 from pages.shared import background, frame, jobs, state
 from pages.shared.cache import KeptRun, predicted_at
 from pages.shared.controls import capital
@@ -89,7 +90,7 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
     if work and work.running:
         _watch(growth)
         return
-    about = "" if math.isnan(seconds) else f" (about {words.duration(seconds)})"
+    about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
     if st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:"):
         background.begin(ASK, given)
         st.rerun()

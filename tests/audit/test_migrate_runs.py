@@ -16,6 +16,7 @@ from assets.build.migrate_runs import migrate
 from engine.audit.fields import asked
 from engine.audit.request import Plan, Request, run_id_of
 from engine.core.errors import StoreError
+from engine.store.additions import write_addition
 from engine.store.runs import Run, Store
 from tests.builders import seal
 
@@ -111,6 +112,18 @@ def test_a_run_of_other_code_stays_as_it_is(world, tmp_path, versions, said):
     store, run = old_run(tmp_path, versions)
     before = tree(store)
     assert migrate(store) == {run.id: f"left alone: {said}"} and tree(store) == before
+
+
+@pytest.mark.parametrize("place", ["store", "own"])
+def test_a_run_to_which_something_was_added_stays_as_it_is(world, tmp_path, monkeypatch, place):
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "own"))
+    store, run = old_run(tmp_path / "store")
+    meta = {"created": "2026", "asked": {}, "keys": {}, "numbered": {}}
+    added = write_addition(tmp_path / place, run.id, "more", meta, {"results": pd.DataFrame({"value": [3.0]})})
+    before = tree(store)
+    assert "1 addition would be lost" in migrate(store)[run.id] and tree(store) == before
+    shutil.rmtree(added)
+    assert not migrate(store)[run.id].startswith("left alone")
 
 
 def test_a_run_of_other_data_stays_as_it_is(world, tmp_path):

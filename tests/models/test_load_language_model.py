@@ -49,6 +49,18 @@ def test_a_loaded_model_is_ready():
     assert (lm.device.type, lm.dtype, lm.cut) == ("cpu", torch.float32, None)
 
 
+def test_a_window_that_begins_with_the_padding_token_is_no_cause_for_a_warning(monkeypatch, folder):
+    edit_config(folder, pad_token_id=3)
+    warned = []
+    monkeypatch.setattr("transformers.modeling_utils.logger.warning_once", warned.append)
+    lm, window = load_language_model(folder, device="cpu"), torch.tensor([[3, 5, 7]])
+    lm.model(input_ids=window)
+    assert not warned
+    del lm.model.transformer.warn_if_padding_and_no_attention_mask  # that there is something to be silent about
+    lm.model(input_ids=window)
+    assert warned
+
+
 def test_the_checkpoints_own_dtype_is_not_followed(tmp_path):
     lm = tiny_model("gpt2", dtype="bfloat16")
     lm.model.save_pretrained(tmp_path)

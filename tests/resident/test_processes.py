@@ -14,7 +14,7 @@ from engine.audit.tracks import tracks
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import Hooks
 from engine.resident import client
-from engine.resident.client import ask, start, status, stop
+from engine.resident.client import ask, start, start_takes, status, stop
 from engine.resident.place import place_of
 
 
@@ -34,6 +34,15 @@ def test_killed_again_and_again_it_says_so(processes, store):
     with pytest.raises(PruneAuditError, match="ended twice"):
         ask("long", {}, store, Hooks(point=lambda row: os.kill(row["pid"], signal.SIGKILL)))
     assert len(processes) == 2
+
+
+def test_what_starting_it_takes_is_known_without_starting_it(processes, store, monkeypatch):
+    assert start_takes(store) == client.COLD and not processes
+    ask("echo", {}, store)
+    assert start_takes(store) == 0 and len(processes) == 1
+    assert stop(store) and start_takes(store) == client.COLD
+    monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")
+    assert start_takes(store) == 0
 
 
 def test_two_who_start_it_at_the_same_moment_are_answered_by_one(processes, store):
