@@ -211,7 +211,7 @@ def test_the_page(run, store, monkeypatch):
 
 def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
     use_store(store.root, monkeypatch)
-    at = opened("filters", run.id)
+    at = opened("examples", run.id)
     assert_calm(at)
     assert 'class="pa-maps"' not in html_of(at)
     at.segmented_control(key="looks").set_value("grad-cam").run()
