@@ -193,12 +193,12 @@ class Row:
 class Bench:
     """What the page Bench shows of a kind of audit whose units can be switched off by hand.
 
-    picture: every unit and what is known of it, those that are off marked, and those that are protected where `protects`;
-    a click names one. ahead: what is predicted
-    of a set; None where nothing can be, and `nothing` says why. tried: a set that was measured on `first`, None where
-    it was not; said: how many sets were tried. units: reads what is pasted, or a mask.json; written: as it reads them.
-    cut_of: the units of a row of the variants table, None for one that stands for several cuts. as_method: what the
-    chosen method cuts, others in place of those that are protected. kept: what a kept set is called, "" where it was not kept.
+    picture: every unit and what is known of it, those that are off marked, and where `protects` those that a reader
+    protects; a click names one. ahead: what is predicted of a set; None where nothing can be, and `nothing` says why.
+    tried: a set that was measured on `first`, None where it was not; said: how many sets were tried. units: reads what
+    is pasted, or a mask.json; written: as it reads them. cut_of: the units of a row of the variants table, None for one
+    that stands for several cuts. as_method: what the chosen method cuts, others in place of those that are protected.
+    kept: what a kept set is called, "" where it was not kept.
     """
 
     picture: Callable[..., Panel]
