@@ -7,22 +7,29 @@ HEADLESS := $(if $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname)),fal
 export OMP_NUM_THREADS ?= 2
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: run test test-slow test-ray lint demo benchmarks clean
+# Every package must have the hash that its lock states; all are pinned, so none brings another. torch comes first, in
+# the build that this machine's index prefers (with hashes alone pip takes PyPI's, gigabytes of CUDA), its hash compared
+# once it is here; last come the CUDA libraries, where its build wants them.
+LOCKED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-hashes
 
-.venv/ready: requirements.txt pyproject.toml
+.PHONY: run test test-slow test-ray lint demo benchmarks lock clean
+
+.venv/ready: requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps --report .venv/torch.json torch==2.13.0
+	$(BIN)/python assets/build/lock.py --check .venv/torch.json
+	$(LOCKED) -r requirements.lock
 	$(BIN)/pip install -q --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
-.venv/ready-dev: .venv/ready requirements-dev.txt
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements-dev.txt
+.venv/ready-dev: .venv/ready requirements-dev.lock
+	$(LOCKED) -r requirements-dev.lock
 	touch $@
 
-.venv/ready-slow: .venv/ready-dev requirements-slow.txt
-	$(BIN)/pip install -q --disable-pip-version-check --no-deps -r requirements-slow.txt
+.venv/ready-slow: .venv/ready-dev requirements-slow.lock
+	$(LOCKED) -r requirements-slow.lock
 	touch $@
 
 run: .venv/ready
@@ -40,7 +47,7 @@ test-slow: .venv/ready-slow
 # The optional executor: a real Ray cluster of two nodes on this machine, about a minute.
 test-ray: export OMP_NUM_THREADS = 1
 test-ray: .venv/ready-dev
-	$(BIN)/pip install -q --disable-pip-version-check -r requirements-ray.txt
+	$(LOCKED) -r requirements-ray.lock
 	$(BIN)/python -m pytest tests/audit/test_ray.py tests/tracks/language_models/test_ray.py
 
 lint: .venv/ready-dev
@@ -49,6 +56,10 @@ lint: .venv/ready-dev
 
 demo: .venv/ready  ## compute the embedded audits again from the embedded models (hours)
 	$(BIN)/python -m engine.audit.embedded
+
+lock: .venv/ready-dev  ## write the hashes of all pinned packages and their licences anew (asks pypi.org)
+	$(BIN)/python -m assets.build.lock
+	$(BIN)/python -m assets.build.licences
 
 benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.redraw
