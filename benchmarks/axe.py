@@ -5,13 +5,16 @@ axe-core's script comes with the pinned package axe-playwright-python; it runs i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 IMPACTS = ("serious", "critical")
+ALSO = ("heading-order",)
+"""Rules that count though axe calls them moderate: who reads by headings gets lost."""
 CONTRAST = "color-contrast"
 
 
@@ -34,15 +37,20 @@ class Exempt:
     why: str
 
 
-EXEMPT: tuple[Exempt, ...] = ()
+_SECTIONS = "Streamlit puts the sections of its navigation as <div> between <ul> and <li>, and has no setting for it"
+EXEMPT = (
+    Exempt("list", "[data-testid=stSidebarNavItems]", _SECTIONS),
+    Exempt("listitem", "[data-testid=stSidebarNavItems]", _SECTIONS),
+)
 
 RUN = """
-async ({impacts, exempt}) => {
+async ({impacts, also, exempt}) => {
   const found = await axe.run(document, {resultTypes: ['violations']});
   const within = (target, selector) => target.length === 1 && typeof target[0] === 'string'
     && document.querySelector(target[0])?.closest(selector);
   const isExempt = (rule, target) => exempt.some(one => one.rule === rule && within(target, one.selector));
-  return found.violations.filter(rule => impacts.includes(rule.impact)).flatMap(rule => rule.nodes
+  const counts = rule => impacts.includes(rule.impact) || also.includes(rule.id);
+  return found.violations.filter(counts).flatMap(rule => rule.nodes
     .filter(node => !isExempt(rule.id, node.target))
     .map(node => ({rule: rule.id, element: node.target.join(' '), why: node.any[0]?.message || rule.help})));
 }
@@ -54,8 +62,22 @@ def script() -> str:
     return (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
 
 
-def faults(page: Any, exempt: Sequence[Exempt] = EXEMPT, impacts: Sequence[str] = IMPACTS) -> list[Fault]:
-    """Every serious or critical fault of the page as it stands (a Playwright page)."""
+def faults(page: Any, exempt: Sequence[Exempt] = EXEMPT) -> list[Fault]:
+    """Every serious or critical fault, and headings out of order, of the page as it stands (a Playwright page)."""
     page.evaluate(script())
-    asked = {"impacts": list(impacts), "exempt": [asdict(one) for one in exempt]}
-    return [Fault(**found) for found in page.evaluate(RUN, asked)]
+    asked = {"impacts": list(IMPACTS), "also": list(ALSO), "exempt": [asdict(one) for one in exempt]}
+    with whole(page):
+        return [Fault(**found) for found in page.evaluate(RUN, asked)]
+
+
+@contextmanager
+def whole(page: Any) -> Iterator[None]:
+    """The window as tall as the content: axe passes over the contrast of what is scrolled out of sight."""
+    usual = page.viewport_size
+    height = page.evaluate("() => document.querySelector('[data-testid=stMainBlockContainer]').scrollHeight")
+    page.set_viewport_size({**usual, "height": max(usual["height"], height + 200)})
+    page.wait_for_timeout(300)
+    try:
+        yield
+    finally:
+        page.set_viewport_size(usual)

@@ -96,7 +96,7 @@ class Screen:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; exit code 1 when a bar is missed, 2 without a Chromium."""
-    asked = _options().parse_args(arguments)
+    asked = options().parse_args(arguments)
     path = app_server.find_chromium()
     if path is None:
         print("No Chromium is installed.", file=sys.stderr)
@@ -115,16 +115,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return show([one for screen in screens for one in screen.measures()], as_json=True)
 
 
-def _options() -> argparse.ArgumentParser:
-    options = parser(__doc__)
-    options.add_argument("--width", type=int, default=1440, help="of the screen, px (390: a phone)")
-    options.add_argument("--dark", action="store_true", help="the dark theme")
-    options.add_argument("--run", default="", help="only audits whose id begins so")
-    options.add_argument("--page", default="", help="only pages whose address holds this; summary is /")
-    options.add_argument(
+def options() -> argparse.ArgumentParser:
+    made = parser(__doc__)
+    made.add_argument("--width", type=int, default=1440, help="of the screen, px (390: a phone)")
+    made.add_argument("--dark", action="store_true", help="the dark theme")
+    made.add_argument("--run", default="", help="only audits whose id begins so")
+    made.add_argument("--page", default="", help="only pages whose address holds this; summary is /")
+    made.add_argument(
         "--shots", default="", metavar="DIR", help="write small pictures, wide and narrow, light and dark"
     )
-    return options
+    return made
 
 
 def seen(browser: Any, address: str, look: Look, asked: argparse.Namespace) -> Iterator[Screen]:

@@ -48,7 +48,7 @@ def _bench(run: KeptRun, choice: Choice, bench: Bench) -> None:
 def _outcome(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     """What the set is predicted to do, or what was measured; and the two steps of measuring."""
     if not off:
-        st.subheader("What would happen?", anchor=False)
+        st.header("What would happen?", anchor=False)
         what = f"Switch a {track_of(run).one} off, and what that is predicted to do is shown here at once."
         st.markdown(plain(f"{what} {bench.about}"))
         return

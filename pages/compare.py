@@ -59,7 +59,7 @@ def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
         panels.draw(compare.compare_runs(runs, choice))
     if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
         panels.draw(compare_kinds.compare_kinds(runs, choice))
-    st.subheader("Which settings differ?", anchor=False)
+    st.header("Which settings differ?", anchor=False)
     _settings(compare_settings.settings_table(runs))
 
 

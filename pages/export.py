@@ -42,13 +42,13 @@ def page() -> None:
     )
     left, right = st.columns(2, gap="large")
     with left:
-        st.subheader(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
+        st.header(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
         st.caption(plain(lookup.amount(run, variant)))
         taken = _one_of(track_of(run).takable(run, variant))
         _mask(run, taken)
         _checkpoint(run, taken)
     with right:
-        st.subheader("The whole audit", anchor=False)
+        st.header("The whole audit", anchor=False)
         for what in PARTS:
             _part(run, what, with_texts)
         for one in track_of(run).foreign:

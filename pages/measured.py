@@ -17,7 +17,7 @@ def page() -> None:
         ("What it cannot say", track_of(run).limits(run)),
     ):
         if told:
-            st.subheader(title, anchor=False)
+            st.header(title, anchor=False)
             for text in told:
                 st.text(text)
 

@@ -22,11 +22,11 @@ def page() -> None:
 def _models() -> None:
     for track in tracks().values():
         for shelf in track.shelves():
-            st.subheader(shelf.title, anchor=False)
+            st.header(shelf.title, anchor=False)
             panels.table(shelf.table)
             if shelf.note:
                 st.caption(shelf.note)
-    st.subheader("Prompts and texts", anchor=False)
+    st.header("Prompts and texts", anchor=False)
     panels.table(_files())
 
 

@@ -184,7 +184,7 @@ def _marked(pieces: list[str], at: int | None) -> tuple[int, int] | None:
 
 def _siblings(rows: list[Mapping[str, Any]], shown: bool) -> None:
     """A row per sibling: scores in a table, the texts below."""
-    st.subheader("And about each other subgroup, under the same noise?", anchor=False)
+    st.header("And about each other subgroup, under the same noise?", anchor=False)
     panels.table(pd.DataFrame({
         "about": [capital(words.group_name(row["subgroup"])) or "not known" for row in rows],
         "word": [safe.visible(row["word"]) for row in rows],

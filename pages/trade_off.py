@@ -34,7 +34,7 @@ def page() -> None:
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     rows = {row["variant"]: row for row in pareto.variants_of(run, choice, split).to_dict("records")}
-    st.subheader("What is behind one point?", anchor=False)
+    st.header("What is behind one point?", anchor=False)
     picked = select("Variant", list(rows), state.VARIANT, lambda name: _label(run, rows[name]))
     row = rows[picked]
     st.markdown(f"Cut: {lookup.amount(run, row)}.")

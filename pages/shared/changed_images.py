@@ -41,7 +41,7 @@ def changed_images(run: KeptRun, choice: Choice, repeat: int) -> None:
     if not (run.has("predictions") and run.has("images")):
         return
     every = made(run, classifier_changed.gallery, choice, trial=repeat)
-    st.subheader("Which images are these?", anchor=False)
+    st.header("Which images are these?", anchor=False)
     if every.empty:
         st.markdown(f"No test image changed class in this {track_of(run).repeat}.")
         return

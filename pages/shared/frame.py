@@ -61,7 +61,9 @@ def _colours() -> str:
     good, bad = {"light": ("#0a7a52", "#b34700"), "dark": ("#4cd1a0", "#ff9a57")}[theme]
     paper = st.get_option(f"theme.{theme}.backgroundColor")
     on_primary = {"light": "#ffffff", "dark": paper}[theme]  # Streamlit writes white on every primary button
-    values = f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
+    ring, caption = {"light": ("#00629b", "#525c66"), "dark": ("#6cc0f0", "#b3bcc5")}[theme]
+    values = f"--pa-ring: {ring}; --pa-caption: {caption}; "
+    values += f"--pa-paper: {paper}; --pa-good: {good}; --pa-bad: {bad}; --pa-on-primary: {on_primary};"
     return f"<style>:root {{ {values} }}</style>"
 
 
@@ -163,7 +165,7 @@ def need_run(page: str = "") -> cache.KeptRun:
     run = current_run()
     if run is None:
         with st.container(border=True):
-            st.subheader("Nothing to show yet", anchor=False)
+            st.header("Nothing to show yet", anchor=False)
             st.markdown("This page reads a finished audit and there is none. Start one.")
             link("new_audit", "New audit")
         st.stop()
@@ -176,7 +178,7 @@ def _elsewhere(run: cache.KeptRun, page: str) -> None:
     """The page belongs to another kind of audit: say so, and where this one is shown instead."""
     mine, owner = track_of(run), next(track for track in tracks().values() if page in track.pages)
     with st.container(border=True):
-        st.subheader(f"This page is about {owner.about}", anchor=False)
+        st.header(f"This page is about {owner.about}", anchor=False)
         st.markdown(plain(f"The chosen audit is about {mine.about}. Choose another one above, or go on with it:"))
         link(mine.pages[0], f"See its {mine.many}")
         link("summary", "Back to its summary")

@@ -111,7 +111,7 @@ def _open(run_id: str) -> None:
 
 def _quick(track: str, audited: set[str]) -> None:
     """An audit for the naming of a model: one of those that are here without one, or any other."""
-    st.subheader("A model without an audit", anchor=False)
+    st.header("A model without an audit", anchor=False)
     here = [model for shelf in tracks()[track].shelves() if shelf.models for model in shelf.table["Name"]]
     free = [model for model in here if not {model, Path(model).name} & audited]
     left, right = st.columns([3, 1], gap="small", vertical_alignment="bottom")

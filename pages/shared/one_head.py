@@ -72,6 +72,6 @@ def without(changed: Changed) -> None:
 
 def numbers(run: KeptRun, make: Callable[..., Any]) -> None:
     """All numbers of the head that is picked."""
-    st.subheader("What do we know about one head?", anchor=False)
+    st.header("What do we know about one head?", anchor=False)
     panels.table(made(run, make, pick(run)))
     st.caption(words.COUNTING)

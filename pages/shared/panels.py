@@ -34,7 +34,7 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
     """
     key = key or panel.key
     with st.container():
-        st.subheader(plain(panel.question), anchor=False)
+        st.header(plain(panel.question), anchor=False)
         chart = st.container()
         _say(panel)
         _take_away(panel, key, "Table and files")
@@ -52,14 +52,14 @@ def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
 def draw_folded(panel: Panel, key: str) -> None:
     """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
     with st.container():
-        st.subheader(plain(panel.question), anchor=False)
+        st.header(plain(panel.question), anchor=False)
         _say(panel)
         _take_away(panel, key, "Chart, table and files", with_chart=True)
 
 
 def card(panel: Panel, key: str) -> None:
     """A panel that is read beside others: answer, chart, then what its table says in two columns of text."""
-    st.subheader(plain(panel.question), anchor=False)
+    st.header(plain(panel.question), anchor=False)
     st.html(f'<p class="pa-answer">{_together(panel.answer)}</p>')
     if panel.has_chart:
         _chart(panel, key, False)

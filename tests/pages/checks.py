@@ -37,7 +37,9 @@ def html_of(at: AppTest) -> str:
 
 def words_of(at: AppTest) -> str:
     """Everything a person reads, except charts and tables."""
-    plain = [item.value for kind in ("title", "subheader", "markdown", "caption", "text") for item in at.get(kind)]
+    plain = [
+        item.value for kind in ("title", "header", "subheader", "markdown", "caption", "text") for item in at.get(kind)
+    ]
     labels = [item.label for kind in ("selectbox", "button", "toggle", "select_slider") for item in at.get(kind)]
     return "\n".join([*plain, *labels, re.sub(r"<style>.*?</style>|<[^>]+>", " ", html_of(at), flags=re.S)])
 
@@ -58,7 +60,9 @@ def assert_page_alone(page: str, run: str, names: Iterable[str]) -> None:
     assert len(at.title) == 1
     html, names = html_of(at), list(names)
     for name in names:
-        assert not any(name in item.value for kind in ("markdown", "caption", "subheader") for item in at.get(kind))
+        assert not any(
+            name in item.value for kind in ("markdown", "caption", "header", "subheader") for item in at.get(kind)
+        )
     markup = [name for name in names if "<" in name]
     assert not any(name in html for name in markup), "names of users are escaped"
     assert "<script" not in html and "\u202e" not in html

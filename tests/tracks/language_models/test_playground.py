@@ -349,7 +349,7 @@ def test_the_page_takes_prompts_and_shows_siblings_and_attention(run, page):
     button(page, "Run").click().run()
     assert_calm(page)
     assert "And about each other subgroup" in words_of(page)
-    assert any("layer 2, head 3" in item.value for item in page.subheader)
+    assert any("layer 2, head 3" in item.value for item in page.header)
     assert list(page.dataframe[0].value["Word"]) == ["w1", "w2"]
 
 
