@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import adapter_for, known_types
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
@@ -80,11 +81,13 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
     causal: only architectures of language models are right; else only encoders.
     """
     try:
+        if is_special(folder / "config.json"):
+            raise OSError("no file")
         plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         model_type = plain["model_type"]
     except OSError:
         return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None, [Fault("config.json", "is no JSON object with a model_type.", "Download or copy it again.")]
     if model_type not in known_types(causal):
         return None, [_wrong_kind(model_type, causal)]
@@ -96,10 +99,20 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         layers = adapter_for(model_type).n_layers(config)
         if not 1 <= layers <= MOST_LAYERS:
             faults.append(Fault("config.json", f"names {layers} layers.", f"Fix config.json: 1 to {MOST_LAYERS}."))
+        faults += _activation_faults(config)
         return config, faults
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
+
+
+def _activation_faults(config: Any) -> list[Fault]:
+    """Activations that transformers does not have; it would say so only once the weights are loaded."""
+    from transformers.activations import ACT2FN
+
+    asked = [getattr(config, name, None) for name in ("activation_function", "hidden_act", "activation")]
+    unknowns = [name for name in asked if isinstance(name, str) and name not in ACT2FN]
+    return [unknown("activation", name, ACT2FN, "Fix config.json.") for name in unknowns]
 
 
 def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:

@@ -18,6 +18,7 @@ from torch import Tensor
 from engine.core.errors import Fault
 from engine.models import runtime
 from engine.models.vision import architecture_for, architectures
+from engine.models.weights import read_header
 
 State = dict[str, Tensor]
 
@@ -77,7 +78,10 @@ def read_state(path: Path) -> tuple[State, list[Fault]]:
             return {}, [Fault(str(path), "is a folder.", "Give a weight file; a model folder is given as the model.")]
         if not path.is_file():
             return {}, [Fault(str(path), "is not there.", "Check the path of the weight file.")]
-        found = _read_safetensors(path) if path.suffix == ".safetensors" else _read_torch(path)
+        is_safe = path.suffix == ".safetensors"
+        if is_safe and (faults := read_header(path)[2]):
+            return {}, faults
+        found = _read_safetensors(path) if is_safe else _read_torch(path)
     except (OSError, ValueError) as error:  # may not be read, a name too long, a zero byte in it
         return {}, [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")]
     if isinstance(found, Fault):

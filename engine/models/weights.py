@@ -1,4 +1,4 @@
-"""What a folder's weight files say about themselves, read from safetensors headers. No tensor is loaded, no torch."""
+"""What a folder's weight files say about themselves, read from safetensors headers. No torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import json
 import math
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
 
 from engine.core.errors import Fault
 
@@ -14,6 +17,16 @@ INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
 _LONGEST_HEADER = 100_000_000  # bytes; the safetensors format's own limit
+AGAIN = "Download or copy it again."
+BYTES = {
+    "BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
+    "I32": 4, "U32": 4, "F32": 4, "I64": 8, "U64": 8, "F64": 8, "C64": 8,
+}  # fmt: skip
+"""Bytes of one number of every kind that safetensors knows."""
+_FLOATS = {
+    "F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000), "F64": ("<u8", 0x7FF0000000000000),
+}  # fmt: skip
+"""Unsigned integers of the same size, and the bits of the exponent."""
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
@@ -32,24 +45,113 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
 
 
 def tensors_in(path: Path) -> tuple[dict[str, list[int]], list[Fault]]:
-    """Tensor name -> shape of one file, and a fault where the file is shorter or longer than its header says."""
+    """Tensor name -> shape of one file, and what is wrong with it: header, places of tensors, numbers."""
+    header, start, faults = read_header(path)
+    if faults:
+        return {}, faults
+    shapes = {name: list(entry["shape"]) for name, entry in header.items()}
+    stat = path.stat()
+    return shapes, list(_not_finite(path, stat.st_size, stat.st_mtime_ns))
+
+
+def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int, list[Fault]]:
+    """Entries of a safetensors header by tensor (dtype, shape, data_offsets), where the data begin, and all faults.
+
+    Entries are returned only where there are none: nothing is read from places that were not checked.
+    """
     size = path.stat().st_size
-    again = "Download or copy it again."
     with path.open("rb") as stream:
         length = int.from_bytes(stream.read(8), "little")
         if size < 8 or length > min(size - 8, _LONGEST_HEADER):
-            return {}, [Fault(path.name, f"is truncated or no safetensors file ({size} bytes).", again)]
-        try:
-            header = json.loads(stream.read(length))
-            entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-            end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
-            shapes = {name: [int(side) for side in entry["shape"]] for name, entry in entries.items()}
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-            return {}, [Fault(path.name, "has a header that cannot be read.", again)]
-    if 8 + length + end != size:
-        what = f"is truncated: its header promises {8 + length + end} bytes, it has {size}."
-        return shapes, [Fault(path.name, what, again)]
-    return shapes, []
+            return {}, 0, [Fault(path.name, f"is truncated or no safetensors file ({size} bytes).", AGAIN)]
+        raw = stream.read(length)
+    try:
+        header = json.loads(raw, object_pairs_hook=_once)
+        entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    except (ValueError, AttributeError, RecursionError) as error:
+        what = "has a header that cannot be read" + (f": {error}." if isinstance(error, _TwiceError) else ".")
+        return {}, 0, [Fault(path.name, what, AGAIN)]
+    faults = [fault for name, entry in entries.items() for fault in _entry_faults(path.name, name, entry)]
+    faults = faults or _place_faults(path.name, entries, size - 8 - length)
+    return ({}, 0, faults) if faults else (entries, 8 + length, [])
+
+
+class _TwiceError(ValueError):
+    """One name twice in an object of JSON: which of the two counts, readers do not agree on."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise _TwiceError("it names something twice")
+    return found
+
+
+def _entry_faults(file: str, name: str, entry: Any) -> list[Fault]:
+    """What is wrong with one tensor's entry, seen alone."""
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        return [Fault(file, f"describes the tensor {name[:80]!r} in no way that is known.", AGAIN)]
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in BYTES:
+        return [Fault(file, f"has a tensor {name[:80]!r} of unknown numbers ({str(dtype)[:40]}).", AGAIN)]
+    if not _whole_numbers(shape) or not _whole_numbers(offsets) or len(offsets) != 2:
+        what = f"has a tensor {name[:80]!r} whose shape or place is not made of whole numbers from 0 on."
+        return [Fault(file, what, AGAIN)]
+    begin, end = offsets
+    if end - begin != math.prod(shape) * BYTES[dtype]:
+        what = f"has a tensor {name[:80]!r} of {_sides(shape)} numbers in {end - begin} bytes."
+        return [Fault(file, what, AGAIN)]
+    return []
+
+
+def _place_faults(file: str, entries: dict[str, dict[str, Any]], size: int) -> list[Fault]:
+    """Tensors follow each other without gap or overlap, from the first to the last of `size` bytes."""
+    at = 0
+    for name, entry in sorted(entries.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = entry["data_offsets"]
+        if begin != at:
+            what = "overlaps the one before it" if begin < at else "leaves a gap before it"
+            return [Fault(file, f"is damaged: the tensor {name[:80]!r} {what}.", AGAIN)]
+        at = end
+    if at != size:
+        return [Fault(file, f"is truncated: its header promises {at} bytes of numbers, it has {size}.", AGAIN)]
+    return []
+
+
+def _whole_numbers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(one) is int and 0 <= one < 2**62 for one in value)
+
+
+def _sides(shape: list[int]) -> str:
+    return " x ".join(map(str, shape)) or "one"
+
+
+@lru_cache(maxsize=64)
+def _not_finite(path: Path, size: int, changed: int) -> tuple[Fault, ...]:
+    """Weights that are no numbers or infinite; tensors of four dimensions, old causal masks, are not looked at."""
+    header, start, _ = read_header(path)
+    wrong = []
+    with path.open("rb") as stream:
+        for name, entry in header.items():
+            if entry["dtype"] in _FLOATS and len(entry["shape"]) < 4:
+                begin, end = entry["data_offsets"]
+                stream.seek(start + begin)
+                if not _finite(stream, end - begin, *_FLOATS[entry["dtype"]]):
+                    wrong.append(name[:80])
+    if not wrong:
+        return ()
+    what = f"has weights that are no finite numbers, in {len(wrong)} of {len(header)} tensors (first: {wrong[0]!r})."
+    return (Fault(path.name, what, "Take a checkpoint whose training did not diverge."),)
+
+
+def _finite(stream: BinaryIO, size: int, kind: str, exponent: int) -> bool:
+    """Whether all numbers of the next `size` bytes are finite: whose exponent is all ones is not."""
+    while size > 0:
+        bits = np.frombuffer(stream.read(min(size, 1 << 22)), dtype=kind)
+        if bool(((bits & exponent) == exponent).any()):
+            return False
+        size -= 1 << 22
+    return True
 
 
 def count_parameters(shapes: dict[str, list[int]]) -> int:
@@ -76,11 +178,13 @@ def _hash(stamped: tuple[tuple[str, int, int], ...]) -> str:
 def _sharded(folder: Path) -> tuple[list[Path], list[Fault]]:
     try:
         named = set(json.loads((folder / INDEX).read_text(encoding="utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        return [], [Fault(INDEX, "cannot be read.", "Download or copy it again.")]
+    except (OSError, ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        return [], [Fault(INDEX, "cannot be read.", AGAIN)]
+    if not named:
+        return [], [Fault(INDEX, "names no weight file.", AGAIN)]
     outside = sorted(str(name) for name in named if not isinstance(name, str) or Path(name).name != name)
     if outside:
         return [], [Fault(INDEX, f"names a file outside the folder: {outside[0]!r}.", "Do not use this checkpoint.")]
     missing = sorted(name for name in named if not (folder / name).is_file())
-    faults = [Fault(name, "is missing.", "Download or copy it again.") for name in missing]
+    faults = [Fault(name, "is missing.", AGAIN) for name in missing]
     return sorted(folder / name for name in named if name not in missing), faults

@@ -112,7 +112,7 @@ def test_weights_with_something_after_the_end(folder):
     assert "its header promises" in refusal(folder)[0]
 
 
-@pytest.mark.parametrize("header", [b"{}}", b"[]", b'{"a": 1}', b'{"a": {"data_offsets": [0], "shape": []}}'])
+@pytest.mark.parametrize("header", [b"{}}", b"[]"])
 def test_a_header_that_is_none(folder, header):
     (folder / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
     assert refusal(folder) == ["model.safetensors: has a header that cannot be read. Download or copy it again."]

@@ -1,0 +1,119 @@
+"""Weight files are checked before anything is loaded: every way a header can lie, and numbers that are none."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from engine.models.weights import INDEX, read_header, tensors_in, weight_files
+
+GOOD = {"a": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]},
+        "b": {"dtype": "F16", "shape": [], "data_offsets": [24, 26]}}  # fmt: skip
+
+
+def written(path, header, data=b"\0" * 26):
+    raw = header if isinstance(header, bytes) else json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(raw)) + raw + data)
+    return path
+
+
+def changed(name, **entry):
+    return {**GOOD, name: {**GOOD[name], **entry}}
+
+
+def test_what_safetensors_writes_is_sound(tmp_path):
+    tensors = {"w": torch.randn(3, 4), "h": torch.randn(5).half(), "b": torch.randn(2).bfloat16()}
+    tensors |= {"e": torch.zeros(0, 2), "i": torch.arange(3), "mask": torch.full((1, 1, 2, 2), -torch.inf)}
+    save_file(tensors, tmp_path / "m.safetensors", metadata={"format": "pt"})
+    shapes, faults = tensors_in(tmp_path / "m.safetensors")
+    assert faults == [] and shapes == {name: list(tensor.shape) for name, tensor in tensors.items()}
+    assert tensors_in(written(tmp_path / "n", GOOD)) == ({"a": [2, 3], "b": []}, [])
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (changed("b", data_offsets=[-2, 0]), "whole numbers from 0 on"),
+        (changed("b", data_offsets=[26, 24]), "in -2 bytes"),
+        (changed("b", data_offsets=[22, 24]), "overlaps"),
+        (changed("a", shape=[1, 3], data_offsets=[0, 12]), "leaves a gap"),
+        (changed("b", data_offsets=[26, 28]), "leaves a gap"),
+        (changed("b", data_offsets=["24", "26"]), "whole numbers"),
+        (changed("b", data_offsets=[24.0, 26.0]), "whole numbers"),
+        (changed("b", data_offsets=[24, True]), "whole numbers"),
+        (changed("b", data_offsets=[24]), "whole numbers"),
+        (changed("b", data_offsets=[24, 10**30]), "whole numbers"),
+        (changed("b", dtype="F33"), "unknown numbers"),
+        (changed("b", dtype=["F16"]), "unknown numbers"),
+        (changed("b", shape=[2]), "2 numbers in 2 bytes"),
+        (changed("b", shape="x"), "whole numbers"),
+        (changed("b", shape=[-1]), "whole numbers"),
+        (changed("b", more=1), "in no way that is known"),
+        ({**GOOD, "b": 3}, "in no way that is known"),
+        ({"a": GOOD["a"]}, "truncated: its header promises 24 bytes of numbers, it has 26"),
+        ({}, "promises 0 bytes"),
+        (b"[]", "cannot be read"),
+        (b"[" * 60_000, "cannot be read"),
+        (b'{"a": {"dtype": "F32", "dtype": "F16"}}', "names something twice"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_header_that_lies_is_one_fault(tmp_path, header, said):
+    entries, _, faults = read_header(written(tmp_path / "m.safetensors", header))
+    assert entries == {} and len(faults) == 1 and said in faults[0].what
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 7, b"\xff" * 8, struct.pack("<Q", 100) + b"{}"])
+def test_a_file_without_a_header_is_no_safetensors_file(tmp_path, content):
+    (tmp_path / "m").write_bytes(content)
+    assert "truncated or no safetensors file" in tensors_in(tmp_path / "m")[1][0].what
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_no_numbers_are_named(tmp_path, dtype, bad):
+    tensor = torch.linspace(-9, 9, 50, dtype=getattr(torch, dtype))
+    tensor[0], tensor[1] = torch.finfo(tensor.dtype).max, torch.finfo(tensor.dtype).tiny
+    save_file({"sound": tensor.clone()}, tmp_path / "sound")
+    assert tensors_in(tmp_path / "sound")[1] == []
+    tensor[17] = bad
+    save_file({"ok": torch.ones(2), "bad": tensor}, tmp_path / "m")
+    (fault,) = tensors_in(tmp_path / "m")[1]
+    assert "in 1 of 2 tensors (first: 'bad')" in fault.what
+
+
+def test_an_index_that_names_nothing_is_refused(tmp_path):
+    for content, said in (
+        ('{"weight_map": {}}', "names no weight file"),
+        ("{}", "cannot be read"),
+        ("[" * 60_000, "read"),
+    ):
+        (tmp_path / INDEX).write_text(content)
+        files, faults = weight_files(tmp_path)
+        assert files == [] and len(faults) == 1 and said in faults[0].what
+
+
+def test_an_image_checkpoint_is_checked_alike(tmp_path):
+    from engine.models.state_dicts import read_state
+
+    save_file({"w": torch.tensor([1.0, np.inf])}, tmp_path / "m.safetensors")
+    torch.save({"w": torch.tensor([1.0, np.nan])}, tmp_path / "m.pt")
+    written(tmp_path / "n.safetensors", changed("b", data_offsets=[22, 24]))
+    found = [read_state(tmp_path / name) for name in ("m.safetensors", "m.pt", "n.safetensors")]
+    assert all(len(faults) == 1 for _, faults in found)
+    assert ["NaN or infinite" in faults[0].what for _, faults in found] == [True, True, False]
+
+
+def test_an_activation_that_does_not_exist_is_found_before_the_weights(tmp_path):
+    from engine.models.catalog import ASSETS
+    from engine.models.checkpoint import read_config
+
+    plain = json.loads((ASSETS / "demo-gpt2" / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**plain, "activation_function": "gelu_never"}))
+    faults = read_config(tmp_path)[1]
+    assert len(faults) == 1 and faults[0].where == "activation"
