@@ -177,3 +177,9 @@ def test_the_kernel_has_no_look_and_no_word_for_a_method_of_a_track(name):
     methods = set(words.gathered("METHODS")) - set(words.METHODS)
     assert methods, "tracks have words for their methods"
     assert not methods & set(literals(name))
+
+
+def test_one_file_runs_a_script_in_the_browser_and_it_is_a_file_of_ours():
+    found = [path for path in (ROOT / "pages").rglob("*.py") if "allow_javascript" in path.read_text(encoding="utf-8")]
+    assert [path.name for path in found] == ["frame.py"]
+    assert found[0].read_text(encoding="utf-8").count('/ "history.js").read_text') == 1

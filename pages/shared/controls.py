@@ -45,7 +45,7 @@ def method_label(method: str) -> str:
 def select(label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any) -> Any:
     """A select box that lives in the address and is remembered on the next page."""
     options = list(options)
-    state.restore(key, options)
+    state.restore(key, options, named)
     return state.keep(key, st.selectbox(label, options, format_func=named, key=key, bind=state.BOUND, **more))
 
 
@@ -66,7 +66,7 @@ def select_number(label: str, options: Sequence[int], key: str, named: Callable[
 def segmented(label: str, options: Sequence[Any], key: str, named: Callable[[Any], str] = str, **more: Any) -> Any:
     """A row of buttons of which one is always on; in the address, remembered."""
     options = list(options)
-    state.restore(key, options)
+    state.restore(key, options, named)
     more = {"default": options[0], "required": True, "bind": state.BOUND, **more}
     picked = st.segmented_control(label, options, format_func=named, key=key, **more)
     return state.keep(key, picked if picked in options else options[0])
@@ -103,7 +103,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         return level.none
     key = state.level_key(level.key)
     wanted = state.kept(key)
-    state.restore_nearest(key, options)
+    state.restore_nearest(key, options, level.say)
     value = st.select_slider(
         level.title,
         options,

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 import streamlit as st
+from streamlit.errors import StreamlitPageNotFoundError
 from streamlit.runtime.pages_manager import PagesManager
 
 from engine.core import words
@@ -39,9 +40,13 @@ def begin_app() -> None:
     if _FRAMED.get():
         return
     state.settle()
+    if state.reclaim():
+        st.rerun()
     _configure()
     st.html(ROOT / "assets" / "style.css")
     st.html(_colours())
+    script = (ROOT / "assets" / "history.js").read_text(encoding="utf-8")
+    st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
     if page := state.take(state.GO_TO):
         turn_to(page)
@@ -193,6 +198,10 @@ def link(page: str, label: str, **parameters: str) -> None:
 
 
 def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:
-    """Open another page, with nothing in the address but `parameters`; nothing happens where a page runs on its own."""
-    with contextlib.suppress(st.errors.StreamlitAPIException):
-        st.switch_page(ROOT / "pages" / f"{page}.py", query_params=parameters or None)
+    """Open another page, with nothing in the address but `parameters` and the run; nothing happens where a page runs on
+    its own.
+
+    Streamlit refuses to forget an address that widgets are bound to, but not to write another one.
+    """
+    with contextlib.suppress(StreamlitPageNotFoundError):
+        st.switch_page(ROOT / "pages" / f"{page}.py", query_params={**state.run_named(), **(parameters or {})})

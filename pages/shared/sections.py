@@ -61,8 +61,8 @@ FORMER: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "overview": ("summary", {}),
     "pareto": ("trade_off", {}),
     "head_scores": ("heads", {}),
-    "correlations": ("heads", {"tab": "Across axes"}),
-    "lens": ("heads", {"tab": "Lens"}),
+    "correlations": ("heads", {"tab": "across_axes"}),
+    "lens": ("heads", {"tab": "lens"}),
     "fair_training": ("training", {}),
     "library": ("audits", {}),
 }

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import parse_qs
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 RUN = "run"
 SUBJECT = "subject"
@@ -91,6 +93,8 @@ BOUND = "query-params"
 
 _LAST_RUN_IN_ADDRESS = "last_run_in_address"
 _LATER = "set_on_the_next_run"
+_BACK_NEXT = "goes_back_on_the_next_run"
+_GOES_BACK = "goes_back"
 
 
 def _kept(key: str) -> str:
@@ -112,34 +116,42 @@ def take(key: str) -> Any:
     return st.session_state.pop(_kept(key), None)
 
 
-def restore(key: str, options: Sequence[Any], of: str = "") -> None:
-    """Give a widget that was not on the last page the value remembered for it, when it is still offered.
-
-    `of`: the page that it is remembered for, where pages share a key and not its meaning.
-    """
-    if key in st.session_state or key in st.query_params:
+def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
+    """Give a widget that was not on the last page the value remembered for it, when it is still offered; before that,
+    what the address asks, however it is spelled: links are typed by hand, `?sparsity=20%`."""
+    if key in st.session_state and st.session_state[key] not in options:
+        del st.session_state[key]  # of another audit; Streamlit would leave it in the address
+    if key in st.session_state:
         return
-    remembered = kept(key_of(key, of) if of else key)
-    if remembered is not None and remembered in options:
-        st.session_state[key] = remembered
-
-
-def spell(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
-    """Take what the address asks of a bound widget however it is spelled: links are typed by hand, `?tab=layers`.
-
-    The widget itself knows only its options as `named` writes them, and corrects the address.
-    """
     asked = st.query_params.get(key)
-    if asked is None or key in st.session_state or asked in map(named, options):
-        return
-    for option in options:
-        if _plain(named(option)) == _plain(asked):
-            st.session_state[key] = option
+    if asked is not None:
+        found = next((option for option in options if _plain(named(option)) == _plain(asked)), None)
+        if found is not None and named(found) != asked:
+            st.session_state[key] = found
+    elif kept(key) is not None and kept(key) in options and not st.session_state.get(_GOES_BACK):
+        st.session_state[key] = kept(key)
+
+
+def reclaim() -> bool:
+    """Whether the address asks for more than Streamlit passes on, so that the script must run anew. When a reader goes
+    back, it drops parameters that the page they left has too. What the address does not name is as usual then.
+
+    Call before anything is written into the address.
+    """
+    context = get_script_run_ctx()
+    query = context.query_string if context else ""
+    if st.session_state.get(_GOES_BACK):
+        st.query_params.update(st.query_params.to_dict())  # the browser was told to forget them
+        return False
+    if set(parse_qs(query)) <= set(st.query_params):
+        return False
+    st.session_state[_BACK_NEXT] = True
+    return True
 
 
 def _plain(text: str) -> str:
     """Small, no blanks or dashes: "Which heads", "which_heads" and "which-heads" are one, "20%" and "20 %" too."""
-    return "".join(letter for letter in text.casefold().replace("×", "x") if letter.isalnum() or letter in ".%")
+    return "".join(letter for letter in text.casefold().replace("×", "x") if letter.isalnum() or letter in ".%+")
 
 
 def restore_list(key: str, options: Sequence[Any]) -> None:
@@ -148,12 +160,27 @@ def restore_list(key: str, options: Sequence[Any]) -> None:
         st.session_state[key] = [value for value in kept(key) if value in options]
 
 
-def restore_nearest(key: str, options: Sequence[float]) -> None:
+def restore_nearest(key: str, options: Sequence[float], named: Callable[[Any], str] = str) -> None:
     """`restore` for a number: where it is not offered any more, the nearest that is."""
     remembered = kept(key)
     if remembered is not None and options:
         keep(key, min(options, key=lambda option: abs(option - remembered)))
-    restore(key, options)
+    restore(key, options, named)
+
+
+def restore_tab(key: str, titles: Sequence[str]) -> None:
+    """Open the tab that the address names, else the one that was open last; `key` is the strip's."""
+    asked, known = from_address(TAB), {_plain(title): title for title in titles}
+    if asked is not None and _plain(asked) in known:
+        st.session_state[key] = known[_plain(asked)]
+    elif key not in st.session_state and kept(key) in titles:
+        st.session_state[key] = kept(key)
+
+
+def keep_tab(key: str, title: str) -> None:
+    """Remember the open tab, and name it in the address: "Which heads" is `which_heads` there."""
+    keep(key, title)
+    to_address(TAB, title.casefold().replace(" ", "_"))
 
 
 def from_address(key: str) -> str | None:
@@ -200,6 +227,11 @@ def remember_run(run_id: str) -> None:
         st.query_params[RUN] = run_id
 
 
+def run_named() -> dict[str, str]:
+    """The chosen run as a parameter of the address; {} where there is none."""
+    return {RUN: kept(RUN)} if kept(RUN) else {}
+
+
 def choose_run(run_id: str) -> None:
     """Choose a run from anywhere; the next script run shows it."""
     keep(RUN, run_id)
@@ -232,7 +264,8 @@ def put_later(key: str, value: Any) -> None:
 
 
 def settle() -> None:
-    """Apply what `put_later` left. Called once, before anything is drawn."""
+    """Apply what `put_later` and `reclaim` left. Called once, before anything is drawn."""
+    st.session_state[_GOES_BACK] = st.session_state.pop(_BACK_NEXT, False)
     for key, value in st.session_state.pop(_LATER, {}).items():
         st.session_state[key] = value
 

@@ -49,12 +49,10 @@ def draw(page: str, run: Run, choice: Choice) -> None:
 
 
 def _strip(page: str, here: list[Tab], run: Run, choice: Choice) -> None:
-    titles = [tab.title for tab in here]
-    state.spell(state.TAB, titles)
-    state.restore(state.TAB, titles, of=page)
-    boxes = st.tabs(titles, key=state.TAB, on_change="rerun", bind=state.BOUND)
-    for box, tab in zip(boxes, here, strict=True):
+    key, titles = state.key_of(state.TAB, page), [tab.title for tab in here]
+    state.restore_tab(key, titles)
+    for box, tab in zip(st.tabs(titles, key=key, on_change="rerun"), here, strict=True):
         if box.open:
-            state.keep(state.key_of(state.TAB, page), tab.title)
+            state.keep_tab(key, tab.title)
             with box:
                 tab.draw(run, choice)

@@ -32,7 +32,8 @@ def opened(page: str, run: str | None, **parameters: str) -> AppTest:
 
 
 def html_of(at: AppTest) -> str:
-    return "\n".join(element.proto.body for element in at.get("html"))
+    """All HTML of the page but the frame's own script, which tests/test_architecture.py keeps in one place."""
+    return "\n".join(element.proto.body for element in at.get("html") if not element.proto.unsafe_allow_javascript)
 
 
 def words_of(at: AppTest) -> str:

@@ -105,7 +105,7 @@ def test_a_choice_survives_the_page(here):
     at.selectbox(key="axis").set_value("religion").run()
     at.select_slider(key="sparsity").set_value(0.05).run()
     at.switch_page("pages/audits.py").run()
-    at.switch_page("pages/head_scores.py").run()
+    at.switch_page("pages/heads.py").run()
     assert at.selectbox(key="axis").value == "religion"
     assert at.select_slider(key="sparsity").value == 0.05
 
@@ -155,7 +155,7 @@ def test_examples_of_one_subgroup(here):
 
 @pytest.mark.parametrize("named", ["5", "Layer 0, head 5"])
 def test_a_link_names_a_head(here, named):
-    at = opened("heads", RUN, head=named)
+    at = opened("heads", RUN, head=named, tab="one_head")
     assert_calm(at)
     assert at.selectbox(key="head").value == 5
     assert at.query_params["head"] == "5"
@@ -183,7 +183,7 @@ def test_from_head_to_head_by_rank(here):
 def test_texts_without_a_head_come_only_when_asked(here):
     variants = Store(here).open(RUN).table("variants").set_index("variant")
     cut = json.loads(variants.loc["fasp-gender_and_sex-g0.30-s0.20", "cut"])[0]
-    at, veil = opened("heads", RUN, head=str(cut)), 'class="pa-veil"'
+    at, veil = opened("heads", RUN, head=str(cut), tab="one_head"), 'class="pa-veil"'
     assert html_of(at).count(veil) == 4
     at.toggle(key="show_changed_texts").set_value(True).run()
     assert_calm(at)
