@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 
 import streamlit as st
 
@@ -87,7 +88,7 @@ def _said(run: KeptRun, choice: Choice, bench: Bench) -> None:
 def _measured(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> dict | None:
     """The variant of this very set whose harm on this axis was measured on test: a kept set, or the cut of a method."""
     rows = lookup.of_axis(run, lookup.reported(run), choice.axis).to_dict("records")
-    mine = [row for row in rows if bench.cut_of(row) == tuple(sorted(off))]
+    mine = [row for row in rows if bench.cut_of(run, row) == tuple(sorted(off))]
     mine = [row for row in mine if lookup.harm(run, row["variant"], choice) is not None]
     mine.sort(key=lambda row: not is_by_hand(row["method"]))  # what has a name of its own first
     return next(
@@ -111,7 +112,7 @@ def _measuring(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
         "run": run.id,
         "axis": choice.axis,
         "units": off,
-        "name": name or kept_name(run, off, bench.cut_of),
+        "name": name or kept_name(run, off, partial(bench.cut_of, run)),
     }
     if tried is None:
         label = f"Measure on {bench.first(run)}"

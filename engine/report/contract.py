@@ -209,7 +209,7 @@ class Bench:
     who: Make
     units: Callable[[Run, str | Path], Units]
     written: Callable[[Run, Units], str]
-    cut_of: Callable[[Mapping[str, Any]], Units | None]
+    cut_of: Callable[[Run, Mapping[str, Any]], Units | None]
     as_method: Callable[[Run, Choice, Sequence[int]], Units]
     name: Callable[[Run, int], str]
     """A unit, in a list."""
@@ -226,11 +226,10 @@ class Bench:
     """What must be known of every set, such as that nothing is trained again."""
     protects: bool = True
     """Whether a reader may protect some, which `as_method` then leaves on."""
-    scores: Callable[[Run, Choice], Mapping[str, str]] | None = None
-    """Scores by which a share of a layer can be switched off, with their names; None where units are switched one by
-    one."""
-    rows: Callable[[Run, str], Sequence[Row]] | None = None
-    """The layers by one of the `scores`."""
+    rows: Callable[[Run, Choice], Sequence[Row]] | None = None
+    """The layers, of which so many can be switched off; None where units are few enough for a list."""
+    ordered: Callable[[Run, Choice], str] = lambda run, choice: ""
+    """By what the units of the `rows` are ordered: "by the scores of AutoBot, mean over trials"."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from engine.report.contract import Bench, Row, Units
 from engine.report.tracks import track_of
 from pages.shared import panels, state, uploads
 from pages.shared.cache import KeptRun, made
-from pages.shared.controls import capital, select
+from pages.shared.controls import capital
 from pages.shared.frame import boundary, plain
 
 MOST_UNDONE = 50
@@ -41,7 +41,7 @@ def off_of(run: KeptRun, bench: Bench) -> Units:
 
 def switches(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     """The map; a list of what is off, or the layers; the tools."""
-    key = state.key_of("bench", *off[:200], len(off))  # changes with the set, so that a unit can be clicked again
+    key = state.key_of("bench", len(off), hash(off))  # changes with the set, so that a unit can be clicked again
     held = _held(bench)
     clicked = panels.draw(made(run, bench.picture, choice, off, *([held] if held else [])), key, selectable=True)
     if clicked is not None:
@@ -70,31 +70,32 @@ def _list(run: KeptRun, bench: Bench, off: Units) -> None:
     many, every = track_of(run).many, range(track_of(run).total(run))
     st.multiselect(f"{capital(many)} that are off", every, key=state.OFF,
                    format_func=lambda unit: bench.name(run, unit), on_change=_remember, args=(off,),
-                   placeholder="Layer.head, from 0")  # fmt: skip
+                   placeholder=bench.example)  # fmt: skip
     if not bench.protects:
         return
     state.restore_list(state.PROTECTED, every)
     held = st.multiselect("Protected by you", every, key=state.PROTECTED,
-                          format_func=lambda unit: bench.name(run, unit), placeholder="Layer.head, from 0",
+                          format_func=lambda unit: bench.name(run, unit), placeholder=bench.example,
                           help="What a method cuts, below, leaves these on and takes the next ones.")  # fmt: skip
     state.keep(state.PROTECTED, held)
 
 
 def _layers(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
-    """A slider per layer: so many of its units off, those of the lowest score."""
-    scores = bench.scores(run, choice)
-    score = select("Lowest first by", list(scores), state.BENCH_SCORE, lambda name: scores[name])
+    """A slider per layer: so many of its units off, those that come first in its order."""
     with st.expander("How many of each layer", expanded=True):
-        for row in made(run, bench.rows, score):
-            _layer(row, off, score)
+        st.caption(plain(bench.ordered(run, choice)))
+        sides = st.columns(2, gap="medium")
+        for place, row in enumerate(made(run, bench.rows, choice)):
+            with sides[place % 2]:
+                _layer(row, off, choice)
 
 
-def _layer(row: Row, off: Units, score: str) -> None:
+def _layer(row: Row, off: Units, choice: Choice) -> None:
     """Its slider stands where its units are; one of a layer always stays."""
     gone = set(off) & set(row.units)
-    key = state.key_of("layer", row.name, score)
+    key = state.key_of("layer", row.name, choice.method, choice.level)
     state.put(key, min(len(gone), len(row.units) - 1))
-    label = row.name if gone == set(row.units[: len(gone)]) else f"{row.name}, not the lowest {len(gone)}"
+    label = row.name if gone == set(row.units[: len(gone)]) else f"{row.name}, picked one by one"
     st.slider(plain(label), 0, len(row.units) - 1, key=key, on_change=_cut_lowest, args=(row, off, key))
 
 

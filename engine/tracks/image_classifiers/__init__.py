@@ -14,4 +14,7 @@ TRACK = TrackEntry(
     run="run:run_image_audit",
     screen="track:Filters",
     summary="summary:Filters",
+    grow="growing:grow",
+    check_growth="growing:check_growth",
+    told="told:told",
 )

@@ -9,6 +9,7 @@ LOOKS: dict[str, Look] = {
     "taylor": ("#D55E00", "#F0803C", "triangle-up", "solid"),
     "fpgm": ("#CC79A7", "#E59BC3", "pentagon", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
+    "by hand": ("#6A3D9A", "#B794F4", "hexagon", "dot"),
     "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),
 }
 BY_LOSS = {"": ("-open", "dot"), "pw": ("", "solid")}

@@ -29,7 +29,7 @@ from engine.report.palette import Style
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.masks import write_trial_mask
-from engine.tracks.image_classifiers.panels import ablation, affected, loss_share, pw, scores, speed, speedup
+from engine.tracks.image_classifiers.panels import ablation, affected, bench, loss_share, pw, scores, speed, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 from engine.tracks.image_classifiers.styles import arm_style
 
@@ -65,9 +65,11 @@ class Filters(ClassifierTrack):
         first=lambda levels: middle(levels, 1.0),
         is_ratio=True,
     )
-    pages = ("filters", "examples", "picture")
+    bench = bench.BENCH
+    pages = ("filters", "bench", "examples", "picture")
     tabs = {"filters": ("who_pays", "layers", "filters", "speed"), "examples": ("changed",)}
     questions = {
+        "bench": "What if these filters are off?",
         "summary": "If we cut these filters, who pays, and how sure are we?",
         "examples": "Which images changed class?",
         "trade_off": "What does a smaller gap between subgroups cost?",
@@ -112,9 +114,11 @@ class Filters(ClassifierTrack):
         )
 
     def style(self, method: str, dark: bool = False) -> Style:
-        return arm_style(method, dark)
+        return arm_style(words.BY_HAND if words.is_by_hand(method) else method, dark)
 
     def definition(self, method: str) -> str:
+        if words.is_by_hand(method):
+            return f"{words.method_definition(words.BY_HAND)} {own.NOT_RETRAINED}"
         base, loss = arm_of(method)
         known = own.METHODS.get(base)
         text = known.definition if known else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from engine.classifiers.metrics import OVO
-from engine.classifiers.verification import again_from_answers, pooled_are_means
+from engine.classifiers.verification import again_from_answers, again_from_tried, pooled_are_means
 from engine.store.runs import Run
 
 
@@ -14,4 +14,4 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
     images = run.table("images").set_index("image_id")
     multi_class = run.meta["request"].get("multi_class", OVO)  # runs from before there was a choice do not say
     checks = again_from_answers(run.table("results"), run.table("predictions"), images, "image_id", multi_class)
-    return [*checks, pooled_are_means(run)]
+    return [*checks, *again_from_tried(run, "image_id", multi_class), pooled_are_means(run)]

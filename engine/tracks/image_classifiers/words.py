@@ -8,6 +8,17 @@ INTERVALS_IMAGES = "Intervals are 95 %, over images and trials; changes are pair
 
 MADE_ON_IMAGES = "Filters are chosen and models retrained on training images; results come from test images only."
 
+NOT_RETRAINED = (
+    "Filters are silenced in the dense model and nothing is trained again. The audit's other variants were retrained "
+    "after their cut: they differ from this one in that, too."
+)
+"""Of a set that a person chose."""
+
+NO_EFFECTS = (
+    "Nothing can be predicted here: scores say which filters a method would cut, not what the model does without them, "
+    "and this audit measured no cut that was not retrained. It can be measured."
+)
+
 METHODS: dict[str, Word] = {
     "autobot": Word("AutoBot", "Learns one gate per filter that holds information back until the FLOPs target is met."),
     "taylor": Word("Taylor", "Cuts, a few at a time, the filters whose removal should change the loss least."),
@@ -40,6 +51,7 @@ def loss_name(loss: str) -> str:
 
 
 PAGES: dict[str, str] = {
+    "bench": "What if these filters are off?",
     "filters": "Which subgroup pays, and does the PW loss help it?",
     "picture": "What does it answer to a picture, and where does it look?",
 }

@@ -9,22 +9,18 @@ What comes out is an addition to the run (engine/store/additions.py).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from engine.audit.executors import Executor, Local
-from engine.audit.growing import Grown, check_asked, check_name, check_units, plan_of, run_of
+from engine.audit.growing import Grown, check_asked, check_units, run_of
 from engine.audit.growth import Growth
-from engine.classifiers.verification import TRIED, TRIED_ITEMS
 from engine.core.errors import Fault, RequestError
-from engine.core.types import HeadMask, Hooks
+from engine.core.types import Hooks
+from engine.report import hand_classifiers as hand
 from engine.report.charts import lookup
-from engine.report.hand_sets import check_taken, name_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import noted
@@ -32,22 +28,6 @@ from engine.surgery.heads.named import mask_of_units
 
 if TYPE_CHECKING:
     from engine.tracks.text_classifiers.hand_measured import HandSet
-
-TEST, TRAIN, VALIDATION = "test", "train", "validation"
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A set of heads as a variant; `reported`: measured on test texts, so that every page shows it."""
-
-    name: str
-    mask: HeadMask
-    reported: bool
-
-
-def trial_split(run: Run) -> str:
-    """The texts on which a set is tried before it is measured on test texts."""
-    return VALIDATION if run.meta["data"]["texts"].get(VALIDATION) else TRAIN
 
 
 def grow(
@@ -72,7 +52,7 @@ def grow(
             with noted() as used:
                 audit = opened(grown, store, hooks, chosen, warm)
                 found = measured(grown, audit)
-            grown.write(store, audit, used, tables_of(grown, found), found.notes, KEYS)
+            grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("text_id"))
     return run_of(request, store)
 
 
@@ -84,27 +64,20 @@ def check_growth(request: Growth, store: Store) -> None:
 def grown_of(request: Growth, store: Store) -> Grown:
     """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
     run = run_of(request, store)
-    chosen, split = chosen_of(run, request)
-    axes = tuple(run.meta["request"]["axes"])  # one pass over the texts serves all
-    done = lookup.result(run, chosen.name, "accuracy", "", split) is not None
-    return Grown(run, plan_of(run), (chosen,), split, () if done else axes, request)
+    return hand.grown_of(run, request, *chosen_of(run, request))
 
 
-def chosen_of(run: Run, request: Growth) -> tuple[Chosen, str]:
+def chosen_of(run: Run, request: Growth) -> tuple[hand.Chosen, str]:
     """The set that a growth asks of a run, and the split of its texts. RequestError where there is none."""
-    check_asked(run, request, (TEST, trial_split(run)))
+    check_asked(run, request, (hand.TEST, hand.trial_split(run)))
     if request.level is not None:
         what = "of a text classifier's method is trained or walked for: it is asked as an audit with one level more."
         raise RequestError(Fault("sparsity", what, "Give heads, or start the audit again with the level added."))
     model = run.meta["model"]
     counted = f": layer times {model['n_heads']} plus head"
     check_units(request.units, lookup.total_heads(run), "heads", model["name"], counted)
-    check_name(request.name)
     mask = mask_of_units(run, request.units)
-    name, split = name_of(mask.digest, request.name), request.split or trial_split(run)
-    check_taken(run, name, mask.units, cut_of, "heads")
-    reported = split == TEST or name in set(lookup.reported(run)["variant"])
-    return Chosen(name, mask, reported), split
+    return hand.chosen_of(run, request, mask, mask.units, cut_of)
 
 
 def cut_of(variant: Any) -> tuple[int, ...] | None:
@@ -112,53 +85,16 @@ def cut_of(variant: Any) -> tuple[int, ...] | None:
     return tuple(json.loads(variant["cut"])) if variant["cut"] else None
 
 
-KEYS = {
-    "variants": ["variant"],
-    "results": ["variant", "split", "axis", "metric"],
-    "groups": ["variant", "split", "axis", "metric", "group"],
-    "predictions": ["variant", "text_id"],
-    TRIED: ["variant", "text_id"],
-    TRIED_ITEMS: ["text_id"],
-    "costs": ["variant"],
-}
-"""What tells the rows of a table apart."""
-
-
 def tables_of(grown: Grown, found: HandSet) -> dict[str, pd.DataFrame]:
-    """What the addition holds; answers to the texts a set was tried on stand apart from those to test texts."""
-    chosen = grown.variants[0]
-    trials = {f"{chosen.name}#{seed}": answers for seed, answers in found.answers.items()}
-    shown = {name: rows[rows["variant"].ne("dense") | (grown.split != TEST)] for name, rows in found.rows.items()}
-    tables = {"variants": _variants(grown, found), **shown}
-    if grown.split == TEST:
-        return {**tables, "predictions": _answers(trials, found.texts), "costs": found.costs}
-    full = {f"dense#{seed}": answers for seed, answers in found.dense.items()}
-    tried = found.texts[["text_id", "label"]]
-    return {**tables, TRIED_ITEMS: tried, TRIED: _answers({**full, **trials}, found.texts)}
-
-
-def _answers(answers: dict[str, np.ndarray], texts: pd.DataFrame) -> pd.DataFrame:
-    """A row per variant and text, the probabilities of its classes beside it."""
-    parts = []
-    for name, found in answers.items():
-        columns = [f"p_{place}" for place in range(found.shape[1])]
-        table = pd.DataFrame(found.astype(np.float32), columns=columns)
-        parts.append(table.assign(variant=name, text_id=texts["text_id"])[["variant", "text_id", *columns]])
-    return pd.concat(parts, ignore_index=True)
+    """What the addition holds."""
+    tables = hand.measured_tables(grown, found.rows, found.dense, found.answers, found.texts, "text_id")
+    return {**tables, "variants": _variants(grown, found), "costs": found.costs}
 
 
 def _variants(grown: Grown, found: HandSet) -> pd.DataFrame:
-    """The set, which stands for all seeds, and a row per seed: the same heads are off in all."""
     chosen, table = grown.variants[0], lookup.frame(grown.run, "variants")
-    dense = table[table["variant"] == "dense"].iloc[0].to_dict()
-    units, share = list(chosen.mask.units), chosen.mask.sparsity
-    same = {**dense, "method": chosen.name, "sparsity": share, "realised": share, "n_cut": len(units),
-            "retrained": False, "cut": json.dumps(units), "mask_digest": chosen.mask.digest,
-            "parameters": found.parameters, "ticket": ""}  # fmt: skip
-    whole = {**same, "variant": chosen.name, "chosen": chosen.reported, "degenerate": sum(found.flat.values())}
-    seeds: Sequence[dict[str, Any]] = [
-        {**same, "variant": f"{chosen.name}#{seed}", "chosen": False, "seed": seed, "pooled": chosen.name,
-         "degenerate": int(flat)}
-        for seed, flat in found.flat.items()
-    ]  # fmt: skip
-    return pd.DataFrame([whole, *seeds])[list(table.columns)]
+    dense, share = table[table["variant"] == "dense"].iloc[0].to_dict(), chosen.mask.sparsity
+    same = {**dense, "sparsity": share, "realised": share, "n_cut": len(chosen.units), "retrained": False,
+            "cut": json.dumps(list(chosen.units)), "mask_digest": chosen.mask.digest, "parameters": found.parameters,
+            "ticket": ""}  # fmt: skip
+    return hand.variant_rows(grown, list(table.columns), same, found.flat, {})

@@ -18,6 +18,7 @@ from engine.classifiers.layout import TEXTS
 from engine.classifiers.metrics import degenerate
 from engine.core.seeds import rng
 from engine.core.types import Hooks
+from engine.report.hand_classifiers import MOST_TRIED
 from engine.resident.warm import Warm
 from engine.store.array_table import pack, unpack
 from engine.store.runs import Run, Store
@@ -30,8 +31,6 @@ from engine.tracks.text_classifiers.shards import dense_trials
 from engine.tracks.text_classifiers.tables import Measures
 from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
 
-MOST_TRIED = 2000
-"""Texts that a set is tried on at most: drawn, the same for every set."""
 APART = 1e-3
 """Largest difference of a probability that the same model may show on other hardware."""
 
@@ -73,7 +72,7 @@ def _bytes_of(context: TextContext) -> int:
 
 def measured(grown: Grown, audit: TextAudit) -> HandSet:
     """The set, on the texts of the growth's split."""
-    context, units = audit.context, grown.variants[0].mask.units
+    context, units = audit.context, grown.variants[0].units
     trials = dense_trials(context, audit.request.trials)
     notes = _restored(context, grown.run, trials)
     audit.finish("fine-tune the full model", trials)

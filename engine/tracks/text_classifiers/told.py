@@ -6,10 +6,11 @@ from typing import Any
 
 from engine.audit.growth import Growth
 from engine.report.charts.panel import Choice
+from engine.report.hand_classifiers import TEST
 from engine.report.hand_told import classifier_rows, told_of
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.ahead import ahead_of_set
-from engine.tracks.text_classifiers.growing import TEST, chosen_of
+from engine.tracks.text_classifiers.growing import chosen_of
 from engine.tracks.text_classifiers.words import NOT_RETUNED
 
 

@@ -11,24 +11,19 @@ import pandas as pd
 from engine.core import words
 from engine.core.levels import is_level
 from engine.report import phrasing
-from engine.report.charts import classifier_groups, lookup
+from engine.report.charts import bench, classifier_groups, lookup
 from engine.report.charts.heat_map import Scale, head_grid, mark
 from engine.report.charts.marks import hover
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Bench, Units
-from engine.report.hand_sets import tried_said, tried_variant
+from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.heads.named import units_of, written
 from engine.tracks.text_classifiers.ahead import ahead_of_set, nothing_said, seconds
-from engine.tracks.text_classifiers.growing import TEST, VALIDATION, cut_of, trial_split
+from engine.tracks.text_classifiers.growing import cut_of
 from engine.tracks.text_classifiers.panels.lookup import head_said
 from engine.tracks.text_classifiers.predicted import GAP, Known, known
 from engine.tracks.text_classifiers.words import NOT_RETUNED
-
-ON_KNOWN = (
-    "These are training texts, for the task has none for validation: the full models have learned them, so levels look "
-    "better here than on new texts."
-)
 
 
 def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
@@ -76,42 +71,8 @@ def _hover(run: Run, row: dict[str, Any], is_off: bool) -> str:
 
 
 def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
-    """A set that was tried: what came out, beside what was predicted. None where it was not tried."""
-    split, variant = trial_split(run), tried_variant(run, off, cut_of)
-    gap = lookup.harm(run, variant, choice, split) if variant else None
-    if gap is None:
-        return None
-    reading = lookup.reading(run, choice)
-    whole = lookup.measured(run, variant, reading.quality, choice, split)
-    ahead = ahead_of_set(run, choice, off)
-    guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
-    lines = []
-    for measure, row in ((reading.harm, gap), (reading.quality, whole)):
-        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict("records")
-        lines.append({"number": f"change of {measure.name}", **_predicted(mine), "measured": row["delta"],
-                      "measured low": row["delta_low"], "measured high": row["delta_high"]})  # fmt: skip
-    answer = (
-        f"On {_texts(run)} {reading.quality.name} changes by {reading.quality.change(whole)}, the "
-        f"{reading.harm.name} of {words.axis_name(choice.measured)} by {reading.harm.change(gap)}."
-    )
-    note = f"n = {int(whole['n'])} {_texts(run)}. What is predicted is the change on test texts, which are others."
-    note += "" if split == VALIDATION else f" {ON_KNOWN}"
-    return Panel("on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note)
-
-
-def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
-    names = {"predicted": "delta", "predicted low": "delta_low", "predicted high": "delta_high"}
-    return {name: rows[0][of] for name, of in names.items()} if rows else {}
-
-
-def _texts(run: Run) -> str:
-    return "validation texts" if trial_split(run) == VALIDATION else "training texts"
-
-
-def said(run: Run, choice: Choice) -> str:
-    """How many sets were tried, and what chance makes of the best."""
-    metric = lookup.reading(run, choice).harm.metric
-    return tried_said(run, metric, choice.measured, trial_split(run), TEST, (_texts(run), "test texts"))
+    """A set that was tried: what came out, beside what was predicted."""
+    return bench.on_trial(run, choice, off, cut_of, ahead_of_set(run, choice, off))
 
 
 def as_method(run: Run, choice: Choice, held: Sequence[int]) -> Units:
@@ -127,15 +88,15 @@ BENCH = Bench(
     ahead=ahead_of_set,
     nothing=nothing_said,
     tried=on_trial,
-    said=said,
+    said=bench.said,
     who=classifier_groups.paid_by_group,
     units=units_of,
     written=written,
-    cut_of=cut_of,
+    cut_of=lambda run, variant: cut_of(variant),
     as_method=as_method,
     name=lambda run, unit: ".".join(map(str, divmod(unit, run.meta["model"]["n_heads"]))),
     example="0.1, 3.2",
-    first=_texts,
+    first=trial_said,
     last="test texts",
     first_split=trial_split,
     seconds=seconds,

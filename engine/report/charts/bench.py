@@ -1,0 +1,52 @@
+"""The bench of a classifier: a set that was tried, beside what was predicted of it; how many were tried."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+
+from engine.core import words
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice, Panel
+from engine.report.contract import Ahead, Units
+from engine.report.hand_classifiers import ON_KNOWN, TEST, VALIDATION, trial_said, trial_split
+from engine.report.hand_sets import CutOf, tried_said, tried_variant
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+
+def on_trial(run: Run, choice: Choice, off: Units, cut_of: CutOf, ahead: Ahead | None) -> Panel | None:
+    """A set that was tried: what came out, beside what was predicted. None where it was not tried."""
+    split, variant = trial_split(run), tried_variant(run, off, cut_of)
+    gap = lookup.harm(run, variant, choice, split) if variant else None
+    if variant is None or gap is None:
+        return None
+    reading = lookup.reading(run, choice)
+    whole = lookup.measured(run, variant, reading.quality, choice, split) or {}
+    guess = ahead.tables["results"] if ahead else pd.DataFrame(columns=["metric", "axis"])
+    lines = []
+    for measure, row in ((reading.harm, gap), (reading.quality, whole)):
+        mine = guess[(guess["metric"] == measure.metric) & (guess["axis"] == row["axis"])].to_dict("records")
+        lines.append({"number": f"change of {measure.name}", **_predicted(mine), "measured": row["delta"],
+                      "measured low": row["delta_low"], "measured high": row["delta_high"]})  # fmt: skip
+    answer = (
+        f"On {trial_said(run)} {reading.quality.name} changes by {reading.quality.change(whole)}, the "
+        f"{reading.harm.name} of {words.axis_name(choice.measured)} by {reading.harm.change(gap)}."
+    )
+    note = f"n = {int(whole['n'])} {trial_said(run)}."
+    if ahead is not None:
+        note += f" What is predicted is the change on test {track_of(run).items}, which are others."
+    note += "" if split == VALIDATION else f" {ON_KNOWN}"
+    return Panel("on_trial", "What came out where it was tried?", answer, None, pd.DataFrame(lines), note)
+
+
+def _predicted(rows: list[dict[str, Any]]) -> dict[str, float]:
+    names = {"predicted": "delta", "predicted low": "delta_low", "predicted high": "delta_high"}
+    return {name: rows[0][of] for name, of in names.items()} if rows else {}
+
+
+def said(run: Run, choice: Choice) -> str:
+    """How many sets were tried, and what chance makes of the best."""
+    metric, items = lookup.reading(run, choice).harm.metric, track_of(run).items
+    return tried_said(run, metric, choice.measured, trial_split(run), TEST, (trial_said(run), f"test {items}"))

@@ -1,0 +1,121 @@
+"""Sets of filters as people name them: words, units, a mask.json; read for the model of a run. No torch."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.core.errors import Fault, RequestError
+from engine.core.types import FilterMask
+from engine.store.runs import Run
+from engine.surgery.filters.record import check_filter_mask_fits, read_filter_mask
+
+WORD = re.compile(r"(?:(.+)\.)?(\d{1,9}(?:-\d{1,9})?(?:_\d{1,9}(?:-\d{1,9})?)*)")
+
+
+def widths_of(run: Run) -> tuple[tuple[str, int], ...]:
+    """(layer, filters) of the run's model, in the order of the network."""
+    return tuple((str(name), int(width)) for name, width in run.meta["model"]["layers"])
+
+
+def starts_of(run: Run) -> dict[str, int]:
+    """The first flat unit of every layer."""
+    widths = widths_of(run)
+    firsts = np.cumsum([0, *(width for _, width in widths)])
+    return {name: int(first) for (name, _), first in zip(widths, firsts, strict=False)}
+
+
+def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
+    """Flat units of a mask.json (a path), or of words: "conv1.0-3, layer2.0.conv1.7" is the first four filters of one
+    layer and the eighth of another, "conv1.0-3_7" the first four and the eighth of one; a number without a layer counts
+    through all layers."""
+    if isinstance(said, Path):
+        return _of_mask(run, said)
+    words = re.split(r"[\s,;]+", said.strip(" ,;")) if said.strip(" ,;") else []
+    found, faults = [], []
+    for word in words:
+        try:
+            found += _named(run, word)
+        except RequestError as error:
+            faults += error.faults
+    if faults:
+        raise RequestError(faults[:10])
+    return checked(run, found)
+
+
+def checked(run: Run, units: Sequence[int]) -> tuple[int, ...]:
+    """Units ascending. RequestError where one is named twice, or none of a layer stays: a layer cannot be empty."""
+    if len(set(units)) < len(units):
+        raise RequestError(Fault("filters", "a filter is named twice.", "Name each once."))
+    mask = filter_mask(run, units)
+    widths = dict(mask.widths)
+    if empty := [group for group, indices in mask.cut if len(indices) == widths[group]]:
+        what = f"every filter of {', '.join(empty)} is off, and a network without a layer answers nothing."
+        raise RequestError(Fault("filters", what, "Leave one on in every layer."))
+    return tuple(sorted(units))
+
+
+def filter_mask(run: Run, units: Sequence[int]) -> FilterMask:
+    """The mask of flat units of the run's model."""
+    widths = widths_of(run)
+    keep = np.ones(sum(width for _, width in widths), dtype=bool)
+    keep[list(units)] = False
+    return FilterMask.from_keep(widths, keep)
+
+
+def written(run: Run, units: Sequence[int]) -> str:
+    """Filters as `filter_units` reads them: a word per layer, neighbours as a range."""
+    widths, starts = widths_of(run), starts_of(run)
+    parts = []
+    for name, width in widths:
+        mine = sorted(unit - starts[name] for unit in units if starts[name] <= unit < starts[name] + width)
+        spans: list[str] = []
+        for _, neighbours in groupby(enumerate(mine), lambda pair: pair[1] - pair[0]):
+            row = [unit for _, unit in neighbours]
+            spans.append(f"{row[0]}-{row[-1]}" if len(row) > 1 else str(row[0]))
+        parts += [f"{name}.{'_'.join(spans)}"] if spans else []
+    return ",".join(parts)
+
+
+def units_of_cut(run: Run, cut: Mapping[str, Sequence[int]]) -> tuple[int, ...]:
+    """Flat units of filters by layer, as tables and masks have them."""
+    starts = starts_of(run)
+    return tuple(sorted(starts[group] + int(index) for group, indices in cut.items() for index in indices))
+
+
+def filter_name(run: Run, unit: int) -> str:
+    """A filter in words that `filter_units` reads."""
+    return written(run, [unit])
+
+
+def _of_mask(run: Run, path: Path) -> tuple[int, ...]:
+    record, model = read_filter_mask(path), run.meta["model"]
+    check_filter_mask_fits(record, model["architecture"], model["weight_hash"], model["name"])
+    if record.mask.widths != widths_of(run):
+        what = f"is for layers of other widths than {model['name']} of this run has."
+        raise RequestError(Fault("mask", what, "Give a mask of the model that was audited."))
+    return checked(run, units_of_cut(run, dict(record.mask.cut)))
+
+
+def _named(run: Run, word: str) -> Iterator[int]:
+    """Flat units of one word. RequestError for what is none."""
+    match, widths, starts = WORD.fullmatch(word), dict(widths_of(run)), starts_of(run)
+    layer = match[1] if match else None
+    start, width = (starts.get(layer, 0), widths.get(layer, 0)) if layer else (0, sum(widths.values()))
+    for span in match[2].split("_") if match else ["1-0"]:
+        first, _, last = span.partition("-")
+        if not int(first) <= int(last or first) < width:
+            fix = f"Write layer.filter from 0, as in {next(iter(widths))}.0-3. Layers: {', '.join(widths)}."
+            raise RequestError(Fault("filters", f"{word[:60]!r} is no filter of this model.", fix))
+        yield from range(start + int(first), start + int(last or first) + 1)
+
+
+def cut_of(run: Run, variant: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """Flat units of a row of the variants table; None for one that stands for several trials."""
+    return units_of_cut(run, json.loads(variant["cut"])) if variant["cut"] else None

@@ -1,0 +1,145 @@
+"""The bench: which filters a reader switched off, layer by layer in the order of a method's scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core import words
+from engine.core.levels import at_level
+from engine.report import phrasing
+from engine.report.charts import bench, classifier_groups, lookup
+from engine.report.charts.marks import add_points, hover
+from engine.report.charts.panel import Choice, Panel, blank
+from engine.report.contract import Bench, Row, Units
+from engine.report.hand_classifiers import trial_said, trial_split
+from engine.store.runs import Run
+from engine.surgery.filters.named import cut_of, filter_name, filter_units, widths_of, written
+from engine.surgery.filters.named import starts_of as starts
+from engine.tracks.image_classifiers.words import NO_EFFECTS, NOT_RETRAINED
+
+ROW = 15
+"""Pixels of a row of filters."""
+
+
+def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
+    """A square per filter, the layers below each other, in each the lowest score first; those that are off are empty.
+    A layer goes on in the next row where it is long."""
+    table = _table(run, choice, off)
+    across, total = _across(len(table)), len(table)
+    lines = [-(-width // across) for _, width in widths_of(run)]
+    tops = np.cumsum([0, *(line + 0.6 for line in lines)])
+    table = table.assign(x=(table["place"] - 1) % across, y=tops[table["layer"]] + (table["place"] - 1) // across)
+    figure = blank(choice, int(90 + ROW * tops[-1]))
+    for is_off, part in table.groupby("off"):
+        colour = choice.theme.soft if is_off else choice.theme.ink
+        dots = {"symbol": "square-x-open" if is_off else "square", "size": 9 if across <= 32 else 5, "color": colour,
+                "opacity": 0.6 if is_off else 0.85, "line": {"width": 1, "color": colour}}  # fmt: skip
+        texts = [_hover(row) for row in part.to_dict("records")]
+        more = {"customdata": part[["unit"]].to_numpy(), "name": "off" if is_off else "on"}
+        add_points(figure, part["x"], part["y"], texts, dots, **more)
+    names = [name for name, _ in widths_of(run)]
+    figure.update_yaxes(tickvals=list(tops[:-1]), ticktext=names, range=[tops[-1], -1], showgrid=False, showline=False)
+    figure.update_xaxes(range=[-1, across], showgrid=False, showline=False, showticklabels=False)
+    said = f"{phrasing.count(len(off), 'filter')} of {total} off ({phrasing.percent(len(off) / total)})."
+    answer = f"{said if off else 'None is off.'} Click a filter to switch it."
+    note = f"{ordered(run, choice)} Filters are counted from 0, as in mask.json."
+    shown = table[["filter", "place", "score", "off"]]
+    return Panel("bench_map", "Which filters are off?", answer, figure, shown, note)
+
+
+def _across(total: int) -> int:
+    """Filters in a row of the map."""
+    return 32 if total <= 1000 else 64 if total <= 5000 else 128
+
+
+def _table(run: Run, choice: Choice, off: Units) -> pd.DataFrame:
+    """A row per filter: unit, layer, name, place in its layer by score, score, off."""
+    found, gone, first, values = [], set(off), starts(run), _scores(run, choice)
+    for layer, row in enumerate(rows(run, choice)):
+        found += [
+            {"unit": unit, "layer": layer, "filter": f"{row.name}.{unit - first[row.name]}", "place": place,
+             "score": float(values[unit]), "off": unit in gone}
+            for place, unit in enumerate(row.units, 1)
+        ]  # fmt: skip
+    return pd.DataFrame(found)
+
+
+def _hover(row: dict[str, Any]) -> str:
+    score = f"score {phrasing.number(row['score'])}" if np.isfinite(row["score"]) else ""
+    return hover(row["filter"], f"place {row['place']} of its layer", score, "off" if row["off"] else "on")
+
+
+def rows(run: Run, choice: Choice) -> list[Row]:
+    """Every layer with its filters, the lowest score first, ties by number."""
+    values, found = _scores(run, choice), []
+    for (name, width), first in zip(widths_of(run), starts(run).values(), strict=True):
+        order = np.argsort(values[first : first + width], kind="stable")
+        found.append(Row(name, tuple(int(first + place) for place in order)))
+    return found
+
+
+def ordered(run: Run, choice: Choice) -> str:
+    """By what filters are ordered."""
+    method = _scored_by(run, choice)
+    if method is None:
+        return "In the order of their numbers: this audit has no scores of filters."
+    trials = int(lookup.frame(run, "scores").query("method == @method")["seed"].nunique())
+    over = f", mean over {phrasing.count(trials, 'trial')}" if trials > 1 else ""
+    return f"In each layer the lowest scores of {words.method_name(method)} come first{over}."
+
+
+def _scored_by(run: Run, choice: Choice) -> str | None:
+    """The chosen method where it scored filters, else the first that did."""
+    known = lookup.frame(run, "scores")["method"].unique() if run.has("scores") else []
+    return choice.method if choice.method in known else next(iter(known), None)
+
+
+def _scores(run: Run, choice: Choice) -> np.ndarray:
+    """Scores [units], means over trials, at the chosen speedup where the method was there."""
+    method, total = _scored_by(run, choice), int(run.meta["model"]["n_filters"])
+    if method is None:
+        return np.arange(total, dtype=float)
+    table = lookup.frame(run, "scores")
+    mine = table[table["method"] == method]
+    here = mine[at_level(mine["speedup"], choice.level)]
+    mine = here if len(here) else mine[at_level(mine["speedup"], mine["speedup"].min())]
+    return mine.groupby("unit")["value"].mean().reindex(range(total)).to_numpy(dtype=float)
+
+
+def as_method(run: Run, choice: Choice, spared: Sequence[int]) -> Units:
+    """The filters that the chosen method cuts in its first trial, at the chosen speedup."""
+    table = lookup.frame(run, "variants")
+    mine = table[(table["method"] == choice.method) & (table["seed"] >= 0)].sort_values("seed")
+    mine = mine[at_level(mine["speedup"], choice.level)]
+    return () if mine.empty else cut_of(run, mine.iloc[0].to_dict()) or ()
+
+
+def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
+    return bench.on_trial(run, choice, off, lambda row: cut_of(run, row), None)
+
+
+BENCH = Bench(
+    picture=bench_map,
+    ahead=lambda run, choice, off: None,
+    nothing=lambda run, choice: NO_EFFECTS,
+    tried=on_trial,
+    said=bench.said,
+    who=classifier_groups.paid_by_group,
+    units=filter_units,
+    written=written,
+    cut_of=cut_of,
+    as_method=as_method,
+    name=filter_name,
+    example="conv1.0-3, conv1.7",
+    first=trial_said,
+    last="test images",
+    first_split=trial_split,
+    about=NOT_RETRAINED,
+    protects=False,
+    rows=rows,
+    ordered=ordered,
+)

@@ -1,0 +1,154 @@
+"""Filters chosen by hand join a finished audit: masked and not retrained, tried before test, verified, exported."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from engine.audit.growth import Growth
+from engine.audit.jobs import check
+from engine.audit.verification import verify_run
+from engine.cli import main
+from engine.core.errors import RequestError
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contents import panels
+from engine.report.hand_sets import tried
+from engine.report.masks import write_masks
+from engine.report.summary import summary_text
+from engine.store.runs import Run, Store
+from engine.surgery.filters.named import filter_units, units_of_cut, widths_of, written
+from engine.surgery.filters.record import read_filter_mask
+from engine.tracks.image_classifiers.growing import grow
+from engine.tracks.image_classifiers.panels.bench import rows
+from engine.tracks.image_classifiers.run import run_image_audit
+from pages.shared.cache import works
+from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
+from tests.tracks.image_classifiers.worlds import image_request
+
+UNITS = (0, 1, 5)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Run:
+    """It fitted its dense model itself, so its weights are the run's."""
+    request = image_request(methods=("magnitude",), speedups=(2.0,), trials=1)
+    return run_image_audit(request, Store(tmp_path_factory.mktemp("store")))
+
+
+@pytest.fixture
+def store(run, tmp_path) -> Store:
+    shutil.copytree(run.path, tmp_path / "runs" / run.id)
+    return Store(tmp_path)
+
+
+def growth(run: Run, **asked: object) -> Growth:
+    axis = run.meta["request"]["axes"][0]
+    return Growth(**{"track": "image_classifiers", "run": run.id, "axis": axis, "units": UNITS, **asked})
+
+
+def test_a_set_is_tried_measured_kept_and_its_mask_cuts_the_same_filters(run, store):
+    one = grow(growth(run, name="mine"), store)
+    assert "by-hand-mine" not in set(lookup.reported(one)["variant"]) and tried(one) == 1
+    assert verify_run(one)["ok"]
+    two = grow(growth(run, name="mine", split="test"), store)
+    row = two.table("variants").set_index("variant").loc["by-hand-mine"]
+    assert row["chosen"] and row["n_cut"] == len(UNITS) and row["speedup"] == row["achieved"] > 1
+    assert units_of_cut(two, json.loads(row["cut"])) == UNITS
+    checks = verify_run(two)
+    assert checks["ok"] and any("tried on" in one["what"] for one in checks["checks"])
+    path = write_masks(two, store.root / "masks", "by-hand-mine#0")[0]
+    assert units_of_cut(two, dict(read_filter_mask(path).mask.cut)) == UNITS
+    assert filter_units(two, path) == UNITS, "the bench reads it again"
+    assert grow(growth(run, name="mine", split="test"), store).additions == two.additions
+    with pytest.raises(RequestError, match="another set of filters"):
+        grow(growth(run, units=(2,), name="mine"), store)
+
+
+def test_answers_are_those_of_the_model_with_these_filters_cut_for_real(run, store):
+    found = grow(growth(run, split="test"), store)
+    name = next(name for name in found.table("variants")["variant"] if name.startswith("by-hand-") and "#" not in name)
+    costs = found.table("costs").set_index("variant")
+    assert costs.loc[name, "agrees"] and costs.loc[name, "max_logit_difference"] < 1e-3
+    answers = found.table("predictions").set_index("variant")
+    columns = [column for column in answers if column.startswith("p_")]
+    np.testing.assert_allclose(answers.loc[f"{name}#0", columns].sum(axis=1), 1.0, atol=1e-5)
+    assert not np.allclose(answers.loc[f"{name}#0", columns], answers.loc["dense", columns])
+    for axis in run.meta["request"]["axes"]:
+        level = float(found.table("variants").set_index("variant").loc[name, "speedup"])
+        variant = lookup.variant_of(found, Choice(name, axis, level))["variant"]
+        for panel in panels(found, axis, variant).values():
+            assert panel.question and panel.answer
+    assert name in summary_text(found)
+
+
+def test_filters_are_named_by_layer_and_ranges_and_read_back(run):
+    widths = widths_of(run)
+    first = widths[0][0]
+    assert filter_units(run, f"{first}.0-1, {widths[1][0]}.1") == (0, 1, widths[0][1] + 1)
+    assert written(run, (0, 1, 3)) == f"{first}.0-1_3"
+    for units in (UNITS, (0, 1, 3), (), tuple(range(1, widths[0][1]))):
+        assert filter_units(run, written(run, units)) == units
+    for wrong, words in ((f"{first}.999", "no filter of this model"), ("nowhere.1", "no filter"), ("1-0", "no filter"),
+                         (f"{first}.0,{first}.0", "named twice"), (f"{first}.0-{widths[0][1] - 1}", "every filter of"),
+                         ("<b>", "no filter")):  # fmt: skip
+        with pytest.raises(RequestError, match=words):
+            filter_units(run, wrong)
+
+
+def test_layers_are_ordered_by_the_chosen_methods_scores(run):
+    method, total = run.meta["request"]["methods"][0], int(run.meta["model"]["n_filters"])
+    found = rows(run, Choice(method, run.meta["request"]["axes"][0], lookup.levels(run, method, "")[-1]))
+    assert sorted(unit for row in found for unit in row.units) == list(range(total))
+    assert [(row.name, len(row.units)) for row in found] == list(widths_of(run))
+
+
+@pytest.mark.parametrize(("asked", "words"), [
+    ({"units": (), "level": 2.0, "method": "random"}, "one level more"),
+    ({"units": (10**6,)}, "are not filters"),
+    ({"units": (1, 1)}, "once each"),
+    ({"units": ()}, "one of the two"),
+    ({"name": "<b>x"}, "cannot show"),
+])  # fmt: skip
+def test_what_cannot_be_measured_is_refused_before_anything_loads(run, store, asked, words):
+    with pytest.raises(RequestError, match=words):
+        check(growth(run, **asked), store)
+    assert not (store.root / "additions").exists()
+
+
+def test_the_command_line_measures_a_mask_of_this_model_only(run, store, capsys):
+    trial = next(name for name in run.table("variants")["variant"] if name.endswith("#0"))
+    mask = write_masks(run, store.root / "masks", trial)[0]
+    words = ["--split", "test", "--store", str(store.root), "--json"]
+    assert main(["measure", run.id, "--mask", str(mask), *words]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["tried"] == 1 and any("nothing is trained again" in note for note in said["notes"])
+    mask.write_text(json.dumps(json.loads(mask.read_text()) | {"weight_hash": "0" * 64}))
+    assert main(["measure", run.id, "--mask", str(mask), *words]) == 2
+
+
+def test_filters_are_switched_on_the_page_and_measured_in_two_steps(run, store, monkeypatch):
+    use_store(store.root, monkeypatch)
+    layer = widths_of(run)[0][0]
+    at = opened("bench", run.id, off=f"{layer}.0-1")
+    assert_calm(at)
+    assert "Nothing can be predicted here" in html_of(at)
+    assert len(at.slider) == len(widths_of(run))
+    at.slider[1].set_value(1).run()
+    assert_calm(at)
+    assert "3 filters of" in html_of(at) + words_of(at)
+    at = _measured(at, "Measure on")
+    assert "What came out where it was tried?" in words_of(at)
+    at = _measured(at, "Measure on test images")
+    assert "a variant like any other" in words_of(at) and "nothing is trained again" in words_of(at)
+
+
+def _measured(at, button: str):
+    next(one for one in at.button if one.label.startswith(button)).click().run()
+    assert all(work.over.wait(120) for work in works().values())
+    at = at.run()
+    assert_calm(at)
+    return at
