@@ -169,3 +169,30 @@ def offer_missing(run: Run, choice: Choice) -> None:
     if missing:
         st.caption(f"Not finished for this method: {', '.join(missing)}.")
     frame.link("new_audit", "Ask for another axis or method")
+
+
+def chosen(run: Run) -> Choice:
+    """The choice without its strip: what the address asks for, else what was chosen on other pages, else where a
+    reader starts. Finished levels only; the address then says it."""
+    axis = _named(state.AXIS, run.meta["request"]["axes"], axis_label)
+    offered, level = lookup.methods(run, axis), track_of(run).level
+    method = _named(state.METHOD, offered, method_label) if offered else "dense"
+    key, finished = state.level_key(level.key), lookup.levels(run, method, axis)
+    cut = [value for value in finished if value > level.none]
+    if len(finished) < 2 or not cut:
+        return Choice(method=method, axis=axis, level=level.none, reading=default_reading(run), dark=is_dark())
+    if (wanted := state.kept(key)) is not None:
+        state.keep(key, min(finished, key=lambda one: abs(one - wanted)))
+    value = _named(key, finished, level.say, level.first(cut))
+    return Choice(method=method, axis=axis, level=value, reading=default_reading(run), dark=is_dark())
+
+
+def _named(key: str, options: Sequence[Any], named: Callable[[Any], str], default: Any = None) -> Any:
+    """One of the options by its name in the address, else the one remembered, else the default, else the first."""
+    asked = state.in_address(key)
+    found = next((option for option in options if asked in (named(option), str(option))), None)
+    if found is None:
+        remembered = state.kept(key)
+        found = remembered if remembered in options else options[0] if default is None else default
+    state.to_address(key, named(found))
+    return state.keep(key, found)

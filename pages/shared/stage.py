@@ -1,0 +1,113 @@
+"""One step of a story on a stage: large type, one picture drawn large, nothing else."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import plotly.graph_objects as go
+import streamlit as st
+
+from engine.report.charts.panel import CONFIG
+from engine.report.story import Step
+from pages.shared import state
+from pages.shared.safe import escaped, plain, visible
+
+STILL = {**CONFIG, "staticPlot": True}
+"""A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any picture."""
+LARGER = 1.5
+"""How much larger letters and marks are than on a page: read from the last row. On a phone as on a page."""
+_BARE = """
+[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stSidebarCollapsedControl"],
+[data-testid="stHeader"], .st-key-subject { display: none !important; }
+.stMainBlockContainer { max-width: none; padding: 3vh 5vw 1.5vh; }
+[class*="st-key-stage_"] { gap: .5rem; }
+.pa-step { margin: 0; opacity: .76; font-variant-numeric: tabular-nums; font-size: clamp(.9rem, 1.3vw, 1.5rem); }
+[class*="st-key-stage_"] h1 { padding: 0; font-size: clamp(1.05rem, 1.9vw, 2.3rem); font-weight: 600; overflow-wrap: anywhere; }
+.pa-said { margin: .1em 0 .3em; font-size: clamp(1.4rem, 3.1vw, 3.7rem); line-height: 1.22; font-weight: 650;
+  letter-spacing: -.012em; text-wrap: balance; overflow-wrap: anywhere; }
+[class*="st-key-stage_picture"] { height: max(300px, calc(100vh - 19rem)); }
+.pa-footnote { margin: 0; opacity: .76; font-size: clamp(.84rem, 1.15vw, 1.35rem); }
+.pa-spoken { margin: .6rem 0 0; padding-left: .9rem; border-left: 3px solid var(--pa-line);
+  font-size: clamp(.95rem, 1.3vw, 1.5rem); line-height: 1.5; max-width: 70rem; overflow-wrap: anywhere; }
+.st-key-by_key { display: none; }
+@media print { .st-key-stage_bar { display: none; } @page { size: A4 landscape; margin: 12mm; } }
+"""
+_PAGES = """
+.stMainBlockContainer { max-width: 1040px; }
+.pa-said { font-size: 1.9rem; } [class*="st-key-stage_"] h1 { font-size: 1.3rem; }
+[class*="st-key-stage_"]:has(> * > * > .pa-said) { border-bottom: 1px solid var(--pa-line); padding-bottom: 1.5rem; }
+@media print {
+  .pa-sheet { break-before: page; }
+  [class*="st-key-stage_"] { border: 0 !important; break-inside: avoid; }
+}
+"""
+
+
+def bare() -> None:
+    """Hide the frame around the page and make its type large."""
+    st.html(f"<style>{_BARE}</style>")
+
+
+def as_pages() -> None:
+    """Several steps below each other, a page each where they are printed."""
+    st.html(f"<style>{_PAGES}</style>")
+
+
+def show(step: Step, number: int, of: int, title: str, note: str = "") -> None:
+    """Title, sentence, picture and footnote; `title` and `note` are as a person typed them, "" shows none."""
+    with st.container(key=state.key_of("stage", step.name)):
+        st.html(f'<p class="pa-step{" pa-sheet" if number > 1 else ""}">{number} of {of}</p>')
+        st.title(plain(visible(title)), anchor=False)
+        st.html(f'<p class="pa-said">{escaped(step.sentence)}</p>')
+        if step.picture is not None and step.picture.has_chart:
+            _picture(step)
+        below = [f'<p class="pa-footnote">{escaped(step.footnote)}</p>'] if step.footnote else []
+        below += [f'<p class="pa-spoken">{escaped(note)}</p>'] if note else []
+        if below:
+            st.html("".join(below))
+
+
+def _picture(step: Step) -> None:
+    """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew here."""
+    panel = step.picture
+    with st.container(key=state.key_of("stage_picture", step.name)):
+        st.plotly_chart(
+            larger(panel.whole(), 1.0 if _is_phone() else LARGER), width="stretch", height="stretch", theme=None,
+            config=dict(STILL), key=state.key_of("stage_chart", step.name), alt=f"{panel.question} {panel.answer}",
+        )  # fmt: skip
+
+
+def _is_phone() -> bool:
+    return "Mobi" in (st.context.headers.get("User-Agent") or "")
+
+
+_PIXELS = {"size", "width", "thickness", "standoff", "l", "r", "t", "b", "yshift", "xshift", "ticklen"}
+"""Keys of a figure whose numbers are pixels where they stand for letters, marks, lines and room."""
+
+
+def larger(figure: go.Figure, factor: float) -> go.Figure:
+    """The figure with letters, marks, lines and margins `factor` times as large. A copy: panels are kept and shared."""
+    plain_figure = figure.to_plotly_json()
+    data = [_scaled(trace, factor, trace.get("type") == "bar") for trace in plain_figure["data"]]
+    return go.Figure({"data": data, "layout": _scaled(plain_figure["layout"], factor)}).update_layout(height=None)
+
+
+def _scaled(value: Any, factor: float, is_bar: bool = False) -> Any:
+    if isinstance(value, dict):
+        return {name: _part(name, part, factor, is_bar) for name, part in value.items()}
+    if isinstance(value, (list, tuple)) and any(isinstance(part, (dict, str)) for part in value):
+        return [_scaled(part, factor) for part in value]
+    return _letters(value, factor) if isinstance(value, str) else value
+
+
+def _part(name: str, part: Any, factor: float, is_bar: bool) -> Any:
+    """One entry of a figure; the width of a bar is in its axis' units."""
+    if name in _PIXELS and isinstance(part, (int, float)) and not (is_bar and name == "width"):
+        return part * factor
+    return _scaled(part, factor)
+
+
+def _letters(text: str, factor: float) -> str:
+    """Sizes of letters inside a label."""
+    return re.sub(r"font-size: ?([0-9.]+)px", lambda found: f"font-size:{float(found[1]) * factor:.0f}px", text)
