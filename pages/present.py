@@ -94,7 +94,9 @@ def _turn(to: int | str) -> None:
 
 def _leave() -> None:
     icon, go = ":material/close:", ("summary",)
-    st.button("Leave", icon=icon, shortcut="Escape", on_click=state.keep, args=(state.GO_TO, *go), help="To the summary")
+    st.button(
+        "Leave", icon=icon, shortcut="Escape", on_click=state.keep, args=(state.GO_TO, *go), help="To the summary"
+    )
 
 
 def _edit(run: KeptRun, talk: Talk, step: str) -> None:

@@ -1,4 +1,4 @@
-"""An audit told in five steps, for an audience: one sentence of at most `LONGEST` words, one picture, one footnote each.
+"""An audit told in five steps, one sentence of at most `LONGEST` words, one picture, one footnote each.
 
 The story is told of one choice; it computes nothing and picks nothing: its numbers are those of the run's tables.
 """

@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from engine.core.files import ASSETS
 from engine.report.charts.panel import CONFIG
 from engine.report.story import Step
 from pages.shared import state
@@ -17,41 +18,16 @@ STILL = {**CONFIG, "staticPlot": True}
 """A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any picture."""
 LARGER = 1.5
 """How much larger letters and marks are than on a page: read from the last row. On a phone as on a page."""
-_BARE = """
-[data-testid="stSidebar"], [data-testid="stExpandSidebarButton"], [data-testid="stSidebarCollapsedControl"],
-[data-testid="stHeader"], .st-key-subject { display: none !important; }
-.stMainBlockContainer { max-width: none; padding: 3vh 5vw 1.5vh; }
-[class*="st-key-stage_"] { gap: .5rem; }
-.pa-step { margin: 0; opacity: .76; font-variant-numeric: tabular-nums; font-size: clamp(.9rem, 1.3vw, 1.5rem); }
-[class*="st-key-stage_"] h1 { padding: 0; font-size: clamp(1.05rem, 1.9vw, 2.3rem); font-weight: 600; overflow-wrap: anywhere; }
-.pa-said { margin: .1em 0 .3em; font-size: clamp(1.4rem, 3.1vw, 3.7rem); line-height: 1.22; font-weight: 650;
-  letter-spacing: -.012em; text-wrap: balance; overflow-wrap: anywhere; }
-[class*="st-key-stage_picture"] { height: max(300px, calc(100vh - 19rem)); }
-.pa-footnote { margin: 0; opacity: .76; font-size: clamp(.84rem, 1.15vw, 1.35rem); }
-.pa-spoken { margin: .6rem 0 0; padding-left: .9rem; border-left: 3px solid var(--pa-line);
-  font-size: clamp(.95rem, 1.3vw, 1.5rem); line-height: 1.5; max-width: 70rem; overflow-wrap: anywhere; }
-.st-key-by_key { display: none; }
-@media print { .st-key-stage_bar { display: none; } @page { size: A4 landscape; margin: 12mm; } }
-"""
-_PAGES = """
-.stMainBlockContainer { max-width: 1040px; }
-.pa-said { font-size: 1.9rem; } [class*="st-key-stage_"] h1 { font-size: 1.3rem; }
-[class*="st-key-stage_"]:has(> * > * > .pa-said) { border-bottom: 1px solid var(--pa-line); padding-bottom: 1.5rem; }
-@media print {
-  .pa-sheet { break-before: page; }
-  [class*="st-key-stage_"] { border: 0 !important; break-inside: avoid; }
-}
-"""
 
 
 def bare() -> None:
     """Hide the frame around the page and make its type large."""
-    st.html(f"<style>{_BARE}</style>")
+    st.html(ASSETS / "stage.css")
 
 
 def as_pages() -> None:
     """Several steps below each other, a page each where they are printed."""
-    st.html(f"<style>{_PAGES}</style>")
+    st.html(ASSETS / "stage_pages.css")
 
 
 def show(step: Step, number: int, of: int, title: str, note: str = "") -> None:

@@ -60,4 +60,6 @@ def _answer(measure: Measure, rows: list[tuple[str, str, dict[str, Any]]]) -> st
 
 def _table(rows: list[tuple[str, str, dict[str, Any]]]) -> pd.DataFrame:
     columns = {"value": "value", "low": "low", "high": "high", "null_low": "null low", "null_high": "null high"}
-    return pd.DataFrame([{"model": name} | {title: row[key] for key, title in columns.items()} for name, _, row in rows])
+    return pd.DataFrame(
+        [{"model": name} | {title: row[key] for key, title in columns.items()} for name, _, row in rows]
+    )
