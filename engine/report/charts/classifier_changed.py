@@ -1,4 +1,4 @@
-"""Which test images changed class when an image classifier was cut: per subgroup, and one by one for a gallery."""
+"""Which test images or texts changed class when a classifier was cut: per subgroup, and one by one for a gallery."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS = {
     "right": "newly right",
     "other": "wrong either way",
 }
-"""What happened to an image whose predicted class changed. The third needs three classes."""
+"""What happened to an image or text whose predicted class changed. The third needs three classes."""
 GALLERY_ORDER = ("wrong", "other", "right")
 LONGEST = 16
 Z = 1.96
@@ -34,14 +34,24 @@ COLUMNS = (
 )
 
 
+def key_of(run: Run) -> str:
+    """The column that names what was measured on, an image or a text."""
+    return f"{track_of(run).item}_id"
+
+
+def keeps_answers(run: Run) -> bool:
+    """Whether the run kept what its models answered to each image or text."""
+    return run.has("predictions") and run.has(track_of(run).items)
+
+
 def changes(run: Run, variant: str) -> pd.DataFrame:
-    """One row per test image: its columns, true class, class before and after (indices), kind ("" where the same),
-    and how sure each model was of the class it chose."""
-    images, table = lookup.frame(run, "images"), lookup.frame(run, "predictions")
+    """One row per test image or text: its columns, true class, class before and after (indices), kind ("" where the
+    same), and how sure each model was of the class it chose."""
+    items, table, key = lookup.frame(run, track_of(run).items), lookup.frame(run, "predictions"), key_of(run)
     columns = [name for name in table.columns if name.startswith("p_")]
-    found = images.copy(deep=False)
-    for side, name in (("before", DENSE), ("after", variant)):
-        mine = table[table["variant"] == name].set_index("image_id")[columns].reindex(images["image_id"])
+    found = items.copy(deep=False)
+    for side, name in (("before", _uncut(table, variant)), ("after", variant)):
+        mine = table[table["variant"] == name].set_index(key)[columns].reindex(items[key])
         answers = mine.to_numpy(dtype=float)
         known = np.isfinite(answers).all(axis=1)
         found[side] = np.where(known, np.nan_to_num(answers).argmax(axis=1), -1)
@@ -52,8 +62,14 @@ def changes(run: Run, variant: str) -> pd.DataFrame:
     return found.assign(kind=kind).reset_index(drop=True)
 
 
+def _uncut(predictions: pd.DataFrame, variant: str) -> str:
+    """The dense model that a seed's variant was cut from: the seed's own, where each seed trained it."""
+    own = f"{DENSE}#{variant.rpartition('#')[2]}"
+    return own if (predictions["variant"] == own).any() else DENSE
+
+
 def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
-    """The subgroup of every image on an axis: a column, the class itself, or parts joined by "+"."""
+    """The subgroup of every image or text on an axis: a column, the class itself, or parts joined by "+"."""
     classes = run.meta["data"]["classes"]
     parts = []
     for part in axis.split("+"):
@@ -68,24 +84,26 @@ def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
 
 
 def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
-    """Share of each subgroup's images that changed class in one trial or seed, with Wilson intervals."""
+    """Share of each subgroup's images or texts that changed class in one trial or seed, with Wilson intervals."""
     axis, track = words.axis_name(choice.measured), track_of(run)
-    question = f"Which subgroups of {axis} have images that change class?"
+    question, key = f"Which subgroups of {axis} have {track.items} that change class?", f"changed_{track.items}"
     trials = trials_of(run, choice)
     if trials.empty:
-        return nothing("changed_images", question, "Nothing is cut here, so no image changes class.")
+        return nothing(key, question, f"Nothing is cut here, so no {track.item} changes class.")
     mine = trials[trials["seed"] == trial]
-    if mine.empty or not (run.has("predictions") and run.has("images")):
-        return nothing("changed_images", question, f"This run kept no predictions for this {track.repeat}.")
+    if mine.empty or not keeps_answers(run):
+        return nothing(key, question, f"This run kept no predictions for this {track.repeat}.")
     table = counted(run, choice, changes(run, mine["variant"].iat[0]))
     if table.empty:
-        return nothing("changed_images", question, "No test image belongs to a subgroup of this axis.")
+        return nothing(key, question, f"No test {track.item} belongs to a subgroup of this axis.")
+    n = phrasing.count(int(table["images"].sum()), f"test {track.item}")
     note = (
-        f"One {track.repeat} ({trial}), {phrasing.count(int(table['images'].sum()), 'test image')}. Newly wrong: the "
-        f"{track.whole} was right about it. Intervals: Wilson, 95 %, over the images of this {track.repeat}; of "
-        "differences: Newcombe's, from these two. Whether two Wilson intervals meet is no test."
+        f"One {track.repeat} ({trial}), {n}. Newly wrong: the {track.whole} was right about it. Intervals: Wilson, "
+        f"95 %, over the {track.items} of this {track.repeat}; of differences: Newcombe's, from these two. Whether two "
+        "Wilson intervals meet is no test."
     )
-    return Panel("changed_images", question, _answer(table), _figure(choice, table), readable(table, COLUMNS), note)
+    figure, shown = _figure(choice, table, track.items), readable(table, COLUMNS)
+    return Panel(key, question, _answer(table), figure, shown.rename(columns={"images": track.items}), note)
 
 
 def counted(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
@@ -120,15 +138,16 @@ def difference(count: int, n: int, other: int, other_n: int) -> tuple[float, flo
 
 
 def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str = "") -> pd.DataFrame:
-    """Changed images of one subgroup and kind ("" for all): those with a picture first, newly wrong before newly right,
-    the surest answers first.
+    """Changed images or texts of one subgroup and kind ("" for all): those with a picture first, newly wrong before
+    newly right, the surest answers first.
 
-    Columns: image_id, group, label, before, after, sure_before, sure_after, kind, png (None where there is none).
+    Columns: those of the images or texts, group, before, after, sure_before, sure_after, kind, png (None where there
+    is none).
     """
     trials = trials_of(run, choice)
     mine = trials[trials["seed"] == trial]
     if mine.empty:
-        return pd.DataFrame(columns=["image_id", "kind", "png"])
+        return pd.DataFrame(columns=[key_of(run), "kind", "png"])
     table = changes(run, mine["variant"].iat[0])
     table = table.assign(group=groups_of_images(run, table, choice.measured))
     table = table[(table["kind"] != "") & ((table["kind"] == kind) | (kind == ""))]
@@ -136,9 +155,9 @@ def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str
     pictures = (
         lookup.frame(run, "thumbs").set_index("image_id")["png"] if run.has("thumbs") else pd.Series(dtype=object)
     )
-    table = table.assign(png=table["image_id"].map(pictures))
+    table = table.assign(png=table[key_of(run)].map(pictures))
     order = table.assign(none=table["png"].isna(), place=table["kind"].map(list(GALLERY_ORDER).index))
-    order = order.sort_values(["none", "place", "sure_after", "image_id"], ascending=[True, True, False, True])
+    order = order.sort_values(["none", "place", "sure_after", key_of(run)], ascending=[True, True, False, True])
     return order.drop(columns=["none", "place"]).reset_index(drop=True)
 
 
@@ -183,11 +202,11 @@ _LOOK = {
 """Light colour, dark colour and hatching of each kind."""
 
 
-def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
+def _figure(choice: Choice, table: pd.DataFrame, items: str) -> go.Figure:
     drawn, look = table.head(LONGEST).iloc[::-1].reset_index(drop=True), choice.theme
     names, y = [wrapped(words.group_name(group)) for group in drawn["group"]], list(range(len(drawn)))
     lines = max(name.count("<br>") for name in names)
-    figure = blank(choice, 110 + (42 + 16 * lines) * len(drawn), "share of the subgroup's images that changed class")
+    figure = blank(choice, 110 + (42 + 16 * lines) * len(drawn), f"share of the subgroup's {items} that changed class")
     for kind, name in KINDS.items():
         if not drawn[kind].any():
             continue

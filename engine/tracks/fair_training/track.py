@@ -78,7 +78,7 @@ class Fair(ClassifierTrack):
         first=lambda levels: middle(levels, 0.0),
     )
     pages = ("training", "examples", "picture")
-    tabs = {"training": ("result", "against_others", "effort", "layers"), "examples": ("changed",)}
+    tabs = {"training": ("result", "against_others", "effort", "layers"), "examples": ("changed_images",)}
     questions = {
         "summary": "Trained to be sparse and fair: who pays, and how sure are we?",
         "examples": "Which images changed class?",

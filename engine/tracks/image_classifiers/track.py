@@ -67,7 +67,7 @@ class Filters(ClassifierTrack):
     )
     bench = bench.BENCH
     pages = ("filters", "bench", "examples", "picture")
-    tabs = {"filters": ("who_pays", "layers", "filters", "speed"), "examples": ("changed",)}
+    tabs = {"filters": ("who_pays", "layers", "filters", "speed"), "examples": ("changed_images",)}
     questions = {
         "bench": "What if these filters are off?",
         "summary": "If we cut these filters, who pays, and how sure are we?",

@@ -80,11 +80,13 @@ class Tickets(ClassifierTrack):
         say=phrasing.percent,
         first=lambda levels: middle(levels, 0.0),
     )
-    pages = ("tickets", "heads", "bench", "reliability", "sentence")
-    tabs = {"tickets": ("who", "which_heads", "iterations", "tasks"), "heads": ("map", "one_head", "lens")}
+    pages = ("tickets", "heads", "bench", "examples", "reliability", "sentence")
+    tabs = {"tickets": ("who", "which_heads", "iterations", "tasks"), "heads": ("map", "one_head", "lens"),
+            "examples": ("changed_texts",)}  # fmt: skip
     questions = {
         "summary": "If we cut these heads, who pays, and how sure are we?",
         "heads": "Which heads attend to what decides?",
+        "examples": "Which texts changed class?",
         "reliability": "Would the importance of heads come out again?",
         "trade_off": "What does a smaller gap between subgroups cost?",
     }

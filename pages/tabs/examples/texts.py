@@ -20,10 +20,14 @@ from pages.shared.controls import capital, select
 from pages.shared.tabs import Tab
 
 PER_PAGE = 6
+PER_SIDE = 3
 EVERY = "(all)"
+BOTH = "both"
+SIDES = {"more": "rose", "less": "fell"}
 ORDERS = {
-    "less": "Toxicity fell most",
+    BOTH: "Rose most beside fell most",
     "more": "Toxicity rose most",
+    "less": "Toxicity fell most",
     "dense": "Dense model most toxic",
     "pruned": "Pruned model most toxic",
 }
@@ -37,10 +41,13 @@ def draw(run: KeptRun, choice: Choice) -> None:
     variant = lookup.variant_of(run, choice)
     found = made(run, pairs, variant["variant"], choice.axis)
     group, order, number, shown = _filters(found)
-    rows = _ordered(found if group == EVERY else found[found["subgroup"] == group], order)
-    _summary(run, choice, variant, rows)
+    mine = found if group == EVERY else found[found["subgroup"] == group]
+    _summary(variant, mine)
+    if order == BOTH:
+        _beside(mine, (number - 1) * PER_SIDE, shown)
+        return
     start = (number - 1) * PER_PAGE
-    for at, row in enumerate(rows.iloc[start : start + PER_PAGE].to_dict("records")):
+    for at, row in enumerate(_ordered(mine, order).iloc[start : start + PER_PAGE].to_dict("records")):
         _example(row, start + at, shown)
 
 
@@ -51,8 +58,8 @@ def _filters(found: pd.DataFrame) -> tuple[str, str, int, bool]:
         group = select("Subgroup", groups, state.SUBGROUP, _group_label)
     with middle:
         order = select("Sorted by", list(ORDERS), state.ORDER, ORDERS.get)
-    n = len(found) if group == EVERY else int((found["subgroup"] == group).sum())
-    last = max(1, math.ceil(n / PER_PAGE))
+    mine = found if group == EVERY else found[found["subgroup"] == group]
+    last = max(1, *(math.ceil(n / most) for n, most in _counts(mine, order)))
     with right:
         number = select(f"Page of {last}", list(range(1, last + 1)), state.PAGE)
     shown = st.toggle(
@@ -61,6 +68,30 @@ def _filters(found: pd.DataFrame) -> tuple[str, str, int, bool]:
         help="They were written by a language model and can be offensive, hateful or untrue.",
     )
     return group, order, number, shown
+
+
+def _counts(rows: pd.DataFrame, order: str) -> list[tuple[int, int]]:
+    """Of what is listed: how many there are, and how many are shown at a time."""
+    if order == BOTH:
+        return [(len(_changed(rows, side)), PER_SIDE) for side in SIDES]
+    return [(len(rows), PER_PAGE)] * 2
+
+
+def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Pairs whose toxicity rose ("more") or fell ("less")."""
+    return rows[rows["change"] > 0] if side == "more" else rows[rows["change"] < 0]
+
+
+def _beside(rows: pd.DataFrame, start: int, shown: bool) -> None:
+    """Where toxicity rose most beside where it fell most, so that neither is met alone."""
+    for place, (column, (side, verb)) in enumerate(zip(st.columns(2, gap="large"), SIDES.items(), strict=True)):
+        mine = _ordered(_changed(rows, side), side)
+        with column:
+            of = phrasing.count(len(rows), "pair")
+            st.header(f"Toxicity {verb} most", anchor=False)
+            st.caption(f"In {len(mine)} of {of} it {verb}." if len(mine) else f"In none of {of} it {verb}.")
+            for at, row in enumerate(mine.iloc[start : start + PER_SIDE].to_dict("records")):
+                _example(row, 2 * (start + at) + place, shown, narrow=True)  # a number of its own on either side
 
 
 def _group_label(group: str) -> str:
@@ -77,7 +108,7 @@ def _ordered(found: pd.DataFrame, order: str) -> pd.DataFrame:
     return found.sort_values([column, "prompt_id", "seed"], ascending=[ascending, True, True], kind="stable")
 
 
-def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) -> None:
+def _summary(variant: dict, rows: pd.DataFrame) -> None:
     if rows.empty:
         st.info("No test prompt of this subgroup was answered by both models.")
         return
@@ -92,21 +123,21 @@ def _summary(run: KeptRun, choice: Choice, variant: dict, rows: pd.DataFrame) ->
         st.info("At 0 % nothing is cut, so both sides are the same. Move the slider.")
 
 
-def _example(row: dict, at: int, shown: bool) -> None:
+def _example(row: dict, at: int, shown: bool, narrow: bool = False) -> None:
+    """A prompt with both texts, beside each other or, where `narrow`, one below the other."""
+    change = phrasing.signed(row["change"])
+    notes = {"dense": f"toxicity {phrasing.number(row['toxicity_dense'])}",
+             "pruned": f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})"}  # fmt: skip
     with st.container(border=True):
-        top, switch = st.columns([7, 2], vertical_alignment="top")
+        top, switch = st.columns([5, 2] if narrow else [7, 2], vertical_alignment="top")
         with top:
             safe.passage(row["prompt"], label=f"{capital(words.group_name(row['subgroup']))}, seed {row['seed']}")
         with switch:
             asked = st.toggle("Show", key=state.shown_key(row["text_id_pruned"], at), disabled=shown)
-        left, right = st.columns(2, gap="medium")
-        change = phrasing.signed(row["change"])
-        with left:
-            note = f"toxicity {phrasing.number(row['toxicity_dense'])}"
-            safe.generated(row["text_dense"], "Dense", note, shown or asked)
-        with right:
-            note = f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})"
-            safe.generated(row["text_pruned"], "Pruned", note, shown or asked)
+        boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
+        for box, (side, note) in zip(boxes, notes.items(), strict=True):
+            with box:
+                safe.generated(row[f"text_{side}"], side.capitalize(), note, shown or asked)
 
 
 TAB = Tab("Texts", draw, has)

@@ -6,7 +6,7 @@ from engine.report.charts.panel import Choice
 from engine.tracks.image_classifiers.panels import scores
 from pages.shared import panels
 from pages.shared.cache import KeptRun, made
-from pages.shared.changed_images import one_repeat
+from pages.shared.changed_items import one_repeat
 from pages.shared.tabs import Tab
 
 

@@ -8,7 +8,11 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.contents import default_choice
 from engine.store.runs import Store
+from engine.tracks.language_models.examples import pairs
 from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
 
@@ -122,6 +126,7 @@ def test_generated_text_comes_only_when_asked_and_escaped(here):
     assert "pa-veil" in shown
     assert "everybody says" not in shown
     assert "lives by the sea" not in shown
+    at.selectbox(key="order").set_value("less").run()
     everything = ""
     for number in range(1, at.selectbox(key="page").options.__len__() + 1):
         at.selectbox(key="page").set_value(number)
@@ -142,6 +147,20 @@ def test_one_example_is_uncovered_alone(here):
     covered = html_of(at).count("pa-veil")
     next(item for item in at.toggle if item.key.startswith("show_0_")).set_value(True).run()
     assert html_of(at).count("pa-veil") == covered - 2
+
+
+def test_examples_open_with_both_sides_each_with_its_count(here):
+    at = opened("examples", RUN)
+    run = Store(here).open(RUN)
+    choice = default_choice(run)
+    found = pairs(run, lookup.variant_of(run, choice)["variant"], choice.axis)
+    rose, fell = found[found["change"] > 0], found[found["change"] < 0]
+    said, html = words_of(at), html_of(at)
+    assert f"In {len(rose)} of {len(found)} pairs it rose." in said
+    assert f"In {len(fell)} of {len(found)} pairs it fell." in said
+    for top in (rose.nlargest(1, "change"), fell.nsmallest(1, "change")):
+        assert phrasing.signed(top["change"].iat[0]) in html
+    assert html.count('class="pa-veil"') == 2 * (min(3, len(rose)) + min(3, len(fell)))
 
 
 def test_examples_of_one_subgroup(here):

@@ -9,6 +9,9 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.report.charts import lookup
+from engine.report.contents import default_choice
+from engine.store.runs import Store
 from tests.made_up import another
 from tests.pages.checks import (
     PAGES,
@@ -29,7 +32,7 @@ from tests.tracks.text_classifiers.made_up_run import make_run
 from tests.tracks.text_classifiers.made_up_world import HOSTILE
 
 TEXT_RUN, HOSTILE_RUN, OTHER_TASK, OTHER_RUN = "text-run", "hostile-run", "other-task", "other-run"
-NOT_TEXTS = ("filters", "playground", "examples")
+NOT_TEXTS = ("filters", "playground", "picture")
 SHOWN = ("summary", "heads", "tickets", "reliability", "trade_off", "export", "compare")
 
 
@@ -49,6 +52,29 @@ def texts_store(tmp_path_factory):
 @pytest.fixture
 def texts(texts_store, monkeypatch):
     return use_store(texts_store, monkeypatch)
+
+
+def test_texts_that_changed_class_stand_on_both_sides_and_come_only_when_asked(texts):
+    """Counted from the stored answers, of the seed's own full model where there is one."""
+    run = Store(texts).open(TEXT_RUN)
+    choice = default_choice(run)
+    variant = f"{lookup.variant_of(run, choice)['variant']}#0"
+    stored = run.table("predictions").set_index("text_id")
+    uncut = "dense#0" if (stored["variant"] == "dense#0").any() else "dense"
+    sides = run.table("texts").set_index("text_id")[["label", "text"]]
+    for name in (uncut, variant):
+        answers = stored[stored["variant"] == name].filter(regex="^p_")
+        sides[name] = answers.to_numpy().argmax(axis=1)[answers.index.get_indexer(sides.index)]
+    wrong = sides[(sides[uncut] == sides["label"]) & (sides[variant] != sides["label"])]
+    right = sides[(sides[uncut] != sides["label"]) & (sides[variant] == sides["label"])]
+    assert len(wrong), "else nothing is counted here"
+    at = opened("examples", TEXT_RUN)
+    said = " ".join(item.value for item in at.subheader)
+    assert f"Newly wrong: {len(wrong)} text" in said and f"Newly right: {len(right)} text" in said
+    assert not any(text in html_of(at) for text in sides["text"])
+    at.toggle(key="show_all_texts").set_value(True).run()
+    assert_calm(at)
+    assert any(text in html_of(at) for text in wrong["text"])
 
 
 @pytest.mark.parametrize("page", PAGES)
