@@ -21,6 +21,7 @@ from pages.shared import frame, safe, state
 from pages.shared.cache import KeptRun
 from pages.shared.controls import capital, choose, select
 from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.roots import refuse_target
 from pages.shared.safe import plain
 
 PARTS = {
@@ -139,6 +140,7 @@ def _checkpoint(run: KeptRun, variant: str) -> None:
 
 
 def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:
+    refuse_target(folder)
     command = [sys.executable, "-m", "engine", "export", run.id, "--to", folder, "--what", "checkpoint"]
     command += ["--variant", variant, "--store", str(run.path.parent.parent)]
     with st.spinner(track_of(run).handout.checkpoint_wait):

@@ -14,7 +14,7 @@ from engine.audit.tracks import track_named
 from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.store.runs import Store, default_root
-from pages.shared import form, frame, state
+from pages.shared import form, frame, roots, state
 from pages.shared.controls import capital
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def start(request: dict[str, Any], faults: Sequence[Fault] = ()) -> str:
     """
     track = track_named(str(request.get("track") or ""))
     try:
+        roots.refuse_outside(request)
         job_id = _ask({"request": request, "start": not faults})
     except RequestError as error:
         told = [in_the_forms_words(fault, track.name) for fault in error.faults]

@@ -1,0 +1,85 @@
+"""Which folders a browser may have read and written: below stated roots only. The command line has no such bounds.
+
+Who sits at the machine loses nothing, who got hold of a page of it gains nothing: no key, no other person's files.
+Links are followed first, so that none leads out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from engine.core.errors import Fault, RequestError
+from engine.core.files import PROJECT
+from engine.store.runs import default_root
+
+READ, WRITE = "PRUNEAUDIT_ROOTS", "PRUNEAUDIT_EXPORT_ROOT"
+"""Environment variables that name other roots, separated by the system's path separator."""
+
+
+def readable() -> tuple[Path, ...]:
+    """Below these a page may have files read: as stated, else home and the working folder; always the store, the hub's
+    cache of models and what is embedded."""
+    named = os.environ.get(READ)
+    asked = named.split(os.pathsep) if named else [Path.home(), Path.cwd()]
+    hub = os.environ.get("HF_HOME") or "~/.cache/huggingface"
+    return tuple(Path(one).expanduser().resolve() for one in (*asked, default_root(), hub, PROJECT) if str(one))
+
+
+def writable() -> tuple[Path, ...]:
+    """Below these a page may have folders written: as stated, else home."""
+    named = os.environ.get(WRITE)
+    return tuple(Path(one).expanduser().resolve() for one in (named.split(os.pathsep) if named else [Path.home()]))
+
+
+def hidden(path: Path, root: Path) -> bool:
+    """Whether a path below a root leads through a name that begins with a dot, as those of keys and settings do."""
+    return any(part.startswith(".") for part in path.relative_to(root).parts)
+
+
+def is_inside(path: str | Path, roots: Iterable[Path]) -> bool:
+    """Whether a path, links followed, lies below one of the roots and is nothing hidden there."""
+    try:
+        whole = Path(path).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return any(whole.is_relative_to(root) and not hidden(whole, root) for root in roots)
+
+
+def refuse_outside(request: Mapping[str, Any]) -> None:
+    """RequestError naming every value of a request that is a path of this machine outside the readable roots."""
+    roots = readable()
+    outside = [(name, one) for name, value in request.items() for one in _paths(value) if not is_inside(one, roots)]
+    if outside:
+        listed = ", ".join(map(str, roots))
+        fix = f"Put it below {listed}, name its folder in {READ} when the app is started, or use the command line."
+        raise RequestError([Fault(name, f"{path[:200]!r} may not be read from a page.", fix) for name, path in outside])
+
+
+def refuse_target(folder: str) -> None:
+    """RequestError for a folder that a page may not write."""
+    if not is_inside(folder, writable()):
+        fix = f"Choose a folder below {', '.join(map(str, writable()))}, or name another root in {WRITE}."
+        raise RequestError(Fault("folder", f"{folder[:200]!r} may not be written from a page.", fix))
+
+
+def _paths(value: Any) -> list[str]:
+    """Texts in a value, lists and groups included, that name something which is there; names of hubs name nothing."""
+    if isinstance(value, str):
+        return [value] if value and _is_there(value) else []
+    if isinstance(value, Mapping):
+        return [path for one in value.values() for path in _paths(one)]
+    return [path for one in value for path in _paths(one)] if isinstance(value, list | tuple) else []
+
+
+def _is_there(text: str) -> bool:
+    """Whether a text is a path to something; what may not be looked at counts as there."""
+    try:
+        os.stat(Path(text).expanduser())
+    except PermissionError:
+        return True
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return True
