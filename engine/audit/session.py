@@ -18,6 +18,7 @@ from engine.audit.progress import Progress
 from engine.audit.provenance import provenance
 from engine.audit.request import Plan
 from engine.audit.resume_guard import begin, ended
+from engine.audit.turn import device_named, working
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks
 from engine.store.runs import Run, Store
@@ -87,15 +88,27 @@ def run_session(
         if store.has(plan.run_id):  # another process, asked in other words, was faster
             return store.open(plan.run_id)
         begin(store, plan)
-        for warning in plan.warnings:
-            hooks.report(Event("load", 0, 0, note=warning))
-        with noted() as used:
-            meta, tables = audit(chosen)
-        for path in used.damaged:
-            hooks.report(Event("write", 0, 0, note=damaged_words(path)))
-        run = store.write(plan.run_id, meta, tables, used.hashes)
-        ended(store, plan)
-        return run
+        with working(store, device_named(plan.request.device), hooks):
+            return _computed(plan, store, hooks, audit, chosen)
+
+
+def _computed(
+    plan: Plan,
+    store: Store,
+    hooks: Hooks,
+    audit: Callable[[Executor], tuple[dict[str, Any], Tables]],
+    executor: Executor,
+) -> Run:
+    """The run, computed here and written, with what it rests on and what was found damaged on the way."""
+    for warning in plan.warnings:
+        hooks.report(Event("load", 0, 0, note=warning))
+    with noted() as used:
+        meta, tables = audit(executor)
+    for path in used.damaged:
+        hooks.report(Event("write", 0, 0, note=damaged_words(path)))
+    run = store.write(plan.run_id, meta, tables, used.hashes)
+    ended(store, plan)
+    return run
 
 
 def damaged_words(path: Path) -> str:

@@ -10,12 +10,16 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from engine.core.files import safe_id
 from engine.core.locks import held, locked
+from engine.core.types import Event, Hooks
 from engine.store.runs import Store
 
+_WORKING: ContextVar[frozenset[Path]] = ContextVar("working", default=frozenset())
+"""Locks of devices that this piece of work holds."""
 PATIENCE = 60.0
 """Seconds that an audit steps aside for one answer."""
 QUIET = 0.1
@@ -50,6 +54,28 @@ def answering(store: Store, device: str, check: Callable[[], None]) -> Iterator[
         file.write(f"{os.getpid()} {time.time_ns()}")
         file.flush()
         yield
+
+
+@contextlib.contextmanager
+def working(store: Store, device: str, hooks: Hooks) -> Iterator[None]:
+    """Within it no other process audits on this device with this store: two never meet in its memory. Says that it
+    waits; `hooks.check` may end the waiting. A part of an audit that is an audit itself has its turn already."""
+    path = store.root / "locks" / safe_id(f"work-{device.replace(':', '-')}", "device")
+    if path in _WORKING.get():
+        yield
+        return
+
+    def waiting() -> None:
+        hooks.report(Event("waiting", 0, 0, f"another audit works on {device}"))
+        hooks.check()
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path, waiting):
+        mark = _WORKING.set(_WORKING.get() | {path})
+        try:
+            yield
+        finally:
+            _WORKING.reset(mark)
 
 
 class Aside:

@@ -8,9 +8,11 @@ import threading
 
 import pytest
 
-from engine.audit.turn import Aside, answering
+from engine.audit.turn import Aside, answering, working
 from engine.core.errors import Cancelled
+from engine.core.types import Hooks
 from engine.store.runs import Store
+from tests.places import ROOT
 
 
 def nothing() -> None:
@@ -84,3 +86,37 @@ def test_where_nothing_can_be_written_nobody_waits(tmp_path):
     with answering(store, "cpu", nothing):
         Aside(store, lambda: "cpu", pytest.fail)()
     assert not store.root.exists()
+
+
+HOLDER = """
+import sys
+from engine.audit.turn import working
+from engine.core.types import Hooks
+from engine.store.runs import Store
+with working(Store(sys.argv[1]), "cpu", Hooks()):
+    print("mine", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_audit_on_one_device_one_after_the_other(turns):
+    words, pipes = (
+        [sys.executable, "-c", HOLDER, str(turns.root)],
+        {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE},
+    )
+    told = []
+
+    def check() -> None:
+        if len(told) > 2:
+            raise Cancelled
+
+    with subprocess.Popen(words, **pipes, cwd=ROOT, text=True) as other:
+        assert other.stdout.readline() == "mine\n"
+        with pytest.raises(Cancelled), working(turns, "cpu", Hooks(report=told.append, check=check)):
+            pytest.fail("both at once")
+        with working(turns, "cuda:0", Hooks(check=pytest.fail)):
+            pass
+        other.kill()
+    assert {event.what for event in told} == {"another audit works on cpu"}
+    with working(turns, "cpu", Hooks(check=pytest.fail)), working(turns, "cpu", Hooks(check=pytest.fail)):
+        pass  # a part of an audit that is one itself does not wait for its own whole

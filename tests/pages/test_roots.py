@@ -33,7 +33,11 @@ def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
     assert is_inside("~/models", inside) and is_inside(home / "models" / "new", inside) and is_inside("models", inside)
     for path in ("~/.ssh/key", "/etc/passwd", home / "out" / "file.txt", home / ".." / "outside", "a\0b", "~nobody/x"):
         assert not is_inside(path, inside), path
-    ours = (uploads.default_root() / "uploads" / "x.csv", roots.PROJECT / "assets", "~/.cache/huggingface/hub/models--x")
+    ours = (
+        uploads.default_root() / "uploads" / "x.csv",
+        roots.PROJECT / "assets",
+        "~/.cache/huggingface/hub/models--x",
+    )
     assert all(is_inside(path, inside) for path in ours)
 
 
