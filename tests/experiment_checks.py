@@ -42,5 +42,5 @@ def check_reading(one: Experiment, runs: Sequence[Run], ask: ExperimentAsk = QUI
     ends = ours[ours["low"].notna()]
     assert (ends["low"] <= ends["ours"] + 1e-9).all() and (ends["ours"] <= ends["high"] + 1e-9).all()
     assert table.loc[table["paper"].notna(), "where"].ne("").all()
-    assert all(panel.question and panel.answer for panel in one.panels(runs, ask))
+    assert all(panel.question and panel.said for panel in one.panels(runs, ask))
     return table

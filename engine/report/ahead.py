@@ -35,13 +35,23 @@ def said(run: Run, found: Panel | Headline) -> Panel | Headline:
     if isinstance(found, Panel):
         if not found.has_chart:
             return found
-        return replace(found, answer=_called(found.answer), caveat=f"{found.caveat} Of what is predicted: {WHERE}")
+        return replace(
+            found,
+            answer=_called(found.answer),
+            mind=_foretold(found.mind),
+            more=_foretold(found.more),
+            caveat=f"{found.caveat} Of what is predicted: {WHERE}",
+        )
     caveat = found.caveat.replace("Measured on", "Predicted for", 1).replace(track_of(run).intervals, WHERE)
     return replace(found, sentence=_called(found.sentence), numbers=tuple(map(_number, found.numbers)), caveat=caveat)
 
 
 def _called(text: str) -> str:
-    return f"{LEAD} {text.replace('95 % interval', '95 % prediction interval')}"
+    return f"{LEAD} {_foretold(text)}"
+
+
+def _foretold(text: str) -> str:
+    return text.replace("95 % interval", "95 % prediction interval")
 
 
 def _number(one: Number) -> Number:

@@ -25,7 +25,7 @@ _PAGE = """<!doctype html>
 <title>{question}</title>
 <style>body{{font:16px/1.5 system-ui,sans-serif;max-width:1000px;margin:2rem auto;padding:0 1rem;background:{paper};
 color:{ink}}}h1{{font-size:1.3rem}}.caveat{{color:{soft};font-size:.85rem}}</style></head>
-<body><h1>{question}</h1><p>{answer}</p>{chart}<p class="caveat">{caveat}</p></body></html>
+<body><h1>{question}</h1><p>{said}</p>{chart}<p class="caveat">{caveat}</p></body></html>
 """
 
 
@@ -39,7 +39,7 @@ def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -
     if figure is not None:
         height = figure.layout.height
         chart = figure.to_html(full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height)
-    text = {name: html.escape(getattr(panel, name)) for name in ("question", "answer", "caveat")}
+    text = {name: html.escape(getattr(panel, name)) for name in ("question", "said", "caveat")}
     return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
 
 
@@ -47,7 +47,7 @@ def figure_image(panel: Panel, kind: str = "svg", width: int = WIDTH, dark: bool
     """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none, or no figure."""
     figure = panel.whole()
     if figure is None:
-        raise PruneAuditError(f"{panel.question} has no chart: {panel.answer}")
+        raise PruneAuditError(f"{panel.question} has no chart: {panel.said}")
     need_browser()
     painted = type(figure)(figure).update_layout(paper_bgcolor=theme(dark).paper)
     try:

@@ -129,7 +129,7 @@ def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict
             height = figures[key]["light"]["layout"]["height"]
             chart = f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
         caveat = f'<p class="caveat">{escape(light.caveat)}</p>' if light.caveat else ""
-        head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.answer)}</p>"
+        head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.said)}</p>"
         out.append(f"{head}{chart}{caveat}{_details('Table', light.table)}</section>")
     return out
 

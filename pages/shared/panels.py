@@ -1,4 +1,4 @@
-"""Draws a Panel: question, chart, answer, then its table and files to take away, then what it cannot show."""
+"""Draws a Panel: question, answer in a sentence, chart; behind "How measured" method, caveat, table and files."""
 
 from __future__ import annotations
 
@@ -33,11 +33,10 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
     In a container of its own: a panel without a chart must not move the ones below, or the browser draws them anew.
     """
     key = key or panel.key
-    with st.container():
-        st.header(plain(panel.question), anchor=False)
-        chart = st.container()
+    with st.container(gap="small"):
         _say(panel)
-        _take_away(panel, key, "Table and files")
+        chart = st.container()
+        _measured(panel, key)
         with chart:
             return _chart(panel, key, selectable) if panel.has_chart else None
 
@@ -51,24 +50,29 @@ def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
 
 def draw_folded(panel: Panel, key: str) -> None:
     """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
-    with st.container():
-        st.header(plain(panel.question), anchor=False)
+    with st.container(gap="small"):
         _say(panel)
-        _take_away(panel, key, "Chart, table and files", with_chart=True)
+        _measured(panel, key, with_chart=True)
 
 
 def card(panel: Panel, key: str) -> None:
-    """A panel that is read beside others: answer, chart, then what its table says in two columns of text."""
-    st.header(plain(panel.question), anchor=False)
-    st.html(f'<p class="pa-answer">{_together(panel.answer)}</p>')
+    """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat."""
+    _say(panel)
     if panel.has_chart:
         _chart(panel, key, False)
     facts = "".join(f"<dt>{escaped(name)}</dt><dd>{_together(text)}</dd>" for name, text in panel.table.to_numpy())
-    st.html(f'<dl class="pa-facts">{facts}</dl><p class="pa-caveat">{_together(panel.caveat)}</p>')
+    st.html(f'<dl class="pa-facts">{facts}</dl>')
+    _measured(replace(panel, table=panel.table.iloc[:0]), key)
 
 
 def _say(panel: Panel) -> None:
-    lines = ((panel.answer, "pa-answer"), (panel.caveat, "pa-caveat"))
+    """The question, the answer in a sentence, and what must be kept in mind with it."""
+    st.header(plain(panel.question), anchor=False)
+    _paragraphs((panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
+
+
+def _paragraphs(*lines: tuple[str, str]) -> None:
+    """Sentences of a panel, each with the class of its look; nothing where there are none."""
     told = "".join(f'<p class="{name}">{_together(text)}</p>' for text, name in lines if text)
     if told:
         st.html(told)
@@ -126,17 +130,26 @@ def fresh(key: str, clicked: Any) -> bool:
     return clicked is not None
 
 
-def _take_away(panel: Panel, key: str, label: str, with_chart: bool = False) -> None:
-    if panel.table is None or panel.table.empty:
+def _measured(panel: Panel, key: str, with_chart: bool = False) -> None:
+    """Everything else behind one quiet control: what more the data say, method and caveat, table and files; drawn when
+    it is opened."""
+    if not (panel.more or panel.caveat or (with_chart and panel.has_chart) or _has_table(panel)):
         return
-    with st.expander(label, icon=":material/table_rows:", key=state.key_of("files", key), on_change="rerun") as box:
+    label = "Chart and how measured" if with_chart and panel.has_chart else "How measured"
+    with st.expander(label, type="compact", key=state.key_of("measured", key), on_change="rerun") as box:
         if not box.open:
             return
         if with_chart and panel.has_chart:
             _chart(panel, key, False)
-        table(panel.table)
-        with st.container(horizontal=True):
-            _files(panel, key)
+        _paragraphs((panel.more, "pa-more"), (panel.caveat, "pa-caveat"))
+        if _has_table(panel):
+            table(panel.table)
+            with st.container(horizontal=True):
+                _files(panel, key)
+
+
+def _has_table(panel: Panel) -> bool:
+    return panel.table is not None and not panel.table.empty
 
 
 def _files(panel: Panel, key: str) -> None:

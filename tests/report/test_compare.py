@@ -57,7 +57,7 @@ def test_one_front_on_the_same_images(store):
     assert compare.same_items(runs)
     table, panel = compare_kinds.points(runs, STR), compare_kinds.compare_kinds(runs, STR)
     assert (table["front"] == ~beaten(table)).all()
-    assert panel.answer.startswith("On the same test images.") and not panel.own_axes
+    assert panel.said.startswith("On the same test images.") and not panel.own_axes
     first, second = lines_of(panel)
     assert first == second
     assert compare.comparability(runs)[1][0].endswith("Only measures made on the same images are laid side by side.")
@@ -73,8 +73,8 @@ def test_different_images_share_no_front_and_no_axes(store):
         assert line == set(mine.loc[mine["front"], "quality"])
         drawn = sum(len(trace.x) for trace in part.data if trace.mode == "markers")
         assert drawn == len(mine), "nothing of the other audit stands behind it"
-    assert panel.own_axes and "not on the same test images" in panel.answer and panel.whole() is not None
-    assert f"of {int(table['is_cut'].sum())} cut models" not in panel.answer, "nothing is counted over both"
+    assert panel.own_axes and "not on the same test images" in panel.said and panel.whole() is not None
+    assert f"of {int(table['is_cut'].sum())} cut models" not in panel.said, "nothing is counted over both"
     assert "on the front of its audit" in panel.table
     warnings = compare.comparability(runs)[1]
     assert warnings[0] == words.KINDS_ON_OTHER_IMAGES and not any("laid side by side" in text for text in warnings)
@@ -91,16 +91,16 @@ def test_as_many_images_are_part_of_being_the_same(store, tmp_path):
 
 def test_titles_are_told_once(store):
     runs = [store.open("fair"), store.open("same")]
-    answer = compare_kinds.compare_kinds(runs, STR).answer
+    answer = compare_kinds.compare_kinds(runs, STR).said
     assert "this audit" in answer and "the other audit" in answer
     assert not any(run.meta["title"] in answer for run in runs)
     assert all(compare.named(runs).count(f"“{title}”") == 1 for title in compare.titles(runs))
     alike = compare.compare_runs([store.open("same"), store.open("elsewhere")], PLAIN)
-    assert alike.answer.startswith("This audit: ") and "; the other audit: " in alike.answer
+    assert alike.said.startswith("This audit: ") and "; the other audit: " in alike.said
     assert list(alike.figure.layout.yaxis.ticktext) == ["The other audit", "This audit"]
     three = [store.open("same"), store.open("fair"), store.open("elsewhere")]
     assert compare.short_names(three) == ["this audit", "audit 2", "audit 3"]
-    assert "; audit 3: " in compare.compare_runs(three, PLAIN).answer, "numbered as they were chosen"
+    assert "; audit 3: " in compare.compare_runs(three, PLAIN).said, "numbered as they were chosen"
 
 
 def test_settings_are_in_words(store, tmp_path):

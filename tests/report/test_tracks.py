@@ -119,4 +119,4 @@ def test_a_default_choice_is_a_finished_variant(store, name):
 def test_every_panel_of_a_default_choice_answers_a_question(store, name):
     run = store.open(f"{name}-run")
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run))]
-    assert panels and all(panel.question.endswith("?") and panel.answer for panel in panels)
+    assert panels and all(panel.question.endswith("?") and panel.said for panel in panels)

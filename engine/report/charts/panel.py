@@ -53,8 +53,10 @@ class Choice:
 class Panel:
     """A question, the answer computed from the data, the chart, the table behind it and what it cannot show.
 
-    A chart of several columns has `parts` instead of a `figure`: a screen puts them where it has room. Their y axes
-    are one, unless `own_axes`.
+    The answer is one sentence. `mind` must be read with it (what chance gives, levelling down) and is always in sight;
+    `more` is what else the data say, which a screen keeps behind "How measured" and files show in full. A chart of
+    several columns has `parts` instead of a `figure`: a screen puts them where it has room. Their y axes are one,
+    unless `own_axes`.
     """
 
     key: str
@@ -65,6 +67,13 @@ class Panel:
     caveat: str
     parts: tuple[go.Figure, ...] = ()
     own_axes: bool = False
+    mind: str = ""
+    more: str = ""
+
+    @property
+    def said(self) -> str:
+        """The whole answer, as files show it."""
+        return " ".join(filter(None, (self.answer, self.mind, self.more)))
 
     @property
     def has_chart(self) -> bool:

@@ -91,8 +91,8 @@ def test_the_areas_are_compared_seed_by_seed(run):
 def test_the_panel_says_what_was_found(run):
     choice = Choice(axis="skin", method="bifp-str", level=0.5)
     panel = widths(run, choice)
-    assert "random" in panel.answer and len(panel.parts) >= 2
-    assert "FPGM" in panel.answer and "equal" in panel.caveat
+    assert "random" in panel.said and len(panel.parts) >= 2
+    assert "FPGM" in panel.said and "equal" in panel.caveat
     assert lookup.frame(run, "arm_differences")["method"].nunique() == 3
 
 
@@ -103,7 +103,7 @@ def test_an_audit_without_controls_says_that_it_has_none(run):
         def has(self, name: str) -> bool:
             return False
 
-    assert widths(Older(), Choice(axis="skin", method="pf", level=0.5)).answer == own.NO_CONTROLS
+    assert widths(Older(), Choice(axis="skin", method="pf", level=0.5)).said == own.NO_CONTROLS
 
 
 @pytest.mark.parametrize(

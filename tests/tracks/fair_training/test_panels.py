@@ -83,10 +83,10 @@ def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
     assert len({panel.key for panel in panels}) >= 11
     for panel in panels:
-        assert panel.question.endswith("?") and panel.answer.endswith("."), panel.key
-        assert panel.answer[0].isupper() or panel.answer[0] in "\u201c0123456789", panel.answer
-        assert "nan" not in panel.answer.lower().split() and "_" not in panel.answer, panel.answer
-        assert not {"debias", "unbiased", "solved"} & set(panel.answer.lower().split())
+        assert panel.question.endswith("?") and panel.said.endswith("."), panel.key
+        assert panel.said[0].isupper() or panel.said[0] in "\u201c0123456789", panel.said
+        assert "nan" not in panel.said.lower().split() and "_" not in panel.said, panel.said
+        assert not {"debias", "unbiased", "solved"} & set(panel.said.lower().split())
         figure = panel.whole()
         assert figure is not None and not panel.table.empty and panel.caveat, panel.key
         assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
@@ -125,16 +125,16 @@ def test_models_without_a_cut_can_be_chosen_and_are_not_the_starting_model(run):
     assert head.sentence.startswith("Tuned dense with λ cuts nothing") and not head.warnings
     level = lookup.result(run, "dense-fair-0%", "accuracy")
     assert phrasing.with_interval(level["value"], level["low"], level["high"]) in head.sentence
-    assert fair_saved.saved(run, TUNED).answer == "Nothing is cut here, so nothing is saved."
-    assert "with nothing cut" in curve.fair_curve(run, TUNED).answer
+    assert fair_saved.saved(run, TUNED).said == "Nothing is cut here, so nothing is saved."
+    assert "with nothing cut" in curve.fair_curve(run, TUNED).said
 
 
 def test_weights_get_nothing_faster_and_it_is_said(run):
     assert own.NOT_FASTER in headline(run, UNS).warnings
-    assert own.NOT_FASTER in fair_saved.saved(run, UNS).answer and "65.2 %" in fair_saved.saved(run, UNS).answer
+    assert own.NOT_FASTER in fair_saved.saved(run, UNS).said and "65.2 %" in fair_saved.saved(run, UNS).said
     assert own.NOT_FASTER not in headline(run, STR).warnings
     assert "of 18,072 weights" in headline(run, UNS).sentence and "of 112 filters" in headline(run, STR).sentence
-    assert "weights" in filter_layers.layer_survival(run, UNS).answer
+    assert "weights" in filter_layers.layer_survival(run, UNS).said
 
 
 def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
@@ -142,7 +142,7 @@ def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
     assert len(panel.parts) == 4 and panel.own_axes
     results = run.table("results").set_index(["variant", "axis", "metric"])
     row = results.loc[("bifp-str-67.2%", "gender", "accuracy_gap")]
-    assert f"accuracy gap {phrasing.with_interval(row['value'], row['low'], row['high'])}" in panel.answer
+    assert f"accuracy gap {phrasing.with_interval(row['value'], row['low'], row['high'])}" in panel.said
     line = next(trace for trace in panel.parts[1].data if trace.name == "BiFP-str")
     table = panel.table.query("method == 'BiFP-str' and measure == 'accuracy gap'")
     assert list(line.y) == table["value"].tolist() and line.error_y.array is not None
@@ -157,7 +157,7 @@ def test_the_curve_shows_a_family_and_its_numbers_are_the_tables(run):
 
 
 def test_another_axis_is_said_not_to_be_trained_for(run):
-    assert "not to this axis" in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).answer
+    assert "not to this axis" in curve.fair_curve(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).said
     assert any(
         "was not part of it" in text
         for text in headline(run, Choice("bifp-str", "skin", 0.672, None, "accuracy")).warnings
@@ -175,13 +175,13 @@ def test_bifp_against_the_others_claims_what_q_allows(run, tmp_path):
     worse = gap[(gap["low"] > 0) & (gap["q"] <= MAX_Q)].index
     filled = {trace.name for trace in panel.parts[0].data if trace.marker.symbol == "circle"}
     assert filled == {words.method_name(method) for method in worse} and 3 < len(filled) < len(gap)
-    assert "clearly smaller than that of SNIP" in panel.answer and "not told apart from that of P&F" in panel.answer
+    assert "clearly smaller than that of SNIP" in panel.said and "not told apart from that of P&F" in panel.said
 
     def never(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(q=0.4)
 
     unclaimed = differences.bifp_against(changed(run, tmp_path, "arm_differences", never), STR)
-    assert "clearly" not in unclaimed.answer and "not told apart" in unclaimed.answer
+    assert "clearly" not in unclaimed.said and "not told apart" in unclaimed.said
     assert all("-open" in trace.marker.symbol for part in unclaimed.parts for trace in part.data)
 
 
@@ -195,22 +195,22 @@ def test_equal_accuracy_is_told_from_bought_fairness(run, tmp_path):
         )
         return rows
 
-    answer = differences.bifp_against(changed(run, tmp_path, "arm_differences", edit), STR).answer
+    answer = differences.bifp_against(changed(run, tmp_path, "arm_differences", edit), STR).said
     assert "than that of P&F, but at a clearly lower accuracy" in answer
 
 
 def test_the_trade_off_is_drawn_where_it_was_asked_for(run, store):
     panel = tradeoff.tradeoff(run, STR)
     assert len(panel.parts) == 2 and len(panel.table) == 9
-    assert "BiFP-str covers the largest area" in panel.answer and "intervals overlap" in panel.answer
+    assert "BiFP-str covers the largest area" in panel.said and "intervals overlap" in panel.said
     front = run.table("tradeoff").query("axis == 'gender' and on_front")
     line = next(trace for trace in panel.parts[0].data if trace.line.dash == "dot")
     assert sorted(line.x) == sorted(front["accuracy"])
     none = tradeoff.tradeoff(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
-    assert none.whole() is None and "no sweep over λ" in none.answer
+    assert none.whole() is None and "no sweep over λ" in none.said
     assert not tradeoff.has_tradeoff(store.open("few"), STR)
     other = tradeoff.tradeoff(run, Choice("bifp-str", "gender", 0.672, None, "degradation"))
-    assert "degradation gap" in other.answer and len(other.parts) == 1, "areas are of the accuracy gap"
+    assert "degradation gap" in other.said and len(other.parts) == 1, "areas are of the accuracy gap"
 
 
 def test_training_cost_says_who_never_got_there(run, tmp_path):
@@ -218,28 +218,28 @@ def test_training_cost_says_who_never_got_there(run, tmp_path):
     reached = run.table("reached")
     mine = reached[(reached["method"] == "bifp-str") & ((reached["sparsity"] - 0.672).abs() < 1e-9)]
     low, high = mine["iterations"].min(), mine["iterations"].max()
-    assert f"BiFP-str in 3 of 3 seeds, after {low:.0f} to {high:.0f} weight updates" in panel.answer
-    assert "Never reached by SNIP, FPGM, Lottery" in panel.answer
-    assert "BiFP saves at least" in panel.answer, "P&F is missing in a seed, so what it had is all that is known"
+    assert f"BiFP-str in 3 of 3 seeds, after {low:.0f} to {high:.0f} weight updates" in panel.said
+    assert "Never reached by SNIP, FPGM, Lottery" in panel.said
+    assert "BiFP saves at least" in panel.said, "P&F is missing in a seed, so what it had is all that is known"
     assert "a saving of at most 90" in panel.caveat, "looked at every 40 of 400 updates"
     texts = panel.figure.layout.yaxis.ticktext
     assert sum("never reached" in text for text in texts) == 5
-    assert "At the end of training, on the test images, both are met by seeds of" in panel.answer
-    assert "tuned dense in 3 of 3 seeds" in panel.answer.split("With nothing cut: ")[1]
+    assert "At the end of training, on the test images, both are met by seeds of" in panel.said
+    assert "tuned dense in 3 of 3 seeds" in panel.said.split("With nothing cut: ")[1]
     assert not panel.table["λ"].isin([0.25, 4.0]).any(), "points of the sweep stay out"
     seconds = effort.effort(run, STR, by="seconds")
-    assert seconds.answer != panel.answer and "seconds" in seconds.answer
+    assert seconds.said != panel.said and "seconds" in seconds.said
 
     def quick(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(reached=True, iterations=np.where(rows["method"] == "bifp-str", 40.0, 400.0))
 
-    saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).answer
+    saved = effort.effort(changed(run, tmp_path, "reached", quick), STR).said
     assert "In every seed BiFP-str needs less than F&P, on average 90 % less." in saved
 
     def never(rows: pd.DataFrame) -> pd.DataFrame:
         return rows.assign(reached=False, iterations=math.nan)
 
-    none = effort.effort(changed(run, tmp_path, "reached", never), STR).answer
+    none = effort.effort(changed(run, tmp_path, "reached", never), STR).said
     assert "was reached by no method" in none and "With nothing cut it was not reached either" in none
 
 
@@ -249,22 +249,22 @@ def test_the_surrogate_is_never_shown_without_the_measured_gap(run):
     gap = [trace.name for trace in panel.parts[1].data if trace.showlegend]
     assert gap == ["measured, validation", "surrogate, training"]
     assert any(note.text == "plain training" for note in panel.parts[0].layout.annotations), "where a phase begins"
-    assert "rank correlation" in panel.answer and own.SURROGATE in panel.caveat
+    assert "rank correlation" in panel.said and own.SURROGATE in panel.caveat
     assert training_curves.training(run, DENSE).whole() is None
     assert own.phase_name("round-2") == "round 2" and own.phase_name("else-where") == "else where"
 
 
 def test_surface_and_path(run, store):
     panel = surface.surface(run, STR)
-    assert "BiFP-str 0.420" in panel.answer and panel.figure.data[0].z.shape == (9, 9)
+    assert "BiFP-str 0.420" in panel.said and panel.figure.data[0].z.shape == (9, 9)
     assert surface.surface(run, STR, show="gap").figure.data[0].colorbar.title.text == "accuracy gap"
     path = fair_path.path(run, STR)
     rows = pd.DataFrame({"t": [0.0, 0.5, 1.0], "loss": [1.0, 1.75, 2.0]})
     assert fair_path.barrier(rows) == pytest.approx(0.25) and fair_path.barrier(rows.assign(loss=[3, 1, 2])) == 0.0
-    assert "a ridge of 0.300" in path.answer and "a ridge of 0.020" in path.answer
+    assert "a ridge of 0.300" in path.said and "a ridge of 0.020" in path.said
     for make in (surface.surface, fair_path.path):
         none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
-        assert none.whole() is None and "Library" in none.answer
+        assert none.whole() is None and "Library" in none.said
 
 
 def test_layers_are_those_of_the_reported_variants(run):
@@ -295,7 +295,7 @@ def test_a_degradation_gap_is_told_as_it_is(run):
         in head.sentence
     )
     assert "before" not in head.sentence.split("degradation gap")[1]
-    assert "change not measured" not in compare.compare_runs([run], choice).answer
+    assert "change not measured" not in compare.compare_runs([run], choice).said
 
 
 def test_live_curves_name_the_newest_training_first():
@@ -304,7 +304,7 @@ def test_live_curves_name_the_newest_training_first():
             for shard in ("bifp-str, 48.8 % cut, λ 1, seed 0", "pf, 48.8 % cut, λ 1, seed 0")
             for step in (10, 20, 30)]  # fmt: skip
     panel = live.live(pd.DataFrame(rows), STR)
-    assert panel.answer == (
+    assert panel.said == (
         "P&F, 48.8 % cut, λ 1, seed 0: mask and weights, 30 weight updates; accuracy 0.800, measured gap 0.100, "
         "surrogate gap 0.200."
     )
@@ -316,7 +316,7 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
     pw = store.open("pw")
     assert run.meta["data"]["digest"] == pw.meta["data"]["digest"]
     panel = compare_kinds.compare_kinds([run, pw], STR)
-    assert panel.answer.startswith("On the same test images.") and len(panel.parts) == 2
+    assert panel.said.startswith("On the same test images.") and len(panel.parts) == 2
     table = panel.table.set_index(["audit", "model"])
     results = pw.table("results").set_index(["variant", "axis", "metric"])
     mine = table.loc[(pw.meta["title"], "AutoBot + PW, 4×")]
@@ -328,7 +328,7 @@ def test_fair_training_beside_the_pw_loss_on_the_same_images(run, store):
     assert compare.alike([run, pw]) == [run] and compare_kinds.are_kin(pw, run)
     other = made_up.make("image_classifiers", store.root, "elsewhere", images=120, stream=3, speedups=(2.0,),
                          switches=False, loss_share=False)  # fmt: skip
-    assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).answer
+    assert "not on the same test images" in compare_kinds.compare_kinds([run, other], STR).said
 
 
 def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
@@ -341,10 +341,10 @@ def test_a_gap_that_could_not_be_measured_is_said(run, tmp_path):
         return rows
 
     less = changed(run, tmp_path / "one", "results", none)
-    assert curve.NO_GAP in curve.fair_curve(less, STR).answer
+    assert curve.NO_GAP in curve.fair_curve(less, STR).said
     less = changed(run, tmp_path / "two", "arm_differences", none)
     panel = differences.bifp_against(less, STR)
-    assert panel.whole() is None and "no gap was measured" in panel.answer
+    assert panel.whole() is None and "no gap was measured" in panel.said
 
 
 def test_masks_of_filters_replay_and_those_of_weights_say_what_they_are(run, tmp_path):
@@ -374,4 +374,4 @@ def test_card_and_report_hold_the_limits(run, store):
 def test_read_by_auc_the_first_chart_shows_auc(run):
     panel = curve.fair_curve(run, Choice("bifp-str", "gender", 0.672, None, "auc"))
     assert {"AUC", "AUC gap"} <= set(panel.table["measure"]) and "accuracy" not in set(panel.table["measure"])
-    assert "AUC gap" in panel.answer and "gap of true positive rates" in panel.answer
+    assert "AUC gap" in panel.said and "gap of true positive rates" in panel.said

@@ -64,11 +64,11 @@ def test_every_panel_has_question_answer_table_and_chart(run, dark):
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
     assert len(panels) == 10 + 9 + 9 + 6, "three axes; the loss was noted for gender only"
     for panel in panels:
-        assert panel.question.endswith("?") and panel.answer.endswith((".", "?")) and panel.caveat, panel.key
+        assert panel.question.endswith("?") and panel.said.endswith((".", "?")) and panel.caveat, panel.key
         figure = panel.whole()
         assert figure is not None and not panel.table.empty, panel.key
         assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
-        assert "nan" not in panel.answer.lower().split()
+        assert "nan" not in panel.said.lower().split()
 
 
 def test_the_sentence_states_who_paid_most(run):
@@ -101,7 +101,7 @@ def test_a_cut_that_helps_is_reported_so(run, tmp_path):
 
     better = changed(run, tmp_path, "groups", lift)
     assert "costs no subgroup of gender any AUC" in headline(better, PLAIN).sentence
-    assert "gain AUC" in classifier_groups.paid_by_group(better, PLAIN).answer
+    assert "gain AUC" in classifier_groups.paid_by_group(better, PLAIN).said
 
 
 def test_degenerate_trials_are_warned_of_and_starred(run):
@@ -119,7 +119,7 @@ def test_degenerate_trials_are_warned_of_and_starred(run):
 
 def test_a_subgroup_without_two_classes_or_with_few_images_gets_no_verdict(run):
     skin = Choice("autobot", "skin", 16.0, None, "auc")
-    answer = classifier_groups.paid_by_group(run, skin).answer
+    answer = classifier_groups.paid_by_group(run, skin).said
     assert "“dark”: images of one class only, so no verdict" in answer
     assert "“unrecorded”: too few images for a verdict" in answer
     speedup = filters_speedup.groups_along_speedup(run, skin)
@@ -141,10 +141,10 @@ def test_the_dense_model_is_told_without_changes(run):
     assert "lies inside its null band" in head.sentence and head.warnings == ()
     assert filter_layers.layer_survival(run, dense).figure is None
     assert classifier_changed.changed_by_group(run, dense).figure is None
-    assert "Nothing is cut here" in speed.speed(run, dense).answer
+    assert "Nothing is cut here" in speed.speed(run, dense).said
     at_one = Choice("autobot", "gender", 1.0, None, "auc")
     assert lookup.variant_of(run, at_one)["variant"] == "dense"
-    assert all(panel.answer for _, panel in contents.all_panels(run, at_one))
+    assert all(panel.said for _, panel in contents.all_panels(run, at_one))
 
 
 def test_columns_are_methods_and_lines_are_subgroups_with_and_without_pw(run):
@@ -190,20 +190,20 @@ def test_whether_pw_helps_is_read_from_the_interval(store, run, tmp_path):
     row = panel.table.query("subgroup == 'male' and `target speedup` == 16").iloc[0]
     assert (
         row["low"] > 0
-        and "the PW loss helps it here" in panel.answer
-        and phrasing.number(row["difference"]) in panel.answer
+        and "the PW loss helps it here" in panel.said
+        and phrasing.number(row["difference"]) in panel.said
     )
-    assert f"n = {row['images']} images, 3 trials" in panel.answer and "The AUC gap shrinks with it" in panel.answer
+    assert f"n = {row['images']} images, 3 trials" in panel.said and "The AUC gap shrinks with it" in panel.said
     same = pw.pw_difference(store.open("same"), PLAIN)
-    assert "whether the PW loss helps it here cannot be told" in same.answer and "includes zero" in same.answer
+    assert "whether the PW loss helps it here cannot be told" in same.said and "includes zero" in same.said
 
     def harm(table: pd.DataFrame) -> pd.DataFrame:
         return table.assign(value=-table["value"].abs() - 0.1, low=-0.5, high=-0.05)
 
     harmed = pw.pw_difference(changed(run, tmp_path, "arm_differences", harm), PLAIN)
-    assert "the PW loss harms it here" in harmed.answer and "helps it here" not in harmed.answer
+    assert "the PW loss harms it here" in harmed.said and "helps it here" not in harmed.said
     gone = pw.pw_difference(changed(run, tmp_path, "arm_differences", None), PLAIN)
-    assert gone.figure is None and "no AutoBot both with the PW loss and without it" in gone.answer
+    assert gone.figure is None and "no AutoBot both with the PW loss and without it" in gone.said
 
 
 def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
@@ -212,9 +212,9 @@ def test_the_ablation_names_what_helps_and_what_cannot_be_told(run):
     mine = panel.table[panel.table["subgroup"] == "male"].set_index(["part", "place"])
     for (part, place), row in mine.iterrows():
         named = "the whole PW loss" if (part, place) == ("PW", "in both") else f"{part} {place}"
-        assert named in panel.answer
-        assert (f"{named}, {phrasing.signed(row['difference'])}" in panel.answer) == (row["low"] > 0)
-    assert panel.answer.startswith("“male”, which pays most, is helped by")
+        assert named in panel.said
+        assert (f"{named}, {phrasing.signed(row['difference'])}" in panel.said) == (row["low"] > 0)
+    assert panel.said.startswith("“male”, which pays most, is helped by")
 
 
 def test_loss_shares_are_means_over_steps_and_trials(run):
@@ -224,7 +224,7 @@ def test_loss_shares_are_means_over_steps_and_trials(run):
     means = mine.groupby("loss")["share"].mean()
     row = panel.table.query("method == 'AutoBot' and subgroup == 'male' and `class` == 'blond'").iloc[0]
     assert row["change"] == pytest.approx(means["pw"] - means["plain"])
-    assert "more about “male, blond”" in panel.answer and len(panel.parts) == 2
+    assert "more about “male, blond”" in panel.said and len(panel.parts) == 2
     assert not loss_share.has_loss_share(run, Choice("autobot", "skin", 4.0))
 
 
@@ -243,7 +243,7 @@ def test_layers_are_means_over_trials(run):
 def test_scores_mark_what_is_cut(run):
     panel = scores.score_map(run, PLAIN, 1)
     cut = run.table("variants").set_index("variant").loc["autobot-16x#1", "n_cut"]
-    assert f"trial 1, cuts {cut} of 112 filters" in panel.answer and "lowest scores" in panel.answer
+    assert f"trial 1, cuts {cut} of 112 filters" in panel.said and "lowest scores" in panel.said
     crosses = [trace for trace in panel.figure.data if trace.type == "scatter" and len(trace.x) > 1]
     assert len(crosses[0].x) == cut == (~panel.table["kept"]).sum()
 
@@ -341,7 +341,7 @@ def test_the_front_is_among_variants_cut_as_much(run):
     for row in best.itertuples():
         assert not ((rivals["value"] < row.value) & (rivals["value_q"] > row.value_q)).any()
     panel = pareto.pareto(run, PLAIN)
-    assert "variants at 16×" in panel.answer and "AutoBot (16×) is beaten at both by" in panel.answer
+    assert "variants at 16×" in panel.said and "AutoBot (16×) is beaten at both by" in panel.said
     trials = pareto.pareto(run, PLAIN, split="trials")
     assert len(trials.table) == len(run.table("variants").query("loss in ['', 'plain', 'pw']"))
     accuracy = pareto.pareto(run, Choice("autobot", "gender", 16.0, None, "accuracy"))
@@ -350,10 +350,10 @@ def test_the_front_is_among_variants_cut_as_much(run):
 
 def test_along_the_slider_higher_auc_is_better(run):
     panel = classifier_along.quality_along(run, PLAIN)
-    assert "At 16×, AutoBot lowers AUC" in panel.answer
+    assert "At 16×, AutoBot lowers AUC" in panel.said
     assert panel.figure.layout.xaxis.type == "log" and panel.figure.layout.yaxis.type == "linear"
     gap = classifier_along.gap_along(run, PLAIN)
-    assert "AutoBot raises the AUC gap" in gap.answer and {"null low", "null high"} <= set(gap.table)
+    assert "AutoBot raises the AUC gap" in gap.said and {"null low", "null high"} <= set(gap.table)
 
 
 def test_levelling_down_with_higher_better(run, tmp_path):
@@ -371,9 +371,9 @@ def test_levelling_down_with_higher_better(run, tmp_path):
 
 def test_cost_says_flops_in_theory_and_time_as_measured(run):
     panel = cost.cost(run, PLAIN)
-    assert "By FLOPs alone it would be 16× as fast" in panel.answer and "greedy" not in panel.answer
+    assert "By FLOPs alone it would be 16× as fast" in panel.said and "greedy" not in panel.said
     assert set(panel.table["what"]) == {"FLOPs", "parameters", "bytes", "time (ms)"}
-    assert "of the promise" in speed.speed(run, PLAIN).answer
+    assert "of the promise" in speed.speed(run, PLAIN).said
 
 
 def timed(run: Run, folder, **values: float) -> str:
@@ -388,7 +388,7 @@ def timed(run: Run, folder, **values: float) -> str:
     panel = cost.cost(changed(run, folder, "costs", edit), PLAIN)
     bar = panel.figure.data[0]
     assert bar.x[list(bar.y).index("time")] == pytest.approx(100 / values["speedup"])
-    return panel.answer
+    return panel.said
 
 
 def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
@@ -429,7 +429,7 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     tables = {name: run.table(name) for name in ("variants", "results", "groups")}
     bare = Store(tmp_path).write("bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
     panels = [panel for _, panel in contents.all_panels(bare, contents.default_choice(bare))]
-    assert all(panel.answer for panel in panels)
+    assert all(panel.said for panel in panels)
     assert {panel.key for panel in panels if not panel.has_chart} >= {
         "layer_survival",
         "filter_scores",

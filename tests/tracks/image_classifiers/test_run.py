@@ -399,7 +399,7 @@ def test_loss_shares_are_recorded_where_images_are_looked_at(store):
     both = [value_of(run.table("groups"), "random-2x", "auc", "class", name) for name in ("2", "7")]
     assert mean.loc["random-2x", "value"] == pytest.approx(np.mean(both))
     panel = affected(run, default_choice(run))  # Fig. 7
-    assert len(panel.table) == 4 and "The mean AUC of 2, 7, each against the rest" in panel.answer
+    assert len(panel.table) == 4 and "The mean AUC of 2, 7, each against the rest" in panel.said
     dense = run.table("predictions").query("variant == 'dense'").filter(like="p_")
     assert value_of(run.table("results"), "dense", "auc") == pytest.approx(
         roc_auc_score(run.table("images")["label"], dense / dense.to_numpy().sum(axis=1, keepdims=True),

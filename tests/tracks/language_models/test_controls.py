@@ -59,7 +59,7 @@ def test_the_chart_draws_them_behind_and_says_the_rank(run):
     shift = found.points["value"].to_numpy() - rows["bias"].to_numpy()
     assert np.ptp(shift) == pytest.approx(0.0, abs=1e-12), "differences to FASP are those on the same texts"
     panel = pareto(run, choice)
-    assert "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.answer
+    assert "4 random cuts" in [trace.name for trace in panel.figure.data] and found.said in panel.said
 
 
 def test_a_run_without_controls_says_so_and_draws_nothing(tmp_path):

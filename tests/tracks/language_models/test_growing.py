@@ -100,7 +100,7 @@ def test_every_panel_summary_and_export_of_the_joined_run_is_drawn(run, store, t
             if level in lookup.levels(found, method, axis):
                 choice = Choice(method, axis, level)
                 for panel in panels(found, axis, lookup.variant_of(found, choice)["variant"]).values():
-                    assert panel.question and panel.answer
+                    assert panel.question and panel.said
     assert lookup.variant_of(found, Choice("fasp", "religion", 0.25))["n_cut"] == 3
     text = summary_text(found)
     assert text.count("+ 20") == 3 and "by-hand-mine" in text and "fasp-religion-g0.30-s0.250" in text

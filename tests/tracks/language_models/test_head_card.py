@@ -59,8 +59,8 @@ def test_what_it_says_of_bias_follows_from_q_and_sign(run):
     table = pooled_scores(run, "z_bias", "gender_and_sex")
     sure = table[(table["q"] <= 0.05) & (table["value"] > 0)]["unit"].iloc[0]
     open_ = table[table["q"] > 0.05]["unit"].iloc[0]
-    assert head_card(run, CHOICE, sure).answer.startswith("Adds to the bias of gender and sex: +")
-    assert "cannot be told from zero" in head_card(run, CHOICE, open_).answer
+    assert head_card(run, CHOICE, sure).said.startswith("Adds to the bias of gender and sex: +")
+    assert "cannot be told from zero" in head_card(run, CHOICE, open_).said
 
 
 def test_protection_and_loss_follow_from_perplexity(run):
@@ -105,7 +105,7 @@ def test_without_a_ranking_the_card_still_stands(run, tmp_path):
         return table.assign(**{name: table[name].mask(mine) for name in ("value", "low", "high", "p", "q")})
 
     panel = head_card(edited(run, tmp_path, "scores", unranked), CHOICE, 5)
-    assert "not ranked" in panel.answer and not panel.has_chart
+    assert "not ranked" in panel.said and not panel.has_chart
     assert "Rank" not in dict(panel.table.to_numpy())
 
 

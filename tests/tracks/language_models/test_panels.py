@@ -53,12 +53,12 @@ def test_every_panel_has_question_answer_table_and_no_generated_text(run, dark):
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
     assert len(panels) == 2 * 8 + 7
     for panel in panels:
-        assert panel.question.endswith("?") and panel.answer.endswith((".", "?"))
+        assert panel.question.endswith("?") and panel.said.endswith((".", "?"))
         assert panel.has_chart and not panel.table.empty and panel.caveat
         drawn = panel.whole().to_json()
         assert not any(text[:20] in drawn for text in HOSTILE)
         assert panel.whole().layout.paper_bgcolor == "rgba(0,0,0,0)"
-        assert "nan" not in panel.answer.lower().replace("nonbinary", "").split()
+        assert "nan" not in panel.said.lower().replace("nonbinary", "").split()
 
 
 def test_headline_states_the_numbers_of_the_results_table(run):
@@ -92,19 +92,19 @@ def test_a_method_that_raises_bias_is_reported_so(run, tmp_path):
 
     worse = changed(run, tmp_path, "results", worsen)
     assert "raises the bias" in headline(worse, CHOICE).sentence
-    assert "FASP raises bias" in along_sparsity.bias_along_sparsity(worse, CHOICE).answer
+    assert "FASP raises bias" in along_sparsity.bias_along_sparsity(worse, CHOICE).said
 
 
 def test_null_band_is_said_everywhere_a_ranking_or_change_is_read(store):
     run = store.open("null")
     assert any("inside its null band" in text for text in headline(run, CHOICE).warnings)
     for panel in (heads.head_map(run, CHOICE), heads.fasp_picture(run, CHOICE)):
-        assert panel.answer.startswith(heads.NOT_SUPPORTED)
+        assert panel.said.startswith(heads.NOT_SUPPORTED)
         assert panel.figure.data[0].colorscale[0][1] == CHOICE.theme.unsupported[0][1]
     for panel in (along_sparsity.bias_along_sparsity(run, CHOICE), pareto.pareto(run, CHOICE)):
-        assert "inside its null band" in panel.answer
-    assert correlations.axis_correlation(run, CHOICE).answer.startswith("Not supported for gender and sex")
-    assert not heads.head_map(run, CHOICE, "z_ppl").answer.startswith(heads.NOT_SUPPORTED)
+        assert "inside its null band" in panel.said
+    assert correlations.axis_correlation(run, CHOICE).said.startswith("Not supported for gender and sex")
+    assert not heads.head_map(run, CHOICE, "z_ppl").said.startswith(heads.NOT_SUPPORTED)
 
 
 def with_group_band(run: Run, folder, times: float) -> Run:
@@ -122,7 +122,7 @@ def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     assert any("earlier version" in text for text in old.warnings), "this run holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
     assert any("Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings)
-    assert who_pays.who_pays(words_only, CHOICE).answer.endswith("Nothing follows about a group.")
+    assert who_pays.who_pays(words_only, CHOICE).said.endswith("Nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
     assert not any("group" in text for text in headline(group, CHOICE).warnings)
     assert "whole descriptors exchanged" in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
@@ -138,10 +138,10 @@ def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
 
 def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
     none = changed(run, tmp_path, "scores", lambda scores: scores.assign(q=scores["q"].where(scores["q"].isna(), 0.9)))
-    assert "computed by an earlier version" in heads.head_map(none, CHOICE).answer
+    assert "computed by an earlier version" in heads.head_map(none, CHOICE).said
     table = none.table("scores").assign(error=0.05, freedom=20.0)
     none.meta["scoring"] = {"power": power_of(table)}
-    answer = heads.head_map(none, CHOICE).answer
+    answer = heads.head_map(none, CHOICE).said
     assert "no head of" in answer and "With 80 % power it could have found an effect of" in answer
     assert "Half of that would take about" in answer
 
@@ -154,8 +154,8 @@ def test_levelling_down_is_named(store):
 
 def test_a_subgroup_with_too_few_prompts_gets_no_verdict(run):
     panel = who_pays.who_pays(run, CHOICE)
-    assert "“transgender”: too few prompts" in panel.answer
-    assert "transgender" not in panel.answer.split("too few")[0].replace("“transgender”: ", "")
+    assert "“transgender”: too few prompts" in panel.said
+    assert "transgender" not in panel.said.split("too few")[0].replace("“transgender”: ", "")
     assert list(panel.table["subgroup"])[0] == "female" and set(panel.table["prompts"]) == {13, 5}
 
 
@@ -172,7 +172,7 @@ def test_dense_choice_reports_levels_without_changes(run):
     assert headline(run, dense).sentence.startswith("Uncut")
     assert headline(run, dense).numbers[0].verdict == ""
     assert who_pays.levelling_down(run, dense).figure is None
-    assert "nothing is cut" in heads.fasp_picture(run, dense).answer
+    assert "nothing is cut" in heads.fasp_picture(run, dense).said
 
 
 def test_unknown_choices_name_the_known_ones(run):
@@ -241,10 +241,10 @@ def test_method_agreement_counts_shared_heads(run):
 
 def test_cost_says_measured_time_and_agreement(run, tmp_path):
     panel = cost.cost(run, CHOICE)
-    assert "6.2 % of the parameters" in panel.answer and "faster" in panel.answer and "agree:" in panel.answer
+    assert "6.2 % of the parameters" in panel.said and "faster" in panel.said and "agree:" in panel.said
     slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False))
-    assert "No clear difference in time" in cost.cost(slow, CHOICE).answer
-    assert "do NOT agree" in cost.cost(slow, CHOICE).answer
+    assert "No clear difference in time" in cost.cost(slow, CHOICE).said
+    assert "do NOT agree" in cost.cost(slow, CHOICE).said
 
 
 def test_compare_warns_only_about_what_differs(store):
@@ -252,7 +252,7 @@ def test_compare_warns_only_about_what_differs(store):
     table, warnings = compare.comparability(runs)
     assert set(table["setting"]) == {"judge"} and warnings == [track_of(runs[0]).binding["judge"]]
     panel = compare.compare_runs(runs, CHOICE)
-    assert "Careful: Another judge" in panel.answer and len(panel.table) == 4
+    assert "Careful: Another judge" in panel.said and len(panel.table) == 4
     assert compare.comparability(runs[:1] * 2)[1] == []
 
 

@@ -67,6 +67,6 @@ def test_the_panel_shows_changes_beside_levels(tmp_path):
     results = run.table("results").query("variant == 'dense' and split == 'test'")
     dense = results[(results["metric"] == "bias:group_means") & (results["axis"] == choice.measured)]["value"].iloc[0]
     assert np.allclose(table["change of bias, %"], 100 * (table["bias"] / dense - 1))
-    assert " %" in panel.answer and "Fieller" in panel.caveat
+    assert " %" in panel.said and "Fieller" in panel.caveat
     nowhere = changes_in_per_cent(run, Choice("fasp", "no such axis", 0.1))
-    assert not nowhere.has_chart and "lacks" in nowhere.answer
+    assert not nowhere.has_chart and "lacks" in nowhere.said

@@ -52,7 +52,7 @@ def test_every_panel_of_a_run_answers(run):
     panels = reliability.run_panels(run, CHOICE)
     assert [panel.key for panel in panels] == ["run_repeats", "seed_scatter", "more_seeds", "additivity"]
     for panel in panels:
-        assert panel.figure is not None and panel.answer.endswith(".") and len(panel.table)
+        assert panel.figure is not None and panel.said.endswith(".") and len(panel.table)
 
 
 def test_the_predicted_change_is_the_sum_of_single_effects(run):
@@ -76,7 +76,7 @@ def rewritten(run, folder, edit):
 def test_one_seed_says_that_it_takes_two(run, tmp_path):
     one = rewritten(run, tmp_path, lambda scores: scores[scores["seed"].isin([-1, 0])])
     for panel in reliability.run_panels(one, CHOICE)[:3]:
-        assert panel.figure is None and "at least two seeds" in panel.answer
+        assert panel.figure is None and "at least two seeds" in panel.said
 
 
 def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
@@ -87,8 +87,8 @@ def test_heads_that_were_not_ranked_are_not_drawn(run, tmp_path):
 
     hidden = rewritten(run, tmp_path, hide)
     assert heads.head_map(hidden, CHOICE).figure is None
-    assert "not ranked" in heads.head_map(hidden, CHOICE).answer
-    assert "not ranked" in heads.fasp_picture(hidden, CHOICE).answer
+    assert "not ranked" in heads.head_map(hidden, CHOICE).said
+    assert "not ranked" in heads.fasp_picture(hidden, CHOICE).said
     assert additivity.additivity(hidden, CHOICE).figure is None
 
 
@@ -116,15 +116,15 @@ def test_published_seeds_are_noise_for_the_two_large_models():
     means = icc.table.groupby("name")["ICC"].mean()
     assert len(means) == 5
     for name in ("EleutherAI/gpt-neo-1.3B", "meta-llama/Llama-2-7b-chat-hf"):
-        assert 0 < means[name] < 0.05 and name in icc.answer
-    assert overlap.table["overlap"].between(0, 1).all() and "chance" in overlap.answer
+        assert 0 < means[name] < 0.05 and name in icc.said
+    assert overlap.table["overlap"].between(0, 1).all() and "chance" in overlap.said
 
 
 def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
     flat = rewritten(run, tmp_path, lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)))
     panels = {panel.key: panel for panel in reliability.run_panels(flat, CHOICE)}
     assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
-    assert "same score" in panels["seed_scatter"].answer
+    assert "same score" in panels["seed_scatter"].said
 
 
 def test_axes_whose_noise_hides_small_effects_are_named(run, tmp_path):

@@ -98,7 +98,7 @@ def test_every_panel_reads_the_tables_of_a_real_audit(name, request):
     run = request.getfixturevalue(name)
     choice = contents.default_choice(run)
     for axis, panel in contents.all_panels(run, choice):
-        assert panel.answer.endswith(".") and "nan" not in panel.answer.lower().split(), (axis, panel.key)
+        assert panel.said.endswith(".") and "nan" not in panel.said.lower().split(), (axis, panel.key)
     assert "left open" in headline(run, choice).sentence, "one or two seeds make no ticket"
     assert not groups.has_borkan(run, choice), "three classes"
     text_id = lens.examples(run)["text_id"].iat[0]

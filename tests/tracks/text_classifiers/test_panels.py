@@ -84,12 +84,12 @@ def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
     assert len(panels) == 8 + 8 + 7 + 11, "three axes, the last without BPSN and BNSP; eleven about the whole"
     for panel in panels:
-        assert panel.question.endswith("?") and panel.answer.endswith("."), panel.key
-        assert panel.answer[0].isupper() or panel.answer[0] in "“0123456789", panel.answer
-        assert "nan" not in panel.answer.lower().split() and "_" not in panel.answer, panel.answer
+        assert panel.question.endswith("?") and panel.said.endswith("."), panel.key
+        assert panel.said[0].isupper() or panel.said[0] in "“0123456789", panel.said
+        assert "nan" not in panel.said.lower().split() and "_" not in panel.said, panel.said
         figure = panel.whole()
         if panel.key == "scores_agree" and name == "plain":
-            assert panel.answer == "That takes at least two scores."
+            assert panel.said == "That takes at least two scores."
             continue
         assert figure is not None and not panel.table.empty and panel.caveat, panel.key
         assert figure.layout.paper_bgcolor == "rgba(0,0,0,0)"
@@ -131,7 +131,7 @@ def test_only_what_was_trained_from_pretrained_weights_wins(run):
     levels = tickets_curve.ticket_levels(run, "length", "long")
     assert set(levels.loc[levels["method"] == "isp:conductance", "state"]) == {"winning"}
     assert set(levels.loc[levels["method"] == "once:conductance", "state"]) == {"matching", "no"}
-    answer = tickets_curve.tickets_curve(run, ONCE, group="long").answer
+    answer = tickets_curve.tickets_curve(run, ONCE, group="long").said
     assert "matching, but no winning ticket up to 50 %" in answer
     stars = [symbol for part in tickets_curve.tickets_curve(run, ONCE, group="long").parts for trace in part.data
              if trace.mode == "lines+markers" and trace.x[0] is not None for symbol in trace.marker.symbol]  # fmt: skip
@@ -152,15 +152,15 @@ def test_bars_and_band_are_the_definition(run):
 
 def test_the_table_says_for_whom_it_is_lost_first(run):
     panel = tickets_table.tickets_table(run, ISP)
-    assert "winning ticket up to 25 % of heads cut" in panel.answer
-    assert "lost first for “short”, which alone has it at no level; “long” has it up to 75 %" in panel.answer
+    assert "winning ticket up to 25 % of heads cut" in panel.said
+    assert "lost first for “short”, which alone has it at no level; “long” has it up to 75 %" in panel.said
     cells = {annotation.text for annotation in panel.figure.layout.annotations}
     assert {"★<br>25 %", "★<br>75 %", "none", "50 %"} <= cells, "winning, none, matching only"
     assert cells & {"★<br>75 %†", "(★)<br>75 %†"}, "some smaller share is none"
     by_group = tickets_curve.tickets_by_group(run, ISP)
-    assert "lost first for “short”, at the first cut" in by_group.answer
+    assert "lost first for “short”, at the first cut" in by_group.said
     classes = tickets_table.tickets_table(run, Choice("once:conductance", "class", 0.5, None, "accuracy"))
-    assert "no subgroup of class has it at any level" in classes.answer
+    assert "no subgroup of class has it at any level" in classes.said
 
 
 def levels_as(run: Run, folder, edit) -> Run:
@@ -178,15 +178,15 @@ def test_ties_are_named_by_their_kind_and_levels_that_fail_are_said(run, tmp_pat
         return table.assign(std=table["std"].where(~wide, 1.0), mean=table["full_mean"] - 0.2 * wide)
 
     tied = levels_as(run, tmp_path, edit)
-    curve = tickets_curve.tickets_curve(tied, Choice("once:random", "length", 0.5, None, "accuracy")).answer
+    curve = tickets_curve.tickets_curve(tied, Choice("once:random", "length", 0.5, None, "accuracy")).said
     assert "single scoring by conductance, matching, but no winning ticket" in curve and "winning tickets" in curve
     wide = "not at 50 % and at 75 % only because its seeds differ widely"
     assert f"ISP by random choice ({wide})" in curve
     mine = Choice("isp:random", "length", 0.75, None, "accuracy")
     panel = tickets_table.tickets_table(tied, mine)
-    assert f"winning ticket up to 75 % of heads cut, though {wide}" in panel.answer
+    assert f"winning ticket up to 75 % of heads cut, though {wide}" in panel.said
     assert "(★)<br>75 %†" in {note.text for note in panel.figure.layout.annotations}
-    for text in (panel.answer, tickets_curve.tickets_by_group(tied, mine).answer):
+    for text in (panel.said, tickets_curve.tickets_by_group(tied, mine).said):
         assert "75 %) match only because seeds differ widely" in text
         assert "(75 %) have it again at a larger share" in text
     said = headline(tied, mine).sentence
@@ -200,7 +200,7 @@ def test_seeds_that_came_to_one_model_leave_it_open(run, tmp_path):
 
     open_ = levels_as(run, tmp_path, edit)
     for make in (tickets_curve.tickets_curve, tickets_table.tickets_table, tickets_curve.tickets_by_group):
-        answer = make(open_, ONCE).answer
+        answer = make(open_, ONCE).said
         assert "left open" in answer and "no ticket" not in answer, make.__name__
     assert own.SAME_MODELS in headline(open_, ONCE).warnings
     texts = {note.text for note in tickets_table.tickets_table(open_, ONCE).figure.layout.annotations}
@@ -227,7 +227,7 @@ def test_the_card_beside_one_seed_is_about_that_seed(run):
 def test_with_two_seeds_nothing_is_called_a_ticket(store):
     run = store.open("same")
     for panel in (tickets_curve.tickets_curve(run, ISP), tickets_table.tickets_table(run, ISP)):
-        assert own.FEW_SEEDS in panel.answer and "winning ticket up to" not in panel.answer
+        assert own.FEW_SEEDS in panel.said and "winning ticket up to" not in panel.said
     assert "Whether it is a ticket is left open" in headline(run, ISP).sentence
     assert own.FEW_SEEDS in headline(run, ISP).warnings
 
@@ -235,31 +235,31 @@ def test_with_two_seeds_nothing_is_called_a_ticket(store):
 def test_a_full_model_that_was_brought_has_no_deviation(run, tmp_path):
     fixed = changed(run, tmp_path, "ticket_levels", lambda table: table.assign(full_std=np.nan))
     panel = tickets_curve.tickets_curve(fixed, ISP)
-    assert "one fixed model" in panel.caveat and "accuracy is 0.914." in panel.answer and "nan" not in panel.answer
+    assert "one fixed model" in panel.caveat and "accuracy is 0.914." in panel.said and "nan" not in panel.said
 
 
 def test_whether_the_score_helps_is_read_from_the_interval(store, run, tmp_path):
     panel = help.score_difference(run, ONCE)
     row = panel.table.query("subgroup == 'all texts'").iloc[0]
-    assert row["low"] > 0 and "conductance chooses better than random choice" in panel.answer
-    assert phrasing.number(row["difference"]) in panel.answer and "Of the subgroups it helps “short”" in panel.answer
+    assert row["low"] > 0 and "conductance chooses better than random choice" in panel.said
+    assert phrasing.number(row["difference"]) in panel.said and "Of the subgroups it helps “short”" in panel.said
     control = Choice("once:random", "length", 0.5, None, "accuracy")
-    assert help.score_difference(run, control).answer == panel.answer, "the control shows what it is for"
+    assert help.score_difference(run, control).said == panel.said, "the control shows what it is for"
     same = help.score_difference(store.open("same"), ONCE)
-    assert "conductance and random choice cannot be told apart (accuracy" in same.answer
-    assert "does not help" not in same.answer
+    assert "conductance and random choice cannot be told apart (accuracy" in same.said
+    assert "does not help" not in same.said
 
     def harm(table: pd.DataFrame, q: float = 0.01) -> pd.DataFrame:
         return table.assign(value=-0.1, low=-0.2, high=-0.05, q=q)
 
     many = help.score_difference(changed(run, tmp_path / "q", "arm_differences", lambda table: harm(table, 0.9)), ONCE)
-    assert "cannot be told apart once all comparisons are counted" in many.answer and "q = 0.900" in many.answer
-    assert "harms" not in many.answer and "“long” and “short” alone leaves out zero" in many.answer
+    assert "cannot be told apart once all comparisons are counted" in many.said and "q = 0.900" in many.said
+    assert "harms" not in many.said and "“long” and “short” alone leaves out zero" in many.said
 
     harmed = help.score_difference(changed(run, tmp_path, "arm_differences", harm), ONCE)
-    assert "chooses worse than random choice" in harmed.answer and "it harms “long” and “short”" in harmed.answer
+    assert "chooses worse than random choice" in harmed.said and "it harms “long” and “short”" in harmed.said
     gone = help.score_difference(changed(run, tmp_path, "arm_differences", None), ONCE)
-    assert gone.figure is None and "does not compare" in gone.answer
+    assert gone.figure is None and "does not compare" in gone.said
     every = help.score_difference(store.open("scores"), ONCE)
     assert every.question.endswith("than random choice, Michel or magnitude?")
 
@@ -269,11 +269,11 @@ def test_survival_by_hand(run):
     panel = survival.survival(run, ISP)
     share = [np.mean([unit not in cut for cut in cuts]) for unit in range(16)]
     assert panel.table["share of seeds"].tolist() == share
-    assert f"every seed keeps {share.count(1.0)} heads of 16 and cuts {share.count(0.0)}" in panel.answer
-    assert "more than chance" in panel.answer and "chance gives 50 %" in panel.answer
+    assert f"every seed keeps {share.count(1.0)} heads of 16 and cuts {share.count(0.0)}" in panel.said
+    assert "more than chance" in panel.said and "chance gives 50 %" in panel.said
     assert (
         "No seed keeps a head of layers 2 and 3"
-        in survival.survival(run, Choice("isp:conductance", "length", 0.75)).answer
+        in survival.survival(run, Choice("isp:conductance", "length", 0.75)).said
     )
     assert survival.survival(run, DENSE).figure is None
 
@@ -286,26 +286,26 @@ def test_the_order_heads_go_in(run):
     table = panel.table.assign(unit=panel.table["layer"] * 4 + panel.table["head"])
     assert set(table.loc[table["seeds that cut it"] == 0, "unit"]) == never
     assert set(table.loc[table["iteration (mean)"] == 1, "unit"]) <= first
-    assert f"{len(never)} of 16 heads are never cut" in panel.answer
+    assert f"{len(never)} of 16 heads are never cut" in panel.said
     tied = table.loc[(table["seeds that cut it"] == 3) & (table["iteration (mean)"] == 1), "unit"]
-    assert f"Of the heads that every seed cuts, {len(tied)} go first" in panel.answer
+    assert f"Of the heads that every seed cuts, {len(tied)} go first" in panel.said
 
 
 def test_tasks_are_compared_only_from_the_same_pretrained_weights(store, run, tmp_path):
     alone = survival.between_tasks(run, ISP)
-    assert alone.figure is None and "there is no other audit" in alone.answer
+    assert alone.figure is None and "there is no other audit" in alone.said
     other = store.open("same")
-    assert "of 1 other audit none is of another task" in survival.between_tasks(run, ISP, [other]).answer
-    assert "has no pre-trained weights" in survival.between_tasks(other, ISP, [run]).answer
+    assert "of 1 other audit none is of another task" in survival.between_tasks(run, ISP, [other]).said
+    assert "has no pre-trained weights" in survival.between_tasks(other, ISP, [run]).said
     same_task = make_run(tmp_path, "same-task", sparsities=(0.5,))
     assert survival.between_tasks(run, ISP, [same_task]).figure is None, "the same texts are no other task"
     panel = survival.between_tasks(run, ISP, [store.open("scores"), other])
-    assert panel.figure is not None and "in common, where chance gives 50 %" in panel.answer
+    assert panel.figure is not None and "in common, where chance gives 50 %" in panel.said
     assert set(panel.table["task"]) == {"synthetic remarks", "other remarks"}
     missing = survival.between_tasks(run, Choice("isp:conductance", "length", 0.75), [store.open("scores")])
-    assert "have no ISP by conductance at 75 %: other remarks" in missing.answer
+    assert "have no ISP by conductance at 75 %: other remarks" in missing.said
     drawn = survival.between_tasks(run, Choice("isp:random", "length", 0.5), [store.open("scores")])
-    assert drawn.figure is None and "draws the same heads for the same seed" in drawn.answer
+    assert drawn.figure is None and "draws the same heads for the same seed" in drawn.said
 
 
 def test_importance_before_and_after_beside_each_other(run):
@@ -315,17 +315,17 @@ def test_importance_before_and_after_beside_each_other(run):
     assert np.allclose(panel.parts[1].data[0].z.ravel(), after["value"])
     assert panel.parts[0].data[0].zmin == panel.parts[1].data[0].zmin == -panel.parts[0].data[0].zmax
     r = before["value"].corr(after["value"], method="spearman")
-    assert f"(rank correlation {r:.2f} over 16 heads)" in panel.answer
+    assert f"(rank correlation {r:.2f} over 16 heads)" in panel.said
     for stage, table in (("pre-trained", before), ("fine-tuned", after)):
-        assert f"{phrasing.percent(round(float((table['value'] < 0).mean()), 3))} {stage}" in panel.answer
+        assert f"{phrasing.percent(round(float((table['value'] < 0).mean()), 3))} {stage}" in panel.said
     assert after.loc[CONSTANT, "n_constant"] == after.loc[CONSTANT, "n"]
-    assert "1 head has maps that never vary and counts as 0" in panel.answer
+    assert "1 head has maps that never vary and counts as 0" in panel.said
     scatter = importance.importance_scatter(run, ISP, "michel", group="short")
     assert scatter.question.endswith("by Michel on texts of “short”?")
     kept = importance._kept_order
     assert "no more" in kept(0.5, 16) and "partly" in kept(0.52, 16) and "partly" in kept(0.2, 200), "chance is .51"
     group = importance.importance_maps(run, ISP, "conductance", group="short")
-    assert "on texts of “short”" in group.question and group.answer != panel.answer
+    assert "on texts of “short”" in group.question and group.said != panel.said
 
 
 def test_importance_without_pretrained_weights(store):
@@ -351,8 +351,8 @@ def test_scores_and_seeds_agree_or_not(store):
     expected = values["conductance"].corr(values["michel"], method="spearman")
     assert panel.table.iloc[0]["rank correlation"] == pytest.approx(expected)
     repeats = agree.importance_repeats(run, ISP)
-    assert set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"} and "lowest: Michel" in repeats.answer
-    assert "more than chance" in agree.lowest_repeat(run, ISP).answer
+    assert set(repeats.table["name"]) == {"conductance", "Michel", "magnitude"} and "lowest: Michel" in repeats.said
+    assert "more than chance" in agree.lowest_repeat(run, ISP).said
 
 
 def test_borkan_in_one_order_and_with_its_meaning(run):
@@ -360,16 +360,16 @@ def test_borkan_in_one_order_and_with_its_meaning(run):
     assert len(panel.parts) == 3 and set(panel.table["measure"]) == {"subgroup AUC", "BPSN AUC", "BNSP AUC"}
     assert len({part.layout.yaxis.ticktext for part in panel.parts}) == 1, "one order of subgroups in every column"
     low = panel.table.loc[panel.table["measure"] != "subgroup AUC", "before"].min()
-    assert f"in {phrasing.percent(round(low, 3))} of pairs its “fair” text is rightly ranked below" in panel.answer
-    assert "“fair” texts are ranked above others' “insult” ones more often" in panel.answer
+    assert f"in {phrasing.percent(round(low, 3))} of pairs its “fair” text is rightly ranked below" in panel.said
+    assert "“fair” texts are ranked above others' “insult” ones more often" in panel.said
     assert "Borkan" in panel.caveat
     assert not groups.has_borkan(run, Choice("isp:conductance", "class", 0.5))
 
 
 def test_iterations_name_what_they_cut(run, tmp_path):
     panel = iterations.iterations(run, ISP)
-    assert "takes 3 iterations to cut 12 heads" in panel.answer and "costs most" in panel.answer
-    assert "scores once and cuts 3 times" in iterations.iterations(run, ONCE).answer
+    assert "takes 3 iterations to cut 12 heads" in panel.said and "costs most" in panel.said
+    assert "scores once and cuts 3 times" in iterations.iterations(run, ONCE).said
     assert "layer 0, head 0" in " ".join(panel.table["newly cut"])
     assert "Attributions miss" in panel.caveat and "no interval" in panel.caveat
 
@@ -377,7 +377,7 @@ def test_iterations_name_what_they_cut(run, tmp_path):
         return table.assign(metric=table["metric"].mask(table["iteration"] == 2), retrained=table["iteration"] != 2)
 
     some = iterations.iterations(changed(run, tmp_path, "iterations", sparse), ISP)
-    assert "only where a level was asked for" in some.caveat and "nan" not in some.answer
+    assert "only where a level was asked for" in some.caveat and "nan" not in some.said
 
 
 def test_the_lens_reads_the_matrices_back(run, tmp_path):
@@ -390,20 +390,20 @@ def test_the_lens_reads_the_matrices_back(run, tmp_path):
     top = maps.table.iloc[0]
     assert abs(top["attribution"]) == pytest.approx(row["scale"], rel=1e-3)
     scatter = lens.lens_scatter(run, ISP, text_id, "fine-tuned", 0, 1)
-    assert f"{row['correlation']:.2f}" in scatter.answer and len(scatter.figure.data[0].x) == row["n_tokens"] ** 2
+    assert f"{row['correlation']:.2f}" in scatter.said and len(scatter.figure.data[0].x) == row["n_tokens"] ** 2
     constant = lens.lens_scatter(run, ISP, text_id, "fine-tuned", *divmod(CONSTANT, 4))
-    assert "does not vary" in constant.answer
+    assert "does not vary" in constant.said
     assert "of seed 0, the first" in maps.caveat and "for the predicted class" in maps.caveat
     gold = {"request": {**run.meta["request"], "score_settings": {"conductance": {"target": "gold"}}}}
     gold = lens.lens_maps(changed(run, tmp_path, "lens", lambda table: table, **gold), ISP, text_id,
                                   "fine-tuned", 0, 1)  # fmt: skip
-    assert "for the true class" in gold.caveat and gold.answer.endswith("speaks most for the true class.")
+    assert "for the true class" in gold.caveat and gold.said.endswith("speaks most for the true class.")
     small = lens.lens_heads(run, ISP, text_id, "fine-tuned", (0, 1)).figure
     places = [(list(trace.x), list(trace.y)) for trace in small.data]
     assert ([1], [0]) in places, "the head that is shown is marked"
     gone = lens.lens_maps(run, ISP, text_id, "fine-tuned", 2, 2)
-    assert gone.parts == () and "was cut, or its maps were not kept" in gone.answer
-    assert "head is still random" in lens.lens_maps(run, ISP, text_id, "pre-trained", 0, 1).answer
+    assert gone.parts == () and "was cut, or its maps were not kept" in gone.said
+    assert "head is still random" in lens.lens_maps(run, ISP, text_id, "pre-trained", 0, 1).said
     assert lens.stage_said(run, "isp:conductance-25%#0") == "ISP by conductance, 25 % cut"
 
 
@@ -414,7 +414,7 @@ def test_the_words_of_a_text_stay_hidden_until_asked(run):
         for panel, inside in ((hidden, False), (asked, True)):
             drawn = json.dumps([json.loads(figure.to_json()) for figure in (panel.parts or (panel.figure,))])
             assert ("keeper" in drawn) == inside and ("keeper" in panel.table.to_csv()) == inside
-            assert "keeper" not in panel.answer or inside
+            assert "keeper" not in panel.said or inside
 
 
 def test_hostile_tokens_and_names_stay_text(store):
@@ -437,8 +437,8 @@ def test_a_task_with_matthews_can_be_read_by_it(store):
     assert track_of(run).offers(run) == ("accuracy", "auc", "matthews")
     choice = Choice("isp:conductance", "length", 0.5, None, "matthews")
     assert headline(run, choice).numbers[-1].label == "Matthews correlation"
-    assert "Matthews correlation" in tickets_curve.tickets_curve(run, choice).answer
-    assert "accuracy is" in tickets_curve.tickets_curve(run, choice, group=HOSTILE["long"]).answer
+    assert "Matthews correlation" in tickets_curve.tickets_curve(run, choice).said
+    assert "accuracy is" in tickets_curve.tickets_curve(run, choice, group=HOSTILE["long"]).said
 
 
 def test_degenerate_seeds_are_warned_of_and_crossed(run):
@@ -465,7 +465,7 @@ def test_many_arms_show_the_interval_of_the_chosen_one(store, run):
 def test_too_few_texts_and_one_class_get_no_verdict(run):
     source = Choice("isp:conductance", "source", 0.5, None, "accuracy")
     panel = classifier_groups.paid_by_group(run, source)
-    assert "texts of one class only, so no verdict" in panel.answer and "image" not in panel.answer + panel.caveat
+    assert "texts of one class only, so no verdict" in panel.said and "image" not in panel.said + panel.caveat
 
 
 def test_compare_warns_of_what_differs(store):
@@ -501,7 +501,7 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
     tables = {name: run.table(name) for name in ("variants", "results", "groups")}
     bare = Store(tmp_path).write("bare", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
     panels = [panel for _, panel in contents.all_panels(bare, contents.default_choice(bare))]
-    assert all(panel.answer for panel in panels)
+    assert all(panel.said for panel in panels)
     keys = {panel.key for panel in panels if not panel.has_chart}
     assert keys >= {"tickets_curve", "tickets_table", "score_difference", "tickets_iterations", "scores_agree", "cost"}
     assert headline(bare, ISP).sentence and not math.isnan(headline(bare, ISP).numbers[0].value)
@@ -510,25 +510,25 @@ def test_a_run_without_optional_tables_still_shows_the_rest(run, tmp_path):
 def test_chance_says_percentile_and_p_of_every_arm_that_trains_nothing(run, tmp_path):
     panel = tickets_chance.random_masks(run, ONCE)
     rows = run.table("random_ranks").query("sparsity == 0.5").set_index("method")
-    assert "With 50 % of heads cut and nothing trained again" in panel.answer and "isp" not in panel.answer.lower()
+    assert "With 50 % of heads cut and nothing trained again" in panel.said and "isp" not in panel.said.lower()
     for method, row in rows.iterrows():
-        assert f"{words.method_name(method)} {round(100 * row['percentile'])}" in panel.answer
-        assert f"(p = {phrasing.number(row['p'])})" in panel.answer
+        assert f"{words.method_name(method)} {round(100 * row['percentile'])}" in panel.said
+        assert f"(p = {phrasing.number(row['p'])})" in panel.said
     none = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=0.5))
-    assert "no arm can be told from 50 random masks" in tickets_chance.random_masks(none, ONCE).answer
+    assert "no arm can be told from 50 random masks" in tickets_chance.random_masks(none, ONCE).said
     best = changed(run, tmp_path, "random_ranks", lambda table: table.assign(q=np.where(
         table["method"] == "once:conductance", 0.01, 0.5)))  # fmt: skip
     assert "single scoring by conductance stands above what 50 random masks give" in (
-        tickets_chance.random_masks(best, ISP).answer
+        tickets_chance.random_masks(best, ISP).said
     )
 
 
 def test_an_older_run_says_that_it_holds_no_random_masks_and_no_truth(run, tmp_path):
     older = changed(run, tmp_path, "random_ranks", None, provenance={"versions": {}, "code": {}})
-    assert "holds no random masks" in tickets_chance.random_masks(older, ONCE).answer
+    assert "holds no random masks" in tickets_chance.random_masks(older, ONCE).said
     assert not tickets_chance.random_masks(older, ONCE).has_chart
     assert not any("Captum" in note for note in track_of(older).notes(older))
-    assert "--leave-one-out" in truth.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).answer
+    assert "--leave-one-out" in truth.score_truth(changed(run, tmp_path, "truth_agreement", None), ONCE).said
 
 
 def test_percentiles_read_as_english():
@@ -540,8 +540,8 @@ def test_scores_against_truth_have_slope_and_correlation(store):
     run = store.open("scores")
     panel, table = truth.score_truth(run, ONCE), run.table("truth_agreement")
     rows = table.query("seed == -1 and metric == 'loss'").set_index("score")
-    assert f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}" in panel.answer
-    assert phrasing.signed(rows.loc["conductance", "slope"]) in panel.answer
+    assert f"Conductance correlates at {phrasing.correlation(rows.loc['conductance', 'pearson'])}" in panel.said
+    assert phrasing.signed(rows.loc["conductance", "slope"]) in panel.said
     assert set(panel.table["cost in"]) == {"loss", "accuracy"} and len(panel.parts) == 2
 
 
@@ -555,7 +555,7 @@ def test_the_proof_against_captum_is_told(run, tmp_path):
 def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, store, tmp_path):
     panel = published.thesis_tables(run, ONCE)
     assert len(panel.table) == 14 + 18 + 20 and panel.table["here"].isna().all()
-    assert "none can be held against this audit: synthetic remarks is none of its tasks." in panel.answer
+    assert "none can be held against this audit: synthetic remarks is none of its tasks." in panel.said
     assert "80 scored texts instead of 2000" in panel.caveat and "4 x 4 heads" in panel.caveat
     levels = run.table("ticket_levels").assign(sparsity=lambda table: table["sparsity"].replace({0.75: 0.8}))
     data = {**run.meta["data"], "name": "MNLI"}
@@ -564,4 +564,4 @@ def test_thesis_tables_stand_beside_this_audit_where_the_task_is_the_same(run, s
     found = published.thesis_tables(mine, ONCE)
     here = found.table[found.table["here"].notna()]
     assert here[["table", "task", "thesis"]].values.tolist() == [["6.4", "MNLI", 0.776]]
-    assert found.answer.startswith("1 of 52 printed numbers have one here; they are")
+    assert found.said.startswith("1 of 52 printed numbers have one here; they are")
