@@ -70,8 +70,10 @@ def test_pages_of_one_kind_belong_to_it_alone():
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_page_has_a_title_with_and_without_a_run(page, store):
-    assert question(page, None).endswith("?")
-    assert all(question(page, store.open(f"{name}-run")).endswith("?") for name in tracks())
+    """A question, or the name of a place, in words and at most a line long."""
+    for run in (None, *(store.open(f"{name}-run") for name in tracks())):
+        title = question(page, run)
+        assert title[0].isupper() and "_" not in title and len(title) <= 75, title
 
 
 def test_screens_that_all_kinds_share_name_none():
