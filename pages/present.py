@@ -14,7 +14,7 @@ from engine.store.talks import LONGEST_NOTE, LONGEST_TITLE, Said, Talk, read_tal
 from pages.shared import stage, state
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import chosen
-from pages.shared.frame import begin_app, boundary, need_run
+from pages.shared.frame import begin_app, boundary, current_run, heading, need_run
 from pages.shared.safe import plain, visible
 
 STEPS = tuple(story.TITLES)
@@ -23,6 +23,8 @@ ALL = "all"
 
 
 def page() -> None:
+    if current_run() is None:
+        heading("present", notes=False)
     run = need_run()
     choice = chosen(run)
     stage.bare()

@@ -189,10 +189,9 @@ def chosen(run: Run) -> Choice:
 
 def _named(key: str, options: Sequence[Any], named: Callable[[Any], str], default: Any = None) -> Any:
     """One of the options by its name in the address, else the one remembered, else the default, else the first."""
-    asked = state.in_address(key)
-    found = next((option for option in options if asked in (named(option), str(option))), None)
+    found = state.asked(key, options, named)
     if found is None:
         remembered = state.kept(key)
         found = remembered if remembered in options else options[0] if default is None else default
-    state.to_address(key, named(found))
+    state.say_in_address(key, named(found))
     return state.keep(key, found)

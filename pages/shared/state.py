@@ -6,11 +6,13 @@ Streamlit forgets a widget's value when its page is left; `restore` and `keep` c
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 RUN = "run"
@@ -199,6 +201,20 @@ def from_address(key: str) -> str | None:
 def in_address(key: str) -> str | None:
     """What the address says of `key`, whoever wrote it."""
     return st.query_params.get(key)
+
+
+def asked(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> Any:
+    """The option that the address names, however it is spelled; None where it names none."""
+    said = st.query_params.get(key)
+    return next((one for one in options if said is not None and _plain(named(one)) == _plain(said)), None)
+
+
+def say_in_address(key: str, value: str) -> None:
+    """Name a choice in the address that no widget of this page is bound to. Where the page that was just left holds it,
+    it stands there already."""
+    with contextlib.suppress(StreamlitAPIException):
+        if st.query_params.get(key) != value:
+            st.query_params[key] = value
 
 
 def to_address(key: str, value: object) -> None:
