@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from engine.audit.growth import Growth
+from engine.report import phrasing
+from engine.report.bundle import export_run
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
+from engine.tracks.language_models.examples import pairs
+from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.run import run_audit
 from pages.shared.cache import works
 from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
@@ -155,3 +160,28 @@ def test_a_protected_head_is_marked_and_not_among_those_a_method_cuts(run):
     assert_calm(at)
     found = at.multiselect(key="off").value
     assert plain[0] not in found and len(found) == len(plain) and set(plain[1:]) < set(found)
+
+
+def test_a_kept_set_is_a_variant_like_any_other_on_every_page_and_in_the_report(run, tmp_path):
+    """Under its name and with its own numbers."""
+    axis, store = run.meta["request"]["axes"][0], Store(run.path.parents[1])
+    asked = Growth(track="language_models", run=run.id, axis=axis, units=(2, 9), name="my own", split="test")
+    found = grow(asked, store)
+    other = {name: part for name, part in run.meta.items() if name != "tables"} | {"title": "another audit"}
+    store.write("zz-other", other, {name: run.table(name) for name in run.meta["tables"]})
+    row = next(one for one in lookup.reported(found).to_dict("records") if lookup.cut_units(one) == [2, 9])
+    choice = Choice(row["method"], axis, float(row["sparsity"]))
+    bias = phrasing.number(lookup.bias(found, row["variant"], choice)["value"])
+    shown = {}
+    for page in ("summary", "trade_off", "examples", "export", "compare"):
+        at = opened(page, run.id, axis=axis.capitalize(), method="By hand: my own", sparsity="16.7 %")
+        assert_calm(at)
+        assert at.selectbox(key="method").value == row["method"], page
+        shown[page] = html_of(at) + words_of(at) + str(charts_of(at))
+    assert bias in shown["summary"] and "my own" in shown["trade_off"] and "my own" in shown["compare"]
+    n = len(pairs(found, row["variant"], axis))
+    assert n and f"{n} pairs of texts" in shown["examples"]
+    written = export_run(found, tmp_path, ("report", "masks"), False, row["variant"])
+    html = next(path for path in written if path.suffix == ".html").read_text(encoding="utf-8")
+    assert "my own" in html and bias in html
+    assert any("my-own" in path.name for path in written if path.name.endswith("mask.json"))
