@@ -97,7 +97,7 @@ def _top(run: Run, choice: Choice) -> str:
     model, day = escape(meta["model"]["name"]), escape(str(meta["created"])[:10])
     return (
         f"<header><p class=kicker>{words.PRODUCT}: {escape(meta['title'])}</p>"
-        f"<h1>{escape(question('overview', run))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
+        f"<h1>{escape(question('summary', run))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
         f"Charts along {track.level.noun} show every method.</p>{warnings}</header>"
     )
 
