@@ -7,9 +7,9 @@ import streamlit as st
 from engine.core import words
 from engine.report.tracks import tracks
 from engine.store.runs import default_root
-from pages.shared import cache, state
+from pages.shared import cache, jobs, state
 from pages.shared.controls import capital
-from pages.shared.frame import begin_app, boundary, heading, title_of, turn_to
+from pages.shared.frame import begin_app, boundary, heading, title_of
 from pages.shared.safe import plain
 
 
@@ -35,9 +35,10 @@ def _audits() -> None:
                 origin = "embedded demo" if summary.embedded else "your store"
                 when = summary.created[:16].replace("T", " ")
                 st.caption(plain(f"{capital(about)} · {when} · {origin} · {axes} · {methods}"))
-            if st.button("Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content"):
-                state.choose_run(summary.id)
-                turn_to("summary")
+            st.button(
+                "Open", key=state.key_of("open", summary.id), icon=":material/dashboard:", width="content",
+                on_click=jobs.open_run, args=(summary.id,),
+            )  # fmt: skip
     st.caption(f"Your store: {default_root()}")
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import streamlit as st
 
-from engine.core.errors import PruneAuditError
 from engine.report.charts.panel import Choice
 from engine.tracks.fair_training.panels import live
 from pages.shared import frame, jobs, panels, state, tabs
@@ -14,7 +11,6 @@ from pages.shared.controls import choose, is_dark
 from pages.shared.frame import begin_app, boundary, heading, need_run
 
 TRACK = "fair_training"
-MOVING = ("running", "queued")
 EVERY = 3.0
 """Seconds between two drawings: three charts are more work than a line of text, and a click waits for them."""
 
@@ -37,21 +33,17 @@ def watch() -> None:
 
 def _moving() -> list[str]:
     """Ids of the jobs of fair training that run or wait, the newest first."""
-    from engine.audit.jobs import job_request, list_jobs
+    from engine.audit.jobs import list_jobs
 
-    found = []
-    for job in list_jobs(jobs.store()):
-        if job.status in MOVING:
-            with contextlib.suppress(PruneAuditError):
-                if getattr(job_request(jobs.store(), job.job_id), "track", "") == TRACK:
-                    found.append(job.job_id)
-    return found
+    moving = [job.job_id for job in list_jobs(jobs.store()) if job.status in jobs.MOVING]
+    return [job_id for job_id in moving if jobs.track_of_job(job_id) == TRACK]
 
 
 @st.fragment(run_every=EVERY)
 def _one(job_id: str, choice: Choice) -> None:
     from engine.audit.jobs import job_state, live_points
 
+    frame.leave()
     with frame.boundary():
         jobs.draw(job_state(jobs.store(), job_id), "live")
         panels.draw(live.live(live_points(jobs.store(), job_id), choice), state.key_of("live", job_id))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import streamlit as st
@@ -23,7 +23,10 @@ from engine.report.charts.headline import Headline
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
-from engine.store.runs import Run, RunSummary, default_stores, find_run
+from engine.store.runs import Run, RunSummary, Store, default_root, default_stores, find_run
+
+if TYPE_CHECKING:
+    from engine.audit.jobs import JobState
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,18 @@ def runs(roots: tuple[str, ...]) -> list[RunSummary]:
 
 def all_runs() -> list[RunSummary]:
     return runs(tuple(str(store.root) for store in default_stores()))
+
+
+@st.cache_data(ttl=2, show_spinner=False)
+def _jobs(root: str) -> list[JobState]:
+    from engine.audit.jobs import list_jobs
+
+    return list_jobs(Store(root))
+
+
+def jobs() -> list[JobState]:
+    """All jobs of the user's store, newest first, as they stood two seconds ago at most."""
+    return _jobs(str(default_root()))
 
 
 @st.cache_data(ttl=2, show_spinner=False)

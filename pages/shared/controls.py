@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,10 +14,14 @@ from engine.core.levels import is_level
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
-from engine.report.contract import Reading
+from engine.report.contract import Level, Reading
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from pages.shared import frame, state
+from pages.shared.safe import plain, visible
+
+LONGEST = 40
+"""Characters of a link that are said again."""
 
 
 def is_dark() -> bool:
@@ -103,6 +108,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         return level.none
     key = state.level_key(level.key)
     wanted = state.kept(key)
+    _answer_link(key, options, level)
     state.restore_nearest(key, options, level.say)
     value = st.select_slider(
         level.title,
@@ -117,7 +123,25 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         _mark_finished(options, finished)
     elif wanted is not None and wanted not in options:
         st.caption(f"{level.say(wanted)} is not measured; this is the nearest that is.")
+    asked, instead = state.kept(state.NOT_A_STEP, ("", None))
+    if value == instead:
+        st.caption(plain(f"The link asks for {visible(asked)}, which is no step here; this is the nearest."))
     return state.keep(key, value)
+
+
+def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
+    """Where a link names a level that is none here, go to the nearest and remember to say so."""
+    asked = state.unmet(key, options, level.say)
+    if asked is None:
+        return
+    found = re.search(r"\d+(?:\.\d+)?", asked)
+    number = float(found[0]) if found else level.first(options)
+    is_percent = not level.is_ratio and ("%" in asked or number > 1)
+    number = number / 100 if is_percent and found else number
+    nearest = min(options, key=lambda option: abs(option - number))
+    if not (found and is_level(number, options)):
+        state.keep(state.NOT_A_STEP, (asked[:LONGEST], nearest))
+    state.respell(key, level.say(nearest))
 
 
 def _mark_finished(options: Sequence[float], finished: Sequence[float]) -> None:

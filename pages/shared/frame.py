@@ -16,7 +16,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.tracks import question, track_of, tracks
-from pages.shared import cache, gallery, state
+from pages.shared import cache, gallery, state, strip
 from pages.shared import sections as sections_of
 from pages.shared.safe import plain
 from pages.shared.wall import boundary
@@ -53,6 +53,8 @@ def begin_app() -> None:
     with boundary():
         _choose_run()
         gallery.line(current_run())
+    with boundary():
+        strip.strip()
 
 
 def _configure() -> None:
@@ -118,7 +120,7 @@ def _page(path: Path, is_shown: bool) -> st.Page:
     entry, is_first = sections_of.entry_of(path.stem), path.stem == FIRST
     return st.Page(
         path,
-        title=entry.title,
+        title=entry.title + (strip.badge() if path.stem == "jobs" else ""),
         icon=f":material/{entry.icon}:",
         default=is_first,
         url_path="" if is_first else path.stem,
@@ -195,6 +197,12 @@ def link(page: str, label: str, **parameters: str) -> None:
     with contextlib.suppress(st.errors.StreamlitAPIException, KeyError):
         icon = f":material/{sections_of.entry_of(page).icon}:"
         st.page_link(ROOT / "pages" / f"{page}.py", label=label, icon=icon, query_params=parameters or None)
+
+
+def leave() -> None:
+    """First in a fragment whose callbacks use `state.go`: Streamlit turns pages from a whole script run only."""
+    if state.kept(state.GO_TO):
+        st.rerun(scope="app")
 
 
 def turn_to(page: str, parameters: Mapping[str, str] | None = None) -> None:

@@ -58,7 +58,9 @@ def choose() -> None:
             kinds = {summary.id: cache.track_name_of(summary.id) for summary in summaries}
             picked = _kind(kinds)
             key = state.key_of("gallery", "new")
-            st.button("New audit", key=key, icon=":material/add:", type="primary", on_click=_go, args=("new_audit",))
+            st.button(
+                "New audit", key=key, icon=":material/add:", type="primary", on_click=state.go, args=("new_audit",)
+            )
         _cards([summary for summary in summaries if picked in (None, kinds[summary.id])])
         for name, entry in entries.tracks().items():
             if entry.quick and picked in (None, name):
@@ -106,7 +108,7 @@ def _card(summary: RunSummary) -> None:
 
 def _open(run_id: str) -> None:
     state.choose_run(run_id)
-    _go("summary")
+    state.go("summary")
 
 
 def _quick(track: str, audited: set[str]) -> None:
@@ -133,11 +135,6 @@ def _start(track: str, key: str) -> None:
     """Leave it to the page of new audits to start the audit: there it is watched, too."""
     if model := str(state.value_of(key) or "").strip():
         state.keep(state.QUICK, (track, model))
-        _go("new_audit")
+        state.go("new_audit")
     else:
         st.toast("Choose or name a model first.")
-
-
-def _go(page: str) -> None:
-    """Open a page on the next run: not now, in a callback."""
-    state.keep(state.GO_TO, page)

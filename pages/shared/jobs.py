@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,9 +13,9 @@ import streamlit as st
 from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named
 from engine.core import words
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.store.runs import Store, default_root
-from pages.shared import form, frame, roots, state
+from pages.shared import background, form, frame, roots, state
 from pages.shared.controls import capital
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 EVERY = 1.5
 """Seconds between two looks at the jobs."""
 
+MOVING = ("queued", "running")
 STATUS = {
     "queued": "Waiting",
     "running": "Running",
@@ -90,6 +92,7 @@ def watch() -> None:
     """All jobs of the user's store, redrawn while they move."""
     from engine.audit.jobs import list_jobs
 
+    frame.leave()
     with frame.boundary():
         found = list_jobs(store())
         if not found:
@@ -103,6 +106,7 @@ def one(job_id: str) -> None:
     """One job, redrawn while it moves."""
     from engine.audit.jobs import job_state
 
+    frame.leave()
     with frame.boundary():
         draw(job_state(store(), job_id), "one")
 
@@ -115,7 +119,7 @@ def draw(job: JobState, place: str) -> None:
                 st.text(frame.title_of(job.title))
                 st.caption(f"{STATUS.get(job.status, job.status)} · started {job.started[:16].replace('T', ' ')} UTC")
             _action(job, state.key_of(place, job.job_id))
-        if job.status in ("running", "queued"):
+        if job.status in MOVING:
             share = min(1.0, job.done / job.total) if job.total else 0.0
             st.progress(share, text=_progress(job))
         elif job.message:
@@ -124,6 +128,7 @@ def draw(job: JobState, place: str) -> None:
             st.text(job.note)
         for fault in job.faults:
             st.text(str(fault))
+        _resume_said(job)
 
 
 def _progress(job: JobState) -> str:
@@ -141,20 +146,61 @@ def _progress(job: JobState) -> str:
 
 
 def _action(job: JobState, key: str) -> None:
-    if job.status in ("running", "queued"):
-        if st.button("Cancel", key=state.key_of("cancel", key), icon=":material/stop:"):
-            _cancel(job.job_id)
-            st.toast("It stops at its next batch. What is finished is kept.")
+    """What can be done with a job. All of it in callbacks: a redraw that comes right after a click would lose it."""
+    if job.status in MOVING:
+        look = {"icon": ":material/stop:", "on_click": _cancel, "args": (job.job_id,)}
+        st.button("Cancel", key=state.key_of("cancel", key), **look)
     elif job.status == "done" and job.run_id:
-        if st.button("Open", key=state.key_of("done", key), icon=":material/dashboard:"):
-            state.choose_run(job.run_id)
-            frame.turn_to("summary")
-    elif st.button("Resume", key=state.key_of("resume", key), icon=":material/replay:"):
-        _ask({"job_id": job.job_id})
-        st.toast("Resumed: it goes on where it stopped.")
+        look = {"icon": ":material/dashboard:", "on_click": open_run, "args": (job.run_id,)}
+        st.button("Open result", key=state.key_of("done", key), **look)
+    else:
+        look = {"icon": ":material/replay:", "on_click": _resume, "args": (job.job_id,)}
+        st.button("Resume", key=state.key_of("resume", key), disabled=_resumes(job) is not None, **look)
+
+
+def open_run(run_id: str) -> None:
+    """Show a run on the next script run; for callbacks."""
+    state.choose_run(run_id)
+    state.go("summary")
 
 
 def _cancel(job_id: str) -> None:
     from engine.audit.jobs import cancel
 
     cancel(store(), job_id)
+    st.toast("It stops at its next batch. What is finished is kept.")
+
+
+def _resume(job_id: str) -> None:
+    """Ask without waiting: an engine that has to start takes a while, and the page says so meanwhile."""
+    background.begin("start", {"job_id": job_id})
+
+
+def _resumes(job: JobState) -> background.Work | None:
+    """The question to the engine to resume this job, while it is under way."""
+    work = background.work_of("start", {"job_id": job.job_id})
+    return work if work and work.running else None
+
+
+def _resume_said(job: JobState) -> None:
+    """That resuming is under way, or why it did not come to pass."""
+    work = background.work_of("start", {"job_id": job.job_id})
+    if work is None or job.status in (*MOVING, "done"):
+        return
+    if work.running:
+        st.caption("Resuming: waiting for the engine, which may have to start first (some 15 seconds) …")
+        return
+    track = track_of_job(job.job_id)
+    for fault in work.faults:
+        st.error(frame.plain(str(in_the_forms_words(fault, track) if track else fault)), icon=":material/error:")
+    if work.message:
+        st.error(frame.plain(work.message), icon=":material/error:")
+
+
+def track_of_job(job_id: str) -> str:
+    """The kind of audit that a job is for; "" where its request cannot be read."""
+    from engine.audit.jobs import job_request
+
+    with contextlib.suppress(PruneAuditError):
+        return str(job_request(store(), job_id).track)
+    return ""

@@ -91,9 +91,8 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
         _watch(growth)
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
-    if st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:"):
-        background.begin(ASK, given)
-        st.rerun()
+    look = {"key": key, "type": "primary", "icon": ":material/straighten:"}
+    st.button(f"{label}{about}", on_click=background.begin, args=(ASK, given), **look)  # a redraw cannot lose it
     if work:
         for fault in work.faults:
             st.error(frame.plain(str(fault)), icon=":material/error:")
@@ -112,8 +111,7 @@ def _watch(growth: Growth) -> None:
         event = work.event
         share = min(1.0, event.done / event.total) if event and event.total else 0.0
         st.progress(share, text=_said(event))
-        if st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:"):
-            work.cancel()
+        st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:", on_click=work.cancel)
 
     look()
 

@@ -52,6 +52,10 @@ LENS_SHOW = "show_text"
 SOURCE = "source"
 SPLIT = "split"
 TAB = "tab"
+LIVE = "live_strip"
+WATCHED = "watched_jobs"
+MOVED = "moving_jobs"
+NOT_A_STEP = "not_a_step"
 PARETO_CHART = "pareto_chart"
 SUBGROUP = "subgroup"
 ORDER = "order"
@@ -136,9 +140,23 @@ def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str)
     if asked is not None:
         found = next((option for option in options if _plain(named(option)) == _plain(asked)), None)
         if found is not None and named(found) != asked:
-            st.session_state[key] = found
+            respell(key, named(found))
     elif kept(key) is not None and kept(key) in options and not st.session_state.get(_GOES_BACK):
         st.session_state[key] = kept(key)
+
+
+def unmet(key: str, options: Sequence[Any], named: Callable[[Any], str]) -> str | None:
+    """What the address asks of a bound widget that was not on the last page, where none of its options is meant."""
+    asked = st.query_params.get(key)
+    if asked is None or key in st.session_state or _plain(asked) in {_plain(named(option)) for option in options}:
+        return None
+    return asked
+
+
+def respell(key: str, value: str) -> None:
+    """Write into the address what a bound widget that is not drawn yet shall read there, and start over."""
+    st.query_params[key] = value
+    st.rerun()
 
 
 def reclaim() -> bool:
@@ -259,6 +277,11 @@ def choose_run(run_id: str) -> None:
     """Choose a run from anywhere; the next script run shows it."""
     keep(RUN, run_id)
     st.session_state[_LAST_RUN_IN_ADDRESS] = st.query_params.get(RUN)
+
+
+def go(page: str) -> None:
+    """Open a page on the next script run: not now, in a callback."""
+    keep(GO_TO, page)
 
 
 def level_key(level: str) -> str:

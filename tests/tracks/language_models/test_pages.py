@@ -347,3 +347,21 @@ def test_without_any_audit_the_gallery_still_offers_a_model(tmp_path, monkeypatc
     assert_calm(at)
     assert "No finished audit yet" in words_of(at)
     assert at.selectbox(key="quick_language_models").options == ["demo-gpt2"]
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("5%", 0.05), ("0%", 0.0), ("0.1", 0.1), ("20", 0.2)])
+def test_a_level_in_a_link_is_read_however_it_is_spelled(here, asked, shown):
+    at = opened("trade_off", RUN, sparsity=asked)
+    assert_calm(at)
+    assert at.select_slider(key="sparsity").value == shown and "The link asks" not in words_of(at)
+
+
+@pytest.mark.parametrize(("asked", "shown"), [("14%", 0.1), ("17%", 0.2), ("much <b>", 0.2)])
+def test_a_level_in_a_link_that_is_no_step_is_said(here, asked, shown):
+    at = opened("heads", RUN, sparsity=asked)
+    assert_calm(at)
+    told = [item.value.replace("\\", "") for item in at.caption if "which is no step here" in item.value]
+    assert told == [f"The link asks for {asked}, which is no step here; this is the nearest."]
+    assert at.select_slider(key="sparsity").value == shown
+    at.select_slider(key="sparsity").set_value(0.05).run()
+    assert "no step" not in words_of(at)
