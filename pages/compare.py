@@ -5,12 +5,13 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from engine.report import phrasing
 from engine.report.charts import compare, compare_kinds, compare_settings
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of, tracks
 from pages.shared import cache, frame, panels, safe, state
-from pages.shared.controls import choose, choose_reading
-from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.controls import axis_label, choose, choose_reading
+from pages.shared.frame import begin_app, boundary, heading, need_run, title_of
 
 
 def page() -> None:
@@ -25,6 +26,8 @@ def page() -> None:
             frame.link("new_audit", "Start another audit")
         return
     choice = choose_reading(run, choose(run))
+    mine = set(_axes(run))  # audits with an axis in common come first: one of them is compared unasked
+    summaries = dict(sorted(summaries.items(), key=lambda item: not mine & set(item[1].axes)))
     names = {
         run_id: f"{frame.title_of(summary.title, summary.axes)} ({summary.created[:10]})"
         for run_id, summary in summaries.items()
@@ -51,16 +54,40 @@ def _comparable(run: cache.KeptRun, other: str) -> bool:
 
 
 def _draw(runs: list[cache.KeptRun], choice: Choice) -> None:
-    warnings = compare.comparability(runs)[1]
-    for warning in warnings:
+    alike = [runs[0], *(other for other in runs[1:] if choice.axis in _axes(other))]
+    if len(alike) < len(runs):
+        st.info(safe.plain(_without_the_axis(runs, choice.axis)), icon=":material/info:")
+    if len(alike) > 1:
+        _charts(alike, choice)
+    st.header("Which settings differ?", anchor=False)
+    _settings(compare_settings.settings_table(runs))
+
+
+def _charts(runs: list[cache.KeptRun], choice: Choice) -> None:
+    """Audits that measured the chosen axis, with what must be known before they are read side by side."""
+    for warning in compare.comparability(runs)[1]:
         st.html(f'<p class="pa-warning">{safe.escaped(warning)}</p>')
     st.caption(frame.plain(compare.named(runs)))
     if len(compare.alike(runs)) > 1:
         panels.draw(compare.compare_runs(runs, choice))
     if any(compare_kinds.are_kin(runs[0], other) for other in runs[1:]):
         panels.draw(compare_kinds.compare_kinds(runs, choice))
-    st.header("Which settings differ?", anchor=False)
-    _settings(compare_settings.settings_table(runs))
+
+
+def _axes(run: cache.KeptRun) -> list[str]:
+    return list(run.meta["request"].get("axes") or ())
+
+
+def _without_the_axis(runs: list[cache.KeptRun], axis: str) -> str:
+    """Which audits cannot be laid beside the first on this axis, once, and on which they can."""
+    others = [other for other in runs[1:] if axis not in _axes(other)]
+    named = phrasing.listing(f"“{safe.visible(title_of(other.meta['title'], _axes(other)))}”" for other in others)
+    said = f"{named} did not measure {axis_label(axis)}"
+    shared = [one for one in _axes(runs[0]) if all(one in _axes(other) for other in runs[1:])]
+    if shared:
+        return f"{said}. All of these audits measured {phrasing.listing(map(axis_label, shared))}: choose that above."
+    measured = phrasing.listing(axis_label(one) for one in dict.fromkeys(one for run in others for one in _axes(run)))
+    return f"{said} but {measured}. Only settings are compared."
 
 
 def _settings(differing: pd.DataFrame) -> None:

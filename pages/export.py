@@ -45,15 +45,17 @@ def page() -> None:
     with left:
         st.header(plain(f"This variant: {lookup.variant_label(run, variant)}"), anchor=False)
         st.caption(plain(lookup.amount(run, variant)))
-        taken = _one_of(track_of(run).takable(run, variant))
-        _mask(run, taken)
-        _checkpoint(run, taken)
+        with boundary():
+            taken = _one_of(track_of(run).takable(run, variant))
+            _mask(run, taken)
+            _checkpoint(run, taken)
     with right:
         st.header("The whole audit", anchor=False)
         for what in PARTS:
             _part(run, what, with_texts)
         for one in track_of(run).foreign:
-            _foreign(run, one)
+            with boundary():
+                _foreign(run, one)
 
 
 def _one_of(takable: dict[str, str]) -> str:
@@ -136,7 +138,8 @@ def _checkpoint(run: KeptRun, variant: str) -> None:
         st.markdown(f"**Checkpoint**  \n{track_of(run).handout.checkpoint}")
         folder = st.text_input("Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model")
         if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
-            _write_checkpoint(run, variant, folder.strip())
+            with boundary():  # what goes wrong here is said here; the rest of the page stays
+                _write_checkpoint(run, variant, folder.strip())
 
 
 def _write_checkpoint(run: KeptRun, variant: str, folder: str) -> None:

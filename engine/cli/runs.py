@@ -1,4 +1,4 @@
-"""runs: list them, show one, verify one."""
+"""runs: list them, show one, verify one; call one something else, delete one and have it back."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import argparse
 from dataclasses import asdict
 from typing import Any
 
-from engine.audit.command_line import json_flag, store_option, stores_of
-from engine.store.runs import find_run
+from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.store.runs import as_called, find_run
+from engine.store.titles import rename
+from engine.store.trash import delete, restore
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("runs", help="look at finished runs")
     actions = parser.add_subparsers(dest="action", required=True)
-    for name, run, takes_id in (("list", list_runs, False), ("show", show, True), ("verify", verify, True)):
-        action = actions.add_parser(name)
-        if takes_id:
-            action.add_argument("id", metavar="RUN")
+    for name, run, words in (
+        ("list", list_runs, ()), ("show", show, ("RUN",)), ("verify", verify, ("RUN",)),
+        ("rename", rename_run, ("RUN", "TITLE")), ("delete", delete_run, ("RUN",)), ("restore", restore_run, ("RUN",)),
+    ):  # fmt: skip
+        action = actions.add_parser(name, help=(run.__doc__ or "").partition(".")[0])
+        for word in words:
+            action.add_argument({"RUN": "id"}.get(word, word.lower()), metavar=word)
         store_option(action)
         json_flag(action)
         action.set_defaults(run=run)
@@ -24,7 +29,7 @@ def add(commands: Any) -> None:
 
 def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
     """Every finished run, newest first; the embedded demo last; then those that are damaged or of a newer version."""
-    found = [summary for store in stores_of(args) for summary in store.list()]
+    found = as_called([summary for store in stores_of(args) for summary in store.list()], stores_of(args))
     damaged = {run_id: why for store in stores_of(args) for run_id, why in store.damaged().items()}
     lines = [f"{item.id}  {item.created}  {item.title}" for item in found]
     lines += [f"{run_id}  cannot be read: {why}" for run_id, why in damaged.items()]
@@ -47,3 +52,26 @@ def verify(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     report = verify_run(find_run(args.id, stores_of(args)))
     lines = [f"{'ok ' if check['ok'] else 'NOT'} {check['what']}" for check in report["checks"]]
     return report, "\n".join(lines)
+
+
+def rename_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Call a run something else; with an empty title by its own again. The run itself is not touched."""
+    run = find_run(args.id, stores_of(args))
+    rename(store_of(args).root, run.id, args.title)
+    title = find_run(args.id, stores_of(args)).meta["title"]
+    return {"id": run.id, "title": title}, f"{run.id} is called “{title}”."
+
+
+def delete_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Move a run to the store's trash. `runs restore` brings it back."""
+    store = next((one for one in stores_of(args) if one.has(args.id)), store_of(args))
+    delete(store, args.id)
+    folder = store.root / "trash" / args.id
+    again = f"`runs restore {args.id}` brings it back; delete {folder} to free the space."
+    return {"id": args.id, "trash": str(folder)}, f"{args.id} is in the trash. {again}"
+
+
+def restore_run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """Bring a deleted run back from the store's trash."""
+    run = restore(store_of(args), args.id)
+    return {"id": run.id, "title": run.meta["title"]}, f"{run.id}, “{run.meta['title']}”, is back."

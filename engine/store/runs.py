@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from engine.store.partial import PartialFit
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Shards
 from engine.store.tables import read_table, write_tables
+from engine.store.titles import called, title_of
 
 SCHEMA = 2
 """Since 2, run.json carries a seal: the hash of its own content."""
@@ -50,6 +51,8 @@ class Run:
     path: Path
     additions: tuple[Path, ...] = ()
     """Folders of what was added to it since it was finished; damaged ones are left out of its tables."""
+    called: str = ""
+    """What its reader calls it, where that is not its own title."""
     ahead: str = ""
     """Digest of rows that its tables hold besides their own: what is predicted of a variant nobody measured."""
 
@@ -61,7 +64,7 @@ class Run:
             raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
         if found["schema"] >= 2 and found["id"] != self.id:
             raise DamagedError(f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}.")
-        return found
+        return {**found, "title": self.called} if self.called else found
 
     @cached_property
     def rests_on(self) -> dict[str, str]:
@@ -180,7 +183,7 @@ class Store:
         damaged: dict[str, str] = {}
         for run_id in self.ids():
             try:
-                found.append(Run(self.runs_folder / run_id).summary)
+                found.append(Run(self.runs_folder / run_id, called=title_of(self.root, run_id)).summary)
             except StoreError as error:
                 damaged[run_id] = str(error)
         return found, damaged
@@ -203,7 +206,7 @@ class Store:
         if not self.has(run_id):
             known = ", ".join(self.ids()) or "none yet"
             raise RequestError(Fault("run", f"{run_id!r} is not in the store {self.root}.", f"Known: {known}."))
-        return Run(self.runs_folder / run_id, self.additions(run_id))
+        return Run(self.runs_folder / run_id, self.additions(run_id), title_of(self.root, run_id))
 
     def additions(self, run_id: str) -> tuple[Path, ...]:
         """Folders of what this store holds beside a run, wherever the run itself is."""
@@ -284,12 +287,18 @@ def default_stores() -> list[Store]:
     return [Store(default_root()), Store(EMBEDDED, read_only=True)]
 
 
+def as_called(found: Iterable[RunSummary], stores: list[Store]) -> list[RunSummary]:
+    """Lines of a list of runs with what any of the stores calls them: names of embedded runs lie in the user's."""
+    roots = [store.root for store in stores]
+    return [replace(summary, title=called(roots, summary.id) or summary.title) for summary in found]
+
+
 def find_run(run_id: str, stores: list[Store]) -> Run:
     """The run from the first store that has it, with what any of them holds beside it."""
     for store in stores:
         if store.has(run_id):
             beside = tuple(path for one in stores for path in one.additions(run_id))
-            return replace(store.open(run_id), additions=beside)
+            return replace(store.open(run_id), additions=beside, called=called((one.root for one in stores), run_id))
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
 
@@ -300,5 +309,5 @@ def open_run(id_or_path: str | Path) -> Run:
     if (path / RUN).is_file():
         beside = (Store(path.absolute().parent.parent), *default_stores())
         found = dict.fromkeys(added for store in beside for added in store.additions(path.absolute().name))
-        return Run(path.absolute(), tuple(found))
+        return Run(path.absolute(), tuple(found), called((store.root for store in beside), path.absolute().name))
     return find_run(str(id_or_path), default_stores())

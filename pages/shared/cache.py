@@ -23,7 +23,7 @@ from engine.report.charts.headline import Headline
 from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
-from engine.store.runs import Run, RunSummary, Store, default_root, default_stores, find_run
+from engine.store.runs import Run, RunSummary, Store, as_called, default_root, default_stores, find_run
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
@@ -42,9 +42,9 @@ class KeptRun(Run):
 
     @cached_property
     def key(self) -> tuple[str, str]:
-        """Run id and digest of all its rows, added and predicted ones too: equal keys mean equal numbers."""
+        """Run id and digest of its title and all its rows, added and predicted ones too: equal keys, equal panels."""
         added = [[one.id, one.meta["tables"]] for one in self.added]
-        return self.id, digest_of([self.meta["tables"], added, self.ahead])
+        return self.id, digest_of([self.meta["tables"], added, self.ahead, self.called])
 
 
 @st.cache_data(ttl=2, show_spinner=False)
@@ -61,7 +61,13 @@ def runs(roots: tuple[str, ...]) -> list[RunSummary]:
             found.sort(key=lambda summary: places.get(track_name(store.open(summary.id).meta), len(places)))
         for summary in found:
             seen.setdefault(summary.id, summary)
-    return list(seen.values())
+    return as_called(seen.values(), default_stores())
+
+
+def look_again() -> None:
+    """Read the list of runs anew when it is next asked for: one was renamed, deleted or brought back."""
+    runs.clear()
+    _damaged.clear()
 
 
 def all_runs() -> list[RunSummary]:
@@ -94,7 +100,7 @@ def open_run(run_id: str) -> KeptRun:
     """The run with its tables kept in memory; read again when its files change or something was added to it."""
     found = find_run(run_id, default_stores())
     beside = tuple(str(path) for path in found.additions)
-    return _opened(str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside)
+    return _opened(str(found.path), (found.path / "run.json").stat().st_mtime_ns, beside, found.called)
 
 
 def track_name_of(run_id: str) -> str:
@@ -109,8 +115,8 @@ def _track_name(path: str, changed: int) -> str:
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _opened(path: str, changed: int, additions: tuple[str, ...]) -> KeptRun:
-    return KeptRun(Path(path), tuple(map(Path, additions)))
+def _opened(path: str, changed: int, additions: tuple[str, ...], called: str) -> KeptRun:
+    return KeptRun(Path(path), tuple(map(Path, additions)), called)
 
 
 class Memory:

@@ -1,0 +1,58 @@
+"""The list of audits: called something else, deleted and had back, compared when ticked; names of users are escaped."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.store.runs import Store
+from pages.shared import cache
+from tests.made_up import small
+from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of
+
+TITLE = "<b>mine</b> [a link](javascript:alert(1))"
+
+
+@pytest.fixture
+def two(tmp_path, monkeypatch):
+    for run_id in ("one-run", "two-run"):
+        small("language_models", tmp_path, run_id)
+    return Store(use_store(tmp_path, monkeypatch))
+
+
+def test_an_audit_is_called_something_else(two):
+    at = opened("audits", run=None)
+    at.text_input(key="title_of_one-run").set_value(TITLE)
+    at.button(key="rename_one-run").click().run()
+    assert_calm(at)
+    assert [item.value for item in at.text].count(TITLE) == 1
+    assert cache.open_run("one-run").meta["title"] == TITLE
+    assert not any("javascript" in item.value for kind in ("markdown", "caption") for item in at.get(kind))
+
+
+def test_a_deleted_audit_is_had_back(two):
+    at = opened("audits", run="two-run")
+    at.button(key="delete_one-run").click().run()
+    assert_calm(at)
+    assert two.ids() == ["two-run"] and "was moved to the trash" in words_of(at)
+    assert not [button for button in at.button if button.key == "open_one-run"]
+    at.button(key="undo_delete").click().run()
+    assert two.ids() == ["one-run", "two-run"] and "trash" not in words_of(at)
+
+
+def test_the_audit_on_screen_can_be_deleted_too(two):
+    at = opened("audits", run="one-run")
+    at.button(key="delete_one-run").click().run()
+    assert_calm(at)
+    assert at.query_params["run"] == "two-run"
+
+
+def test_what_is_ticked_is_compared(two):
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at.switch_page("pages/audits.py").run()
+    assert at.button(key="compare_ticked").disabled
+    at.checkbox(key="ticked_one-run").check()
+    at.checkbox(key="ticked_two-run").check().run()
+    at.button(key="compare_ticked").click().run()
+    assert_calm(at)
+    assert at.title[0].value == "What differs between two audits?" and len(at.multiselect[0].value) == 1
