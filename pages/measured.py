@@ -1,25 +1,49 @@
-"""How it was measured: every note and caveat of the audit, once."""
+"""How it was measured: what every chart rests on, each thing once; long lists are folded."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
+import pandas as pd
 import streamlit as st
 
-from engine.report.tracks import track_of
+from engine.report import measured
+from engine.report.charts.panel import Choice
+from engine.report.contents import default_choice
+from pages.shared import panels, state
+from pages.shared.cache import KeptRun, made
 from pages.shared.frame import begin_app, boundary, heading, need_run
+
+FOLDS: Mapping[str, tuple[Callable[..., pd.DataFrame], bool]] = {
+    "Subgroups and how much each was measured on": (measured.subgroups, False),
+    "Methods, measures and terms": (measured.definitions, True),
+    "What each chart rests on": (measured.caveats, True),
+    "All settings": (measured.settings, False),
+    "Versions, hashes, time spent": (measured.versions, False),
+}
+"""Tables behind folds, in reading order, and whether they are made for a choice."""
 
 
 def page() -> None:
     heading("measured", notes=False)
     run = need_run()
-    for title, told in (
-        ("What must be known about this audit", run.meta.get("warnings") or []),
-        ("How numbers are made", track_of(run).notes(run)),
-        ("What it cannot say", track_of(run).limits(run)),
-    ):
-        if told:
-            st.header(title, anchor=False)
-            for text in told:
-                st.text(text)
+    choice = default_choice(run)
+    for part in made(run, measured.parts, choice):
+        if part.is_long:
+            with st.expander(f"{part.title} ({len(part.told)})"):
+                panels.listed(part.told)
+        else:
+            st.header(part.title, anchor=False)
+            panels.listed(part.told)
+    for title, (make, chosen) in FOLDS.items():
+        _fold(run, title, make, choice if chosen else None)
+
+
+def _fold(run: KeptRun, title: str, make: Callable[..., pd.DataFrame], choice: Choice | None) -> None:
+    """A table behind its title, made when it is opened."""
+    with st.expander(title, key=state.key_of("about", make.__name__), on_change="rerun") as box:
+        if box.open:
+            panels.facts(made(run, make, *([choice] if choice else [])))
 
 
 begin_app()

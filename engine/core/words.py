@@ -120,6 +120,18 @@ SETTINGS: dict[str, str] = {
 }
 """Settings of requests and methods whose own name says too little, with blanks for underscores."""
 
+TERMS: dict[str, str] = {
+    "null band": "Where a value would lie by chance if subgroups did not differ. Inside it, it may be chance.",
+    "levelling down": "A gap that shrinks because those who were better off get worse, not because the others gain.",
+    "dense model": "The model as it is, nothing cut.",
+    "sparsity": "How much of the model is cut, as a share of its parts.",
+    "FLOPs": "Calculations that one answer takes. Fewer of them often, not always, means faster.",
+    "false discovery rate": "Of all differences that are claimed, the share that chance may have made.",
+    "95 % interval": "Where the true value plausibly lies: made so that 19 of 20 such intervals hold it.",
+    "AUC": "How surely one of one class is ranked above one of the other. 1 is perfect, 0.5 a coin toss.",
+}
+"""Words that are explained where one points at them: as charts' sentences write them, and what they mean."""
+
 KINDS_ON_OTHER_IMAGES = (
     "Two kinds of audit: what is cut, how it is trained and what a level means differ. They were not measured on the "
     "same images either, so each is read on its own: no common front is drawn, and nothing is ranked across them."
@@ -146,6 +158,13 @@ def gathered(name: str) -> Mapping[str, Any]:
     for vocabulary in _vocabularies():
         found = {**getattr(vocabulary, name, {}), **found}
     return found
+
+
+@cache
+def terms(track: str = "") -> Mapping[str, str]:
+    """Words that are explained where one points at them, those of the track before those that all share."""
+    own = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
+    return {**TERMS, **getattr(own, "TERMS", {})}
 
 
 def method_name(method: str) -> str:

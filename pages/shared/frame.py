@@ -15,6 +15,7 @@ from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.types import AXES
 from engine.report import phrasing
+from engine.report.measured import in_words
 from engine.report.tracks import question, track_of, tracks
 from pages.shared import cache, gallery, state, strip
 from pages.shared import sections as sections_of
@@ -156,7 +157,8 @@ def heading(page: str, notes: bool = True) -> None:
             label = phrasing.count(len(warnings), "note")
             with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
                 for warning in warnings:
-                    st.text(warning)
+                    st.text(in_words(run, warning))
+                link("measured", "How it was measured")
 
 
 def title_of(title: str, axes: Sequence[str] = AXES) -> str:

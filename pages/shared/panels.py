@@ -14,10 +14,13 @@ from engine.report.charts import panel as base
 from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_spreadsheets
+from engine.report.tracks import track_of
 from pages.shared import state
 from pages.shared.cache import Call, KeptRun, made, memory
 from pages.shared.controls import capital, neighbours
+from pages.shared.frame import current_run
 from pages.shared.safe import escaped, plain
+from pages.shared.terms import Marker
 
 CONFIG = {
     **base.CONFIG,
@@ -34,9 +37,9 @@ def draw(panel: Panel, key: str = "", selectable: bool = False) -> Any:
     """
     key = key or panel.key
     with st.container(gap="small"):
-        _say(panel)
+        marker = _say(panel)
         chart = st.container()
-        _measured(panel, key)
+        _measured(panel, key, marker)
         with chart:
             return _chart(panel, key, selectable) if panel.has_chart else None
 
@@ -51,29 +54,48 @@ def beside(run: KeptRun, choice: Choice, *makes: Callable[..., Panel]) -> None:
 def draw_folded(panel: Panel, key: str) -> None:
     """Question and answer at once, the chart on demand: every chart on screen costs time when the slider moves."""
     with st.container(gap="small"):
-        _say(panel)
-        _measured(panel, key, with_chart=True)
+        _measured(panel, key, _say(panel), with_chart=True)
 
 
 def card(panel: Panel, key: str) -> None:
     """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat."""
-    _say(panel)
+    marker = _say(panel)
     if panel.has_chart:
         _chart(panel, key, False)
-    facts = "".join(f"<dt>{escaped(name)}</dt><dd>{_together(text)}</dd>" for name, text in panel.table.to_numpy())
-    st.html(f'<dl class="pa-facts">{facts}</dl>')
-    _measured(replace(panel, table=panel.table.iloc[:0]), key)
+    facts(panel.table, marker)
+    _measured(replace(panel, table=panel.table.iloc[:0]), key, marker)
 
 
-def _say(panel: Panel) -> None:
-    """The question, the answer in a sentence, and what must be kept in mind with it."""
+def facts(table: pd.DataFrame, marker: Marker | None = None) -> None:
+    """What a table of two columns of text says, as a list of names and what is known of them."""
+    marker = marker or Marker("")
+    rows = (f"<dt>{escaped(name)}</dt><dd>{marker.marked(str(text))}</dd>" for name, text in table.to_numpy())
+    st.html(f'<dl class="pa-facts">{"".join(rows)}</dl>')
+
+
+def listed(told: Sequence[str]) -> None:
+    """Sentences as a list, terms explained."""
+    marker = _marker()
+    st.html(f'<ul class="pa-list">{"".join(f"<li>{marker.marked(text)}</li>" for text in told)}</ul>')
+
+
+def _marker() -> Marker:
+    """What explains the words of the chosen audit's track."""
+    run = current_run()
+    return Marker(track_of(run).name if run else "")
+
+
+def _say(panel: Panel) -> Marker:
+    """The question, the answer in a sentence, and what must be kept in mind with it; what has explained their words."""
+    marker = _marker()
     st.header(plain(panel.question), anchor=False)
-    _paragraphs((panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
+    _paragraphs(marker, (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
+    return marker
 
 
-def _paragraphs(*lines: tuple[str, str]) -> None:
+def _paragraphs(marker: Marker, *lines: tuple[str, str]) -> None:
     """Sentences of a panel, each with the class of its look; nothing where there are none."""
-    told = "".join(f'<p class="{name}">{_together(text)}</p>' for text, name in lines if text)
+    told = "".join(f'<p class="{name}">{marker.marked(text)}</p>' for text, name in lines if text)
     if told:
         st.html(told)
 
@@ -130,7 +152,7 @@ def fresh(key: str, clicked: Any) -> bool:
     return clicked is not None
 
 
-def _measured(panel: Panel, key: str, with_chart: bool = False) -> None:
+def _measured(panel: Panel, key: str, marker: Marker, with_chart: bool = False) -> None:
     """Everything else behind one quiet control: what more the data say, method and caveat, table and files; drawn when
     it is opened."""
     if not (panel.more or panel.caveat or (with_chart and panel.has_chart) or _has_table(panel)):
@@ -141,7 +163,7 @@ def _measured(panel: Panel, key: str, with_chart: bool = False) -> None:
             return
         if with_chart and panel.has_chart:
             _chart(panel, key, False)
-        _paragraphs((panel.more, "pa-more"), (panel.caveat, "pa-caveat"))
+        _paragraphs(marker, (panel.more, "pa-more"), (panel.caveat, "pa-caveat"))
         if _has_table(panel):
             table(panel.table)
             with st.container(horizontal=True):

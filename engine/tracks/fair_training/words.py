@@ -127,6 +127,13 @@ METRICS: dict[str, Word] = {
     ),
 }
 
+TERMS: dict[str, str] = {
+    **{METHODS[name].name: METHODS[name].definition for name in METHODS},
+    "degradation gap": METRICS["degradation_gap"].definition,
+    "surrogate gap": "A smooth stand-in for the gap, on training images, that training can follow.",
+    "λ": "How much the fairness term weighs in training; at 0 it is not asked for.",
+}
+
 PAGES: dict[str, str] = {
     "training": "Can one training make a model sparse and fair?",
 }

@@ -50,6 +50,14 @@ def loss_name(loss: str) -> str:
     return f"{name} {PLACES.get(place, place)}" if place else name
 
 
+TERMS: dict[str, str] = {
+    "AutoBot": METHODS["autobot"].definition,
+    "Taylor": METHODS["taylor"].definition,
+    "FPGM": METHODS["fpgm"].definition,
+    "PW loss": LOSSES["pw"].definition,
+    "PW": LOSSES["pw"].definition,
+}
+
 PAGES: dict[str, str] = {
     "bench": "What if these filters are off?",
     "filters": "Which subgroup pays, and does the PW loss help it?",

@@ -222,6 +222,23 @@ METRICS: dict[str, Word] = {
     ),
 }
 
+TERMS: dict[str, str] = {
+    "FASP": METHODS["fasp"].definition,
+    "bias only": METHODS["bias_only"].definition,
+    "perplexity only": METHODS["ppl_only"].definition,
+    "random non-critical": METHODS["random_noncritical"].definition,
+    "γ": "The share of heads that FASP protects because the model needs them most to predict text.",
+    "critical": "Among the heads that matter most for perplexity, which FASP therefore leaves alone.",
+    "perplexity": METRICS["perplexity"].definition,
+    "bias": _BIAS,
+    "ICC": "How alike the scores of a head are from one seed to the next: 1 is the same, 0 nothing in common.",
+    "reweighting": ESTIMATORS["reweight"].definition,
+    "regeneration": ESTIMATORS["generate"].definition,
+    "ESS": "How many texts the weighted ones are worth; few, when some weigh much more than others.",
+    "null band, words": "Where the bias would lie if labels were exchanged within a template.",
+    "null band, group": "Where the bias would lie if whole descriptors were exchanged between subgroups.",
+}
+
 PAGES: dict[str, str] = {
     "heads": "Which heads add to the bias, and which does the model need?",
     "bench": "What if these heads are off?",

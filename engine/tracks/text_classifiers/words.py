@@ -185,6 +185,15 @@ METRICS: dict[str, Word] = {
     ),
 }
 
+TERMS: dict[str, str] = {
+    **{PROCEDURES[name].name: PROCEDURES[name].definition for name in PROCEDURES},
+    **{IMPORTANCE[name].name: IMPORTANCE[name].definition for name in ("conductance", "attribution_mass", "michel")},
+    **{word.name: word.definition for word in METRICS.values()},
+    "winning ticket": WINNING,
+    "winning tickets": WINNING,
+    "ticket": WINNING,
+}
+
 PAGES: dict[str, str] = {
     "tickets": "Is it still a winning ticket, and for whom?",
     "bench": "What if these heads are off?",
