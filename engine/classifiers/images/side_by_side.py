@@ -16,9 +16,11 @@ from engine.classifiers.images.looks import grad_cam, occlusion, window_of
 from engine.classifiers.images.picture import GRAD_CAM
 from engine.classifiers.stored_weights import kept_weights
 from engine.core.types import Hooks, digest_of
+from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
 from engine.resident.warm import Warm
 from engine.store.runs import Run
+from engine.surgery.filters.weights import arrays_of
 
 MOST_CELLS = 56
 """Rows and columns of a map that is told."""
@@ -29,8 +31,8 @@ Cut = Callable[[Run, dict[str, Any], Classifier, dict[str, np.ndarray]], Classif
 def pair_of(run: Run, variant: dict[str, Any], cut: Cut, warm: Warm) -> tuple[Classifier, Classifier, list[str]]:
     """The dense classifier and the one of a variant's row, as it was trained, and what must be said of them.
 
-    RequestError where its weights are not here: what is cut is trained too, so a mask on the dense weights would be no
-    model of the audit.
+    RequestError where its weights are not here: what a method cuts is trained too, so a mask on the dense weights would
+    be no model of the audit. Of a set chosen by hand it is the model.
     """
     about = [run.id, run.meta["model"]["weight_hash"], run.meta["request"]["model"]]
     name = f"image classifier {run.meta['model']['name']} {digest_of(about)[:16]}"
@@ -38,9 +40,13 @@ def pair_of(run: Run, variant: dict[str, Any], cut: Cut, warm: Warm) -> tuple[Cl
         dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)
         return dense, dense, ["Nothing is cut: both models are the same."]
     key = f"cut {name} {variant['variant']}"
-    arrays = kept_weights(run, variant["variant"])  # before anything is loaded
+    by_hand = is_by_hand(str(variant["method"]))
+    arrays = None if by_hand else kept_weights(run, variant["variant"])  # before anything is loaded
     dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)
-    return dense, warm.get(key, lambda: cut(run, variant, dense, arrays), _bytes_of), []
+    if arrays is None:
+        arrays = arrays_of(dense.model)
+    notes = ["Chosen by hand: nothing was trained again after the cut."] if by_hand else []
+    return dense, warm.get(key, lambda: cut(run, variant, dense, arrays), _bytes_of), notes
 
 
 def _bytes_of(classifier: Classifier) -> int:

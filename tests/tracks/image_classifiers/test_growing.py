@@ -19,6 +19,7 @@ from engine.report.contents import panels
 from engine.report.hand_sets import tried
 from engine.report.masks import write_masks
 from engine.report.summary import summary_text
+from engine.resident.asks import answer_here
 from engine.store.runs import Run, Store
 from engine.surgery.filters.named import filter_units, units_of_cut, widths_of, written
 from engine.surgery.filters.record import read_filter_mask
@@ -77,6 +78,11 @@ def test_answers_are_those_of_the_model_with_these_filters_cut_for_real(run, sto
     columns = [column for column in answers if column.startswith("p_")]
     np.testing.assert_allclose(answers.loc[f"{name}#0", columns].sum(axis=1), 1.0, atol=1e-5)
     assert not np.allclose(answers.loc[f"{name}#0", columns], answers.loc["dense", columns])
+    image = found.table("thumbs")["image_id"].iat[0]
+    asked = answer_here("picture", {"run": run.id, "image": image, "variant": name, "way": "grad-cam"}, store)
+    mine = answers.loc[f"{name}#0"].set_index("image_id").loc[image, columns].astype(float)
+    np.testing.assert_allclose(asked["pruned"]["probabilities"], mine, atol=1e-3)
+    assert any("nothing was trained again" in note for note in asked["notes"])
     for axis in run.meta["request"]["axes"]:
         level = float(found.table("variants").set_index("variant").loc[name, "speedup"])
         variant = lookup.variant_of(found, Choice(name, axis, level))["variant"]
