@@ -21,7 +21,7 @@ from engine.models.load_image_classifier import fresh_classifier
 from engine.models.log_odds import log_odds
 from engine.report.charts.look_overlay import overlays
 from engine.report.charts.panel import Choice
-from engine.report.charts.where_it_looks import where_it_looks
+from engine.report.charts.where_it_looks import ABOUT, where_it_looks
 from engine.resident.asks import answer_here
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
@@ -200,13 +200,13 @@ def test_the_page(run, store, monkeypatch):
     assert "Press Run" in words_of(at) and "anecdote" in at.info[0].value
     next(one for one in at.button if one.label == "Run").click().run()
     assert_calm(at)
-    assert len(charts_of(at)) == 3 and "Occlusion:" in words_of(at)
+    assert len(charts_of(at)) == 3 and ABOUT["occlusion"] in words_of(at)
     look = next(one for one in at.segmented_control if "looks" in one.label)
     look.set_value("grad-cam").run()
     assert "Press Run" in words_of(at)
     next(one for one in at.button if one.label == "Run").click().run()
     assert_calm(at)
-    assert "Grad-CAM of the last layer" in words_of(at) and "no place is finer" in words_of(at)
+    assert ABOUT["grad-cam"] in words_of(at) and "over 16 places" in words_of(at)
 
 
 def test_the_gallery_shows_where_both_look_when_asked(run, store, monkeypatch):
