@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.audit.tracks import track_named
-from pages.shared import form, jobs, state
+from pages.shared import asked, form, jobs, refused, state
 from pages.shared.frame import begin_app, boundary, heading
 
 
@@ -34,9 +34,11 @@ def _new() -> None:
         "anything heavy loads, and finished parts survive a stop."
     )
     request, faults = form.ask()
+    asked.line(request)
+    refused.summary(request)
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
-        with st.spinner("Checking the model and the data …"):
+        with st.spinner("Checking the model and the data …"), refused.remembered(request):
             state.keep(state.STARTED, jobs.start(request, faults))
     if state.kept(state.STARTED):
         st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")

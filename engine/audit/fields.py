@@ -63,7 +63,8 @@ class Field(Setting):
     label. percent: a share, asked in percent. named: a value in words. offered: see `Offer`. shown: whether it is
     asked. about: a sentence below, for the value. lead: label of the choice which of the names comes first. starts:
     what the form begins with, where that is not the default. chosen: for which methods settings are asked.
-    accepted: called once the request holds up.
+    accepted: called once the request holds up. quick: what the form's quick preset starts with, where that is not the
+    default. counted: what one of it and several are called where the form says how much is asked for.
     """
 
     kind: Kind
@@ -104,6 +105,8 @@ class Field(Setting):
     starts: Any = None
     chosen: Callable[[Values], Iterable[str]] | None = None
     accepted: Callable[[Values], None] | None = None
+    quick: Any = None
+    counted: tuple[str, str] | None = None
 
     @property
     def required(self) -> bool:

@@ -233,6 +233,10 @@ def head_name(layer: int, head: int) -> str:
     return f"layer {layer}, head {head}"
 
 
+PREDICTED = "Predicted:"
+"""How a sentence begins that says how long work will take before any of it ran; the first of its note."""
+
+
 def duration(seconds: float) -> str:
     """Time in words: "40 seconds", "3 minutes", "2.5 hours"."""
     if seconds < 90:

@@ -7,6 +7,7 @@ rest in sections that unfold. No track is named here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -14,9 +15,10 @@ import streamlit as st
 from engine.audit.fields import HOW, WHAT, Field, fields_of
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault
-from pages.shared import state, widgets
+from pages.shared import refused, state, widgets
 from pages.shared.controls import segmented
 
+FULL, QUICK = "Full", "Quick"
 SMALL = ("integer", "number", "choice", "text", "flag")
 """Kinds of fields that share a line with others."""
 
@@ -29,7 +31,7 @@ def ask() -> tuple[dict[str, Any], list[Fault]]:
 
 def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:
     """The form of one track."""
-    form = _Form(track)
+    form = _Form(track, _preset(track))
     left, right = st.columns(2, gap="large")
     with left:
         form.draw(WHAT, per_line=2)
@@ -41,11 +43,22 @@ def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:
     return {**form.asked, "track": track}, form.faults
 
 
+def _preset(track: str) -> str:
+    """With which values the form begins. What was typed under one preset waits there while the other is looked at."""
+    key = state.form_key(f"{track}_preset")
+    picked = segmented("How thorough?", [FULL, QUICK], key, bind=None)
+    if picked == QUICK:
+        st.caption("A first look: fewer methods, levels or repetitions, so wide intervals. Every field can be changed.")
+    return picked
+
+
 class _Form:
     """What is declared, what was asked so far, and what could not be read."""
 
-    def __init__(self, track: str) -> None:
+    def __init__(self, track: str, preset: str) -> None:
         declared = [field for field in fields_of(tracks()[track].part("request")) if field.section]
+        self.quick = {field.name for field in declared if preset == QUICK and field.quick is not None}
+        declared = [_quickly(field) if field.name in self.quick else field for field in declared]
         self.track, self.fields = track, sorted(declared, key=lambda field: field.last)
         self.usual = {field.name: field.default for field in declared if not field.required}
         self.asked: dict[str, Any] = {}
@@ -77,11 +90,16 @@ class _Form:
         return {**self.usual, **self.asked}
 
     def _ask(self, field: Field) -> None:
-        key = state.form_key(f"{self.track}_{field.name}")
+        key = state.form_key(f"{self.track}_{field.name}{'_quick' if field.name in self.quick else ''}")
         value = widgets.draw(field, key, self._values, self.faults)
         self.asked[field.name] = list(value) if isinstance(value, tuple) else value
+        refused.below(field, self.track, self.asked[field.name])
         if field.about and field.kind in SMALL and (said := field.about(value)):
             st.caption(said)
+
+
+def _quickly(field: Field) -> Field:
+    return replace(field, default=field.quick, starts=None)
 
 
 def _is_small(field: Field) -> bool:

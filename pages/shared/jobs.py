@@ -124,11 +124,18 @@ def draw(job: JobState, place: str) -> None:
             st.progress(share, text=_progress(job))
         elif job.message:
             st.text(job.message)
-        if job.note:
-            st.text(job.note)
+        if note := _note(job):
+            st.text(note)
         for fault in job.faults:
             st.text(str(fault))
         _resume_said(job)
+
+
+def _note(job: JobState) -> str:
+    """What is known of the job; not how long it was thought to take, once it says itself how long it takes."""
+    if job.eta is not None and job.phase != "predict" and job.note.startswith(words.PREDICTED):
+        return job.note.partition(". ")[2]
+    return job.note
 
 
 def _progress(job: JobState) -> str:

@@ -104,6 +104,7 @@ TALK_BEGUN = "talk_begun"
 TALK_NOTES = "notes"
 STAGE_BAR = "stage_bar"
 BY_KEY = "by_key"
+REFUSED = "refused"
 
 BOUND = "query-params"
 """Value of a widget's `bind`: the choice is part of the address."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from engine.audit import jobs
 from engine.audit.jobs import JobState
 from engine.core.locks import taken
+from engine.core.words import PREDICTED
 from engine.store.runs import Store
-from tests.pages.checks import assert_calm, opened, use_store
+from tests.pages.checks import assert_calm, opened, use_store, words_of
 
 
 def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
@@ -22,3 +25,17 @@ def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
         assert said == ["In line: 1 audit before it.", "Starting"]
         next(one for one in at.button if one.key == "cancel_list_job-b").click().run()
     assert jobs.job_state(store, "job-b").status == "cancelled" and jobs.job_state(store, "job-a").status == "queued"
+
+
+def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_path, monkeypatch):
+    store = Store(use_store(tmp_path, monkeypatch))
+    folder = store.jobs_folder / "job-a"
+    folder.mkdir(parents=True)
+    note = f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
+    state = JobState("job-a", "A", "running", "predict", note=note, started="a", updated=jobs._now())
+    with taken(folder / "lock"):
+        jobs._write(folder, state)
+        assert note in words_of(opened("jobs", run=None))
+        jobs._write(folder, replace(state, phase="score heads", done=1, total=9, eta=240.0))
+        said = words_of(opened("jobs", run=None))
+    assert "A head's 95 % interval about 0.02 wide." in said and "29 minutes" not in said

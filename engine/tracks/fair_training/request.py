@@ -192,7 +192,7 @@ class FairRequest(ImagesRequest):
         ),
         kind="names", option="--method", metavar="NAME[,NAME]", commas=True, where="method", section=HOW,
         known=fair_methods, help="methods to train; may be given several times",
-        label="Methods", offered=_offered_methods, named=method_name,
+        label="Methods", offered=_offered_methods, named=method_name, counted=("method", "methods"),
     )  # fmt: skip
     method_settings: dict[str, dict[str, Any]] = asked(
         {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=SETTINGS,
@@ -204,6 +204,7 @@ class FairRequest(ImagesRequest):
         (0.488, 0.672, 0.832), kind="numbers", option="--sparsity", metavar="LIST", above=0.0, below=1.0,
         help="shares of FLOPs, filters or weights to cut, or k3,k5,k8: 1 - 0.8^k", where="sparsity", example="0.488",
         read=shares_of, percent=True, section=HOW, label="Sparsities", unit="percent of FLOPs, filters or weights cut",
+        quick=(0.672,), counted=("sparsity", "sparsities"),
         hint="The usual ones are 1 − 0.8³, 1 − 0.8⁵ and 1 − 0.8⁸, as in the Lottery Ticket paper.",
     )  # fmt: skip
     equal: str = asked(
@@ -221,10 +222,11 @@ class FairRequest(ImagesRequest):
         hint="A surrogate gap up to this costs nothing.",
     )  # fmt: skip
     seeds: int = asked(3, kind="integer", minimum=1, help="how many seeds", section=HOW, label="Seeds",
+                       quick=1, counted=("seed", "seeds"),
                        hint="Trainings of each variant. Three at least tell more.")  # fmt: skip
     iterations: int = asked(
         400, kind="integer", minimum=1, metavar="N", help="weight updates of one training", section=HOW,
-        label="Weight updates of one training", hint=SAME_UPDATES,
+        label="Weight updates of one training", hint=SAME_UPDATES, quick=100,
     )  # fmt: skip
     tradeoff_strengths: tuple[float, ...] = asked(
         (), kind="numbers", option="--tradeoff", metavar="LIST", minimum=0.0, where="λ of the trade-off", some=False,

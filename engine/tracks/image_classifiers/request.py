@@ -83,7 +83,7 @@ class ImageRequest(ImagesRequest):
     methods: tuple[str, ...] = asked(
         ("autobot", "autobot+pw", "taylor", "taylor+pw", "random"), kind="names", option="--method", metavar="METHOD",
         help="may be given several times; +pw adds the PW loss", where="method", check=_arm_faults, section=HOW,
-        label="Methods", offered=_offered_arms, named=method_name,
+        label="Methods", offered=_offered_arms, named=method_name, counted=("method", "methods"),
     )  # fmt: skip
     method_settings: dict[str, dict[str, Any]] = asked(
         {}, kind="settings per method", option="--set", metavar="METHOD.NAME=VALUE", where="setting", section=CHOOSING,
@@ -109,10 +109,11 @@ class ImageRequest(ImagesRequest):
     speedups: tuple[float, ...] = asked(
         (2.0, 4.0), kind="numbers", option="--speedup", metavar="LIST", above=1.0, where="speedup", example="2,4,16",
         help="target speedups (FLOPs dense over cut)", check=_alike_faults, section=HOW,
-        label="Target speedups", unit="FLOPs before over after",
+        label="Target speedups", unit="FLOPs before over after", quick=(4.0,), counted=("speedup", "speedups"),
     )  # fmt: skip
     trials: int = asked(3, kind="integer", minimum=1, help="prunings and retrainings of each variant", section=HOW,
-                        label="Trials", hint="Prunings and retrainings of each variant, with other seeds.")  # fmt: skip
+                        quick=1, counted=("trial", "trials"), label="Trials",
+                        hint="Prunings and retrainings of each variant, with other seeds.")  # fmt: skip
     retrain: dict[str, Any] = asked(
         {}, kind="pairs", metavar="NAME=VALUE", help="epochs, rate, batch, patience, … of retraining", section=TRAINING,
         check=recipe_faults("retrain"), label="Retraining after the cut",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from engine.audit.fields import fields_of
 from engine.audit.tracks import Quick
 from engine.core.types import AXES
 from engine.tracks.language_models import words
+from engine.tracks.language_models.request import AuditRequest
 
-PROMPTS, TOKENS, TEXT = 60, 20, 4000
-"""Prompts of the one axis, new tokens per text, and tokens of text for perplexity."""
+FIRST = {field.name: field.quick for field in fields_of(AuditRequest) if field.quick is not None}
+"""What the form's quick preset asks for."""
 
 
 def quick_request(model: str) -> dict[str, Any]:
@@ -18,16 +20,10 @@ def quick_request(model: str) -> dict[str, Any]:
         "track": "language_models",
         "model": model,
         "axes": [AXES[0]],
-        "methods": ["fasp", "bias_only", "random_noncritical"],
-        "sparsities": [0.0, 0.1, 0.2],
         "gamma": 0.3,
-        "controls": 0,
-        "seeds": 1,
-        "max_prompts": PROMPTS,
-        "max_new_tokens": TOKENS,
-        "max_corpus_tokens": TEXT,
+        **{name: list(value) if isinstance(value, tuple) else value for name, value in FIRST.items()},
         "title": f"Quick audit of {model}",
     }
 
 
-QUICK = Quick(quick_request, words.quick_words(PROMPTS))
+QUICK = Quick(quick_request, words.quick_words(FIRST["max_prompts"]))

@@ -108,6 +108,7 @@ class AuditRequest(Request):
     axes: tuple[str, ...] = asked(
         kind="names", option="--axis", metavar="AXIS", help="may be given several times", where="axis",
         section=WHAT, last=True, label="Axes", offered=known_axes_of, named=axis_name, usual=lambda values: (),
+        counted=("axis", "axes"),
     )  # fmt: skip
     prompts: str | None = asked(
         None, kind="path", optional=True, metavar="FILE_OR_FOLDER", counts="content", section=WHAT, label="Prompts",
@@ -129,11 +130,12 @@ class AuditRequest(Request):
         ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical"),
         kind="names", option="--method", metavar="METHOD", help="may be given several times (default: all)",
         where="method", known=_ordered_methods, section=HOW, label="Methods", named=method_name,
+        quick=("fasp", "bias_only", "random_noncritical"), counted=("method", "methods"),
     )  # fmt: skip
     sparsities: tuple[float, ...] = asked(
         (0.0, 0.05, 0.1, 0.2), kind="numbers", option="--sparsity", help="shares of heads to cut, comma-separated",
         minimum=0.0, below=1.0, where="sparsity", example="0.05,0.1,0.2", percent=True, section=HOW,
-        label="Sparsities", unit="percent of heads cut",
+        label="Sparsities", unit="percent of heads cut", quick=(0.0, 0.1, 0.2), counted=("sparsity", "sparsities"),
     )  # fmt: skip
     gamma: float | str = asked(
         0.3, kind="number", word=SEARCH, minimum=0.0, maximum=1.0, percent=True, slider=(0.0, 0.9, 0.05), section=HOW,
@@ -150,7 +152,8 @@ class AuditRequest(Request):
     controls: int | None = asked(
         None, kind="integer", optional=True, minimum=0, metavar="N", section=HOW, label="Random cuts to compare with",
         help=f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default {CONTROLS}; 0: none)",
-        placeholder=f"{CONTROLS} where FASP is asked for", check=lambda number, values: _control_faults(number, values),
+        placeholder=f"{CONTROLS} where FASP is asked for", quick=0,
+        check=lambda number, values: _control_faults(number, values),
     )  # fmt: skip
     estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
                            label="Effect on bias", help="how z_bias is estimated")  # fmt: skip
@@ -161,15 +164,15 @@ class AuditRequest(Request):
     perplexity_estimator: str = asked("exact", kind="choice", known=lambda: estimators("z_ppl"), section=SCORING,
                                       label="Effect on perplexity", help="how z_ppl is estimated",
                                       where="estimator")  # fmt: skip
-    seeds: int = asked(3, kind="integer", minimum=1, section=HOW, label="Seeds per prompt",
-                       help="how many decoding seeds")  # fmt: skip
+    seeds: int = asked(3, kind="integer", minimum=1, section=HOW, label="Seeds per prompt", quick=1,
+                       counted=("text per prompt", "texts per prompt"), help="how many decoding seeds")  # fmt: skip
     max_prompts: int | None = asked(
         None, kind="integer", optional=True, minimum=1, metavar="N", help="at most so many prompts per axis",
-        section=HOW, label="Prompts per axis at most", placeholder="all of them",
+        section=HOW, label="Prompts per axis at most", placeholder="all of them", quick=60,
     )  # fmt: skip
     max_corpus_tokens: int | None = asked(
         None, kind="integer", optional=True, minimum=50, metavar="N", help="at most so many tokens of the corpus",
-        section=MORE, label="Tokens of text for perplexity at most", placeholder="all",
+        section=MORE, label="Tokens of text for perplexity at most", placeholder="all", quick=4000,
     )  # fmt: skip
     judge: str = asked(
         "demo-judge", kind="source", metavar="NAME_OR_FOLDER", help="demo-judge, a detoxify name, or a folder",
@@ -193,7 +196,7 @@ class AuditRequest(Request):
     reading: str = asked("group_means", kind="choice", choices=READINGS, section=MORE, label="Reading of bias",
                          help="group_means, subgroup_mean_of_means or paired_prompts")  # fmt: skip
     published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
-    max_new_tokens: int = asked(40, kind="integer", minimum=1, option="--new-tokens", section=MORE,
+    max_new_tokens: int = asked(40, kind="integer", minimum=1, option="--new-tokens", section=MORE, quick=20,
                                 label="New tokens per text", help="how long the drawn texts are")  # fmt: skip
     max_prompt_tokens: int = asked(22, kind="integer", minimum=1, option="--prompt-tokens", section=MORE,
                                    label="Prompt tokens at most", help="longer prompts are cut")  # fmt: skip

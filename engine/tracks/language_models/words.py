@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.core.words import AXES, Word, duration
+from engine.core.words import AXES, PREDICTED, Word, duration
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
@@ -197,9 +197,11 @@ def few_texts_words(axes: Sequence[str]) -> str:
 def prediction_words(scoring: Sequence[float], measuring: float, width: float, silent: Sequence[str]) -> str:
     """What a request will cost and show; seconds (of scoring: least and most), `silent` axes inside their null band."""
     least, most = (duration(seconds) for seconds in scoring)
-    text = f"Predicted: about {least}" if least == most else f"Predicted: {least} to {most}, as the selection settles,"
-    text += f" to score heads and about {duration(measuring)} to measure variants; "
-    text += "too few prompts for intervals." if math.isnan(width) else f"a head's 95 % interval about {width:.2g} wide."
+    text = (
+        f"{PREDICTED} about {least}" if least == most else f"{PREDICTED} {least} to {most}, as the selection settles,"
+    )
+    text += f" to score heads and about {duration(measuring)} to measure variants. "
+    text += "Too few prompts for intervals." if math.isnan(width) else f"A head's 95 % interval about {width:.2g} wide."
     if silent:
         text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
     return text

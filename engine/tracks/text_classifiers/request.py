@@ -203,11 +203,12 @@ class TextRequest(Request):
     methods: tuple[str, ...] = asked(
         ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"), kind="product", where="procedure",
         parts=(_procedure(lambda: list(procedures())), _score()), join=_arms_of, check=_arm_faults, section=HOW,
+        counted=("way to cut", "ways to cut"),
     )  # fmt: skip
     sparsities: tuple[float, ...] = asked(
         (0.25, 0.5, 0.75), kind="numbers", option="--sparsity", metavar="LIST", help="shares of heads to cut",
         above=0.0, below=1.0, where="sparsity", example="0.25,0.5,0.75", percent=True, section=HOW,
-        label="Sparsities", unit="percent of heads cut",
+        label="Sparsities", unit="percent of heads cut", quick=(0.5,), counted=("sparsity", "sparsities"),
     )  # fmt: skip
     step: float = asked(
         0.1, kind="number", metavar="KAPPA", help="share of heads that one round cuts", above=0.0, below=1.0,
@@ -215,7 +216,8 @@ class TextRequest(Request):
     )  # fmt: skip
     trials: int = asked(
         3, kind="integer", option="--seeds", minimum=1, help="how many seeds; fewer than 3 name no ticket", section=HOW,
-        label="Seeds", hint="Fine-tunings of everything. Three at least for a ticket.",
+        label="Seeds", hint="Fine-tunings of everything. Three at least for a ticket.", quick=1,
+        counted=("seed", "seeds"),
     )  # fmt: skip
     retune: bool | None = asked(
         None, kind="flag", optional=True, help="fine-tune the full model here, per seed", section=TUNING,
@@ -260,7 +262,7 @@ class TextRequest(Request):
     )  # fmt: skip
     max_texts: int | None = asked(
         None, kind="integer", optional=True, minimum=20, metavar="N", help="at most so many texts per split",
-        section=HOW, label="Texts per split at most", placeholder="all of them",
+        section=HOW, label="Texts per split at most", placeholder="all of them", quick=400,
     )  # fmt: skip
     keep_weights: str = asked(
         "first", kind="choice", choices=KEPT, help=f"of which seeds models are kept: {', '.join(KEPT)}", section=MORE,

@@ -1,0 +1,79 @@
+"""What the check of a form finds wrong: beside the field, in its name, gone once it changes; what was typed stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.audit.fields import fields_of
+from engine.audit.tracks import request_from, tracks
+from engine.core.errors import Fault, RequestError
+from pages.shared import asked, jobs
+from tests.pages.checks import html_of, opened, use_store, words_of
+from tests.pages.forms import asked as asked_of
+from tests.pages.forms import drawn, key
+
+FIRST = next(iter(tracks()))
+SHARES = next(name for name in tracks() if any(
+    field.name == "sparsities" for field in fields_of(tracks()[name].part("request"))))  # fmt: skip
+
+
+@pytest.fixture
+def refused(monkeypatch, tmp_path):
+    """The form after a check that found something wrong with the sparsities and with the store."""
+    use_store(tmp_path, monkeypatch)
+
+    def refuse(what: dict) -> str:
+        raise RequestError([Fault("sparsity", "<b>1.5</b> is not allowed.", "Give numbers above 0 and below 1."),
+                            Fault("store", "cannot be written.", "")])  # fmt: skip
+
+    monkeypatch.setattr(jobs, "_ask", refuse)
+    at = opened("new_audit", run=None)
+    if SHARES != FIRST:
+        at.get("button_group")[0].set_value([SHARES]).run()
+    at.text_input(key=key(SHARES, "sparsities")).set_value("150").run()
+    return next(one for one in at.button if one.label == "Check and start").click().run()
+
+
+def test_a_fault_stands_beside_its_field_and_what_was_typed_stays(refused):
+    assert at_text(refused) == "150"
+    assert "<strong>Sparsities</strong><p>&lt;b&gt;150 %&lt;/b&gt; is not allowed. Give shares above 0 % and" in (
+        html_of(refused).replace("\xa0", " ")
+    )
+    first, second = [item.value for item in refused.error]
+    assert first.startswith("1 field needs another value: Sparsities") and second.startswith("store: cannot be written")
+
+
+def test_a_fault_is_gone_once_its_field_says_something_else(refused):
+    refused.text_input(key=key(SHARES, "sparsities")).set_value("15").run()
+    assert "pa-fault" not in html_of(refused).split("</style>")[-1]
+    assert [item.value for item in refused.error] == ["store: cannot be written. "]
+
+
+def at_text(at) -> str:
+    return at.text_input(key=key(SHARES, "sparsities")).value
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_the_quick_preset_asks_for_less_and_what_was_typed_under_full_waits(track, monkeypatch, tmp_path):
+    at = drawn(track, monkeypatch, tmp_path)
+    full = asked_of(at)["request"]
+    presets = next(one for one in at.get("button_group") if one.key == key(track, "preset"))
+    at = presets.set_value(["Quick"]).run()
+    quick = asked_of(at)["request"]
+    declared = {
+        field.name: field.quick for field in fields_of(tracks()[track].part("request")) if field.quick is not None
+    }
+    assert declared and {name: quick[name] for name in declared} == {
+        name: list(value) if isinstance(value, tuple) else value for name, value in declared.items()
+    }
+    assert {name for name in full if full[name] != quick[name]} == set(declared)
+    request_from(quick)
+
+
+def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
+    request = asked_of(drawn(SHARES, monkeypatch, tmp_path))["request"]
+    said = asked.amount(SHARES, {**request, "sparsities": [0.1]})
+    assert "1 sparsity" in said and said != asked.amount(SHARES, {**request, "sparsities": [0.1, 0.2]})
+    assert f"This asks for {asked.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of" in (
+        words_of(opened("new_audit", run=None))
+    )
