@@ -215,7 +215,7 @@ LAST = (3, 40)
 def test_a_prediction_names_time_and_width_for_every_estimator(judged, tmp_path):
     judged(word_judge())
     few = predict(world_request(tmp_path, estimator="auto"), Store(tmp_path / "store"))
-    assert "too few prompts for intervals" in few["words"]
+    assert "Too few prompts for intervals" in few["words"]
     many = {"prompts": str(_told_apart(tmp_path)), "axes": ("nationality",)}
     found = predict(world_request(tmp_path, estimator="auto", **many), Store(tmp_path / "store"))
     for said in found["axes"].values():
