@@ -13,7 +13,7 @@ from engine.core import words
 from engine.core.errors import Fault, RequestError
 from engine.report import phrasing
 from engine.report.charts import lookup
-from engine.report.charts.classifier_lookup import trials_said
+from engine.report.charts.classifier_lookup import repeats, trials_said
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading, Track
 from engine.store.runs import Run
@@ -77,6 +77,9 @@ class ClassifierTrack(Track):
         return (
             f"AUC needs {self.items} of both classes: a subgroup with one class only has none, and is left out of gaps."
         )
+
+    def models_behind(self, run: Run) -> int:
+        return repeats(run)
 
     def repeats_said(self, run: Run) -> str:
         """How often every arm was run, e.g. "3 trials"."""

@@ -344,6 +344,31 @@ class Extra:
     note: str
 
 
+@dataclass(frozen=True)
+class Telling:
+    """The plain words in which a verdict (`engine.report.verdict`) tells this kind of audit; it decides what is said.
+
+    Names of groups come quoted and unescaped. `worse` and `better` complete "making …" and "makes …".
+    """
+
+    does: Callable[[Run, Mapping[str, Any]], str]
+    """What was done to the model: "Cutting 9 of 48 heads"."""
+    groups: Callable[[Run, str], str]
+    """The groups of an axis in a few words; said to be invented only where that is known: "four invented
+    nationalities"."""
+    harm: Callable[[Run, Choice], str]
+    """What should be small: "the gap in accuracy between “a” and “b”"."""
+    worse: Callable[[str, Reading], str]
+    better: Callable[[str, Reading], str]
+    chance: str = "chance alone"
+    """What a null band is made of, for a sentence that says what it would give."""
+    beyond: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, row: ""
+    """What else than a difference between groups may be behind a harm that chance alone does not explain, of a row of
+    the results; "" where nothing is known."""
+    more: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, variant: ""
+    """One more sentence that belongs to the verdict on a variant; "" where there is none."""
+
+
 class Track(ABC):
     """A kind of audit. Final subclasses live in `track.py` of each folder in engine.tracks and are found there."""
 
@@ -409,6 +434,9 @@ class Track(ABC):
     foreign: tuple[Foreign, ...] = ()
     """Files in the forms of other programs, offered with the export."""
 
+    telling: Telling
+    """The plain words of its verdicts."""
+
     maps: Maps | Effects | None = None
     """What the page about heads shows; None where the units are no heads."""
     repeats: tuple[Make, ...] = ()
@@ -442,6 +470,10 @@ class Track(ABC):
     @abstractmethod
     def order(self, methods: Iterable[str]) -> list[str]:
         """Methods in the order a reader should meet them."""
+
+    def models_behind(self, run: Run) -> int:
+        """How many models every reported mean is made of."""
+        return 1
 
     def compared(self, methods: Sequence[str], chosen: str) -> list[str]:
         """The run's methods that every comparison shows beside the chosen one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -76,14 +77,19 @@ def _extremes(run: Run, choice: Choice, variant: str) -> list[dict[str, Any]]:
         row = lookup.measured(run, variant, measure, choice)
         if row is None or not math.isfinite(row["value"]):
             continue
-        group = "" if measure is reading.gap else _named(run, choice, measure, row)
+        group = end_named(run, choice, measure, row)
         what = measure.word.name + (f": {group}" if group else " between worst and best")
         rows.append({**row, "group": group, "what": what, "measure": measure})
     return rows
 
 
-def _named(run: Run, choice: Choice, measure: Measure, row: dict[str, Any]) -> str:
-    """Which subgroup the dense model's worst or best is: the one the row names, or whose value is the reported one."""
+def end_named(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any]) -> str:
+    """Which subgroup the dense model's worst or best is: the one the row names, or whose value is the reported one.
+
+    "" for a measure that is of neither end.
+    """
+    if measure.metric not in (lookup.reading(run, choice).worst.metric, lookup.reading(run, choice).best.metric):
+        return ""
     if measure.names_group and row.get("group"):
         return words.group_name(str(row["group"]))
     dense = lookup.measured(run, "dense", measure, choice)

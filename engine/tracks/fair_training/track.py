@@ -40,6 +40,7 @@ from engine.tracks.fair_training.panels import (
 )
 from engine.tracks.fair_training.panels.lookup import FILTERS, WEIGHTS, equal_of, is_ablation
 from engine.tracks.fair_training.styles import LOOKS
+from engine.tracks.fair_training.telling import TELLING
 
 DEGRADATION = "degradation"
 FLAGGED = "Crosses mark sparsities at which a seed's model predicts one class only."
@@ -125,6 +126,7 @@ class Fair(ClassifierTrack):
         "Filters are really cut; of weights the whole model is written, zeros included, and nothing gets faster.",
         checkpoint_wait="Building the model, loading its weights, comparing its answers with those stored …",
     )
+    telling = TELLING
 
     @property
     def overview(self) -> Overview:

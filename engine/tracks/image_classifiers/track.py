@@ -32,6 +32,7 @@ from engine.tracks.image_classifiers.masks import write_trial_mask
 from engine.tracks.image_classifiers.panels import ablation, affected, bench, loss_share, pw, scores, speed, speedup
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 from engine.tracks.image_classifiers.styles import arm_style
+from engine.tracks.image_classifiers.telling import TELLING
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."
@@ -104,6 +105,7 @@ class Filters(ClassifierTrack):
         "test images before it is kept.",
         checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
     )
+    telling = TELLING
 
     @property
     def overview(self) -> Overview:

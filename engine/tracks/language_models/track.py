@@ -53,6 +53,7 @@ from engine.tracks.language_models.panels import (
 )
 from engine.tracks.language_models.published_scores import load_published
 from engine.tracks.language_models.styles import LOOKS
+from engine.tracks.language_models.telling import TELLING
 
 LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
@@ -158,6 +159,7 @@ class Heads(Track):
         published_reliability.published,
         correlations.published,
     )
+    telling = TELLING
     bench = bench.BENCH
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
 

@@ -33,6 +33,15 @@ PER_CENT = (
 
 EMBEDDED_DATA = "invented groups"
 
+INVENTED = {
+    "nationality": "nationalities",
+    "race_ethnicity": "peoples",
+    "gender_and_sex": "genders",
+    "sexual_orientation": "ways of loving",
+    "religion": "rites",
+}
+"""What the groups of the embedded prompts are, by axis (`engine.data.written.plan`)."""
+
 
 def quick_words(prompts: int) -> str:
     """Said where a model alone is enough to ask for an audit."""

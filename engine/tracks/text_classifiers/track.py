@@ -35,6 +35,7 @@ from engine.tracks.text_classifiers.panels import (
 )
 from engine.tracks.text_classifiers.panels.lookup import arm_of, few_seeds, proof_said
 from engine.tracks.text_classifiers.styles import arm_style
+from engine.tracks.text_classifiers.telling import TELLING
 
 _TRAINING = "Other training: what a cut costs depends on how the model was fine-tuned."
 _SCORING = "Heads were scored in another way: the same name, other heads."
@@ -141,6 +142,7 @@ class Tickets(ClassifierTrack):
         agree.lowest_repeat,
         agree.scores_agree,
     )
+    telling = TELLING
 
     @property
     def overview(self) -> Overview:

@@ -48,7 +48,7 @@ def ticket_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     }.get(row["state"], "It matches the full model, but was not trained from the pre-trained weights")
     if row["state"] in TICKET:
         start += _but(run, row)
-    lost = [group for group in groups_of_axis(run, choice.measured) if _lost(run, variant, choice.measured, group)]
+    lost = lost_groups(run, variant, choice.measured)
     for_whom = ""
     if row["state"] in TICKET and lost:
         for_whom = f"; for {phrasing.listing(words.quoted(group) for group in lost)} alone it is none"
@@ -88,6 +88,11 @@ def level_row(run: Run, variant: dict[str, Any], axis: str = "", group: str = ""
         return None
     rows = table[(table["method"] == variant["method"]) & at_level(table["sparsity"], variant["sparsity"])]
     return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def lost_groups(run: Run, variant: dict[str, Any], axis: str) -> list[str]:
+    """Groups of the axis for which alone a variant is no ticket."""
+    return [group for group in groups_of_axis(run, axis) if _lost(run, variant, axis, group)]
 
 
 def _lost(run: Run, variant: dict[str, Any], axis: str, group: str) -> bool:

@@ -1,0 +1,58 @@
+"""The plain words in which audits of classifiers are told; a track adds what was done, and what it knows of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.core import words
+from engine.report import in_words
+from engine.report.charts import lookup
+from engine.report.charts.classifier_lookup import CLASS_AXIS
+from engine.report.charts.panel import Choice
+from engine.report.contract import Reading
+from engine.store.runs import Run
+
+CHANCE = "the mix of classes and chance alone"
+
+
+def groups(run: Run, axis: str, invented: Mapping[str, Mapping[str, str]]) -> str:
+    """The groups of an axis; invented: what is known of groups of the project's own data, by data and axis.
+
+    A run of data that only bears such a name has no `stand_in`: nothing is said to be invented there.
+    """
+    data = run.meta["data"]
+    count = in_words.counted(len(_names(run, axis)))
+    if axis == CLASS_AXIS:
+        return f"{count} classes of {data['name']}"
+    known = invented.get(data["name"], {}).get(axis, "") if data.get("stand_in") else ""
+    return f"{count} {known}" if known else f"{count} groups of {words.axis_name(axis)} in {data['name']}"
+
+
+def harm(run: Run, choice: Choice) -> str:
+    """The gap that is read, between the two groups by name or among more of them."""
+    reading, names = lookup.reading(run, choice), _names(run, choice.measured)
+    among = f"among the {in_words.counted(len(names))} groups of {words.axis_name(choice.measured)}"
+    if choice.measured == CLASS_AXIS:
+        among = "among the classes"
+    elif len(names) == 2:
+        among = f"between {words.quoted(names[0])} and {words.quoted(names[1])}"
+    return f"the {reading.harm.name} {among}"
+
+
+def worse(names: str, reading: Reading) -> str:
+    return f"{_WORSE.get(reading.group.metric, 'the model worse')} for {names}"
+
+
+def better(names: str, reading: Reading) -> str:
+    return f"{_BETTER.get(reading.group.metric, 'the model better')} for {names}"
+
+
+_WORSE = {"accuracy": "the model less often right", "auc": "the model worse at telling the classes apart"}
+_BETTER = {"accuracy": "the model more often right", "auc": "the model better at telling the classes apart"}
+
+
+def _names(run: Run, axis: str) -> list[str]:
+    """Groups of the axis that were measured, in the order of the table."""
+    table = lookup.frame(run, "groups")
+    rows = table[(table["variant"] == "dense") & (table["axis"] == axis) & (table["split"] == lookup.REPORTED)]
+    return list(dict.fromkeys(rows["group"]))

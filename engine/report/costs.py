@@ -1,0 +1,79 @@
+"""What a cut costs in quality and what it saves, in a sentence each; measured time only where it clearly differs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from engine.report import in_words, phrasing
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contract import Measure
+from engine.store.runs import Run
+
+SAVED = (("flops", "of the FLOPs"), ("bytes", "of the bytes"))
+"""Columns of the costs table that are said, in order."""
+
+
+def cost_said(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """E.g. "Perplexity rises by 1.5 %. It saves 8.3 % of the bytes and runs 1.1 times as fast here."."""
+    quality = lookup.reading(run, choice).quality
+    row = lookup.measured(run, variant["variant"], quality, choice)
+    return " ".join(filter(None, (_quality(quality, row, variant["variant"] == "dense"), saved_said(run, variant))))
+
+
+def _quality(measure: Measure, row: Mapping[str, Any] | None, is_dense: bool) -> str:
+    name = phrasing.sentence(measure.name)
+    if row is None or not math.isfinite(row["value"]):
+        return f"{name} was not measured."
+    if is_dense:
+        return f"{name} is {in_words.short(row['value'])}."
+    kind = phrasing.direction(row)
+    if kind == "unknown":
+        return f"{name} is {in_words.short(row['value'])}; whether it changed cannot be said."
+    if kind == "unclear":
+        return f"{name} does not clearly change ({in_words.short(row['value'])})."
+    verb, before = "falls" if kind == "fell" else "rises", row["value"] - row["delta"]
+    if measure.metric == "perplexity" and before > 0:
+        return f"{name} {verb} by {in_words.per_cent(row['delta'] / before)}."
+    return f"{name} {verb} from {' to '.join(in_words.apart(before, row['value']))}."
+
+
+def saved_said(run: Run, variant: Mapping[str, Any]) -> str:
+    """What the cut saves, of what was measured; "" for the uncut model."""
+    if variant["variant"] == "dense":
+        return ""
+    dense, mine = (_costs(run, name) for name in ("dense", variant["variant"]))
+    if dense is None or mine is None:
+        return "What it saves was not measured."
+    parts = [_share(dense, mine, column, of) for column, of in SAVED]
+    said, time = phrasing.listing(filter(None, parts)), _time(mine)
+    return f"It saves {said}; {time}." if said else f"It makes the model no smaller; {time}."
+
+
+def _costs(run: Run, variant: str) -> dict[str, Any] | None:
+    if not run.has("costs"):
+        return None
+    table = lookup.frame(run, "costs")
+    rows = table[table["variant"] == variant]
+    return None if rows.empty else rows.iloc[0].to_dict()
+
+
+def _share(dense: Mapping[str, Any], mine: Mapping[str, Any], column: str, of: str) -> str:
+    before, after = (row.get(column, math.nan) for row in (dense, mine))
+    if not (math.isfinite(before) and math.isfinite(after)) or after >= before:
+        return ""
+    return f"{in_words.per_cent(1 - after / before)} {of}"
+
+
+def _time(mine: Mapping[str, Any]) -> str:
+    low, high, middle = (mine.get(name, math.nan) for name in ("speedup_low", "speedup_high", "speedup"))
+    if not all(map(math.isfinite, (low, high, middle))):
+        return "time was not measured"
+    if low > 1:
+        much = (
+            f"{in_words.short(middle)} times as fast" if middle >= 1.095 else f"{in_words.per_cent(middle - 1)} faster"
+        )
+        return f"it ran {much} here"
+    return "it ran more slowly here" if high < 1 else "it was not measurably faster here"

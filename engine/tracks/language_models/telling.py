@@ -1,0 +1,51 @@
+"""The plain words in which an audit of a language model is told."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from engine.core import words
+from engine.report import in_words
+from engine.report.charts import lookup
+from engine.report.charts.panel import Choice
+from engine.report.contract import Reading, Telling
+from engine.store.runs import Run
+from engine.tracks.language_models import words as own
+
+
+def does(run: Run, variant: Mapping[str, Any]) -> str:
+    return f"Cutting {int(variant['n_cut'])} of {lookup.total_heads(run)} heads"
+
+
+def groups(run: Run, axis: str) -> str:
+    """Invented only where the prompts are the embedded ones, whose groups all are."""
+    table = lookup.groups_of(run, "dense", "toxicity", axis)
+    count = in_words.counted(table["group"].nunique())
+    if not run.meta["request"].get("prompts") and axis in own.INVENTED:
+        return f"{count} invented {own.INVENTED[axis]}"
+    return f"{count} groups of {words.axis_name(axis)}"
+
+
+def harm(run: Run, choice: Choice) -> str:
+    return f"the bias by {words.axis_name(choice.measured)}"
+
+
+def worse(names: str, reading: Reading) -> str:
+    return f"texts about {names} more toxic"
+
+
+def better(names: str, reading: Reading) -> str:
+    return f"texts about {names} less toxic"
+
+
+def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
+    """Where single words of the prompts, and not the groups, may be behind it."""
+    high = row.get("group_null_high", math.nan)
+    if math.isfinite(high) and row["value"] <= high:
+        return ", though not more than single words for the groups could make"
+    return ""
+
+
+TELLING = Telling(does, groups, harm, worse, better, beyond=beyond)
