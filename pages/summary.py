@@ -1,13 +1,15 @@
-"""Summary: the answer in a sentence, four numbers, who pays, and how it goes along the slider."""
+"""Summary: what was audited, the verdict in plain words, who pays, three numbers, the cost, and where to go on."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from engine.report.charts.headline import headline
+from engine.report.charts.panel import Choice
+from engine.report.contract import Track
 from engine.report.tracks import track_of
-from pages.shared import panels
-from pages.shared.cache import made
+from engine.report.verdict import verdict
+from pages.shared import panels, told
+from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.measuring import offer_level, shown_at
@@ -16,22 +18,27 @@ from pages.shared.measuring import offer_level, shown_at
 def page() -> None:
     heading("summary")
     measured = need_run()
-    choice, shown = choose(measured, ahead=True), track_of(measured).overview
+    choice, track = choose(measured, ahead=True), track_of(measured)
     run = shown_at(measured, choice)
-    panels.headline(made(run, headline, choice))
-    for column, make in zip(st.columns(2, gap="large"), shown.beside, strict=True):
-        with column:
-            panels.draw(made(run, make, choice), make.__name__)
-    left, right = st.columns(2, gap="large")
+    said = made(run, verdict, choice)
+    told.sentences(said)
+    left, right = st.columns([11, 8], gap="large")
     with left:
-        for make in shown.folded:
-            panels.draw_folded(made(run, make, choice), make.__name__)
-        offer_missing(run, choice)
-        if track_of(run).trains:
-            offer_level(measured, choice)
+        who = track.overview.beside[0]
+        panels.draw_chart(made(run, who, choice), who.__name__)
     with right:
-        panels.draw(made(run, shown.right, choice), shown.right.__name__)
-    panels.look_ahead(run, (headline, *shown.beside, shown.right, *shown.folded), choice)
+        told.numbers(said)
+        told.next_steps(track)
+    _more(run, measured, choice, track)
+    panels.look_ahead(run, (verdict, who), choice)
+
+
+def _more(run: KeptRun, measured: KeptRun, choice: Choice, track: Track) -> None:
+    """What else is known about this cut, each behind a question, and what is not finished."""
+    panels.fold("More about this cut", [(run, make, choice) for make in track.overview.folded])
+    offer_missing(run, choice)
+    if track.trains:
+        offer_level(measured, choice)
 
 
 begin_app()

@@ -30,6 +30,9 @@ def page() -> None:
         state.put_later(state.VARIANT, str(clicked))
         st.rerun()
     _one_variant(run, choice, split)
+    shown, level = track_of(run).overview, track_of(run).level
+    along = [(run, make, choice) for make in (shown.beside[1], shown.right)]
+    panels.fold(f"How it goes along the {level.noun}", along)
 
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:

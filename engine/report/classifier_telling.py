@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from engine.core import words
 from engine.report import in_words
 from engine.report.charts import lookup
+from engine.report.charts.classifier_headline import degenerate_said, missed_said
 from engine.report.charts.classifier_lookup import CLASS_AXIS
 from engine.report.charts.panel import Choice
 from engine.report.contract import Reading
@@ -45,6 +47,13 @@ def worse(names: str, reading: Reading) -> str:
 
 def better(names: str, reading: Reading) -> str:
     return f"{_BETTER.get(reading.group.metric, 'the model better')} for {names}"
+
+
+def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """What must be read with any verdict: models that answer one class only, a level that was not reached."""
+    if variant["variant"] == "dense":
+        return ""
+    return " ".join(filter(None, (degenerate_said(run, variant), missed_said(run, variant))))
 
 
 _WORSE = {"accuracy": "the model less often right", "auc": "the model worse at telling the classes apart"}

@@ -77,7 +77,7 @@ def verdict(run: Run, choice: Choice) -> Verdict:
         _meaning(run, choice, variant),
         track.telling.more(run, choice, variant),
         tuple(_numbers(run, choice, variant)),
-        cost_said(run, choice, variant),
+        f"Predicted: {cost_said(run, choice, variant)}" if is_predicted else cost_said(run, choice, variant),
         advice(run, choice),
         is_predicted,
     )
@@ -183,6 +183,10 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     is_dense = variant["variant"] == "dense" or dense is None
     now, was = in_words.apart(row["value"], math.nan if is_dense else dense["value"])
     article = "An" if measure.name[:1].lower() in "aeiou" else "A"
+    if lookup.is_predicted(variant):
+        return f"{article} {measure.name} of {now} is predicted" + (
+            "." if is_dense else f"; it is {was} before the cut."
+        )
     start = f"{article} {measure.name} of {now}" + ("" if is_dense else f", {was} before the cut,")
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):
@@ -210,7 +214,7 @@ def _fact(run: Run, choice: Choice, measure: Measure, row: Mapping[str, Any], va
     group = end_named(run, choice, measure, row)
     word = measure.word
     return Fact(
-        f"{measure.name}, {group}" if group else measure.name,
+        f"{measure.name.removesuffix(' subgroup')}: {group}" if group else measure.name,
         value,
         "" if dense is None else was,
         "" if dense is None else kind_of(row, word.better),

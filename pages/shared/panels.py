@@ -57,6 +57,27 @@ def draw_folded(panel: Panel, key: str) -> None:
         _measured(panel, key, _say(panel), with_chart=True)
 
 
+def draw_chart(panel: Panel, key: str) -> None:
+    """The chart beside a verdict that says its answer already: question and chart; the answer stands behind "How
+    measured"."""
+    more = " ".join(filter(None, (panel.answer, panel.mind, panel.more)))
+    with st.container(gap="small"):
+        st.header(plain(panel.question), anchor=False)
+        if panel.has_chart:
+            _chart(panel, key, False)
+            _measured(replace(panel, more=more), key)
+        else:
+            _paragraphs((panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
+
+
+def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice]]) -> None:
+    """Panels below each other behind a title, drawn when it is opened."""
+    with st.expander(title, key=state.key_of(state.FOLD, title), on_change="rerun") as box:
+        if box.open:
+            for run, make, choice in calls:
+                draw(made(run, make, choice), make.__name__)
+
+
 def card(panel: Panel, key: str) -> None:
     """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat."""
     marker = _say(panel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -90,12 +91,12 @@ def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ..
     """Degenerate trials, a missed target, the null band, levelling down."""
     if variant["variant"] == "dense":
         return ()
-    found = [_degenerate(run, variant), _missed(run, variant), inside_null_now(run, choice, variant)]
+    found = [degenerate_said(run, variant), missed_said(run, variant), inside_null_now(run, choice, variant)]
     found += [text for text in (levelling_verdict(run, choice),) if text.startswith(LEVELLING)]
     return tuple(filter(None, found))
 
 
-def _degenerate(run: Run, variant: dict[str, Any]) -> str:
+def degenerate_said(run: Run, variant: Mapping[str, Any]) -> str:
     """How many trials say nothing about what was cut."""
     wrong, trials = int(variant["degenerate"]), repeats(run)
     if not wrong:
@@ -109,7 +110,8 @@ def _degenerate(run: Run, variant: dict[str, Any]) -> str:
     )
 
 
-def _missed(run: Run, variant: dict[str, Any]) -> str:
+def missed_said(run: Run, variant: Mapping[str, Any]) -> str:
+    """That the level asked for was not reached; "" where it was."""
     if bool(variant.get("met", True)):
         return ""
     track = track_of(run)

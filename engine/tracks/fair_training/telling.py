@@ -10,6 +10,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, better, groups, harm, worse
+from engine.report.classifier_telling import more as of_any
 from engine.report.contract import Telling
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -32,7 +33,7 @@ def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     found = [own.NOT_FASTER] if variant.get("units") == WEIGHTS and variant["n_cut"] else []
     if choice.measured != fair_axis(run) and variant["variant"] != "dense":
         found.append(f"Training was asked to be fair by {words.axis_name(fair_axis(run))} only.")
-    return phrasing.sentence(" ".join(found))
+    return " ".join(filter(None, (of_any(run, choice, variant), *map(phrasing.sentence, found))))
 
 
 TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)

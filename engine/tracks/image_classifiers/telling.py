@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from engine.report.classifier_telling import CHANCE, better, groups, harm, worse
+from engine.report.classifier_telling import CHANCE, better, groups, harm, more, worse
 from engine.report.contract import Telling
 from engine.store.runs import Run
 
@@ -19,4 +19,4 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
     return f"Cutting {variant['n_cut']:.0f} of {int(run.meta['model']['n_filters'])} filters"
 
 
-TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE)
+TELLING = Telling(does, partial(groups, invented=INVENTED), harm, worse, better, CHANCE, more=more)

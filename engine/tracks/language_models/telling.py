@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.core import words
-from engine.report import in_words
+from engine.report import in_words, phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Reading, Telling
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.panels.group_band import group_warning
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
@@ -48,4 +49,12 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
     return ""
 
 
-TELLING = Telling(does, groups, harm, worse, better, beyond=beyond)
+def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
+    """That nothing follows where chance, or words of the prompts, may make the uncut model's bias."""
+    dense = lookup.bias(run, "dense", choice)
+    if dense is not None and phrasing.inside_null(dense):
+        return own.NULL_MEANS
+    return group_warning(run, choice)
+
+
+TELLING = Telling(does, groups, harm, worse, better, beyond=beyond, more=more)

@@ -121,7 +121,7 @@ class Heads(Track):
                "seed": "selection seed"}  # fmt: skip
     marks = {"method": "method", "gamma": "γ", "sparsity": "share asked", "realised": "share cut"}
     null_label, group_null_label = own.NULL_LABEL, own.GROUP_NULL_LABEL
-    null_means = "Changes and head rankings for this axis are not supported."
+    null_means = own.NULL_MEANS
     not_built = "Not built for this axis, whose heads were not ranked"
     too_few = {"too few prompts": "too few prompts for a verdict"}
     handout = Handout(

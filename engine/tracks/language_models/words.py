@@ -145,6 +145,8 @@ def null_warning(axis: str, bias: float, null_high: float, n: int) -> str:
     )
 
 
+NULL_MEANS = "Changes and head rankings for this axis are not supported."
+
 NULL_LABEL = "null band, words: labels exchanged within a template"
 
 GROUP_NULL_LABEL = "null band, group: whole descriptors exchanged"

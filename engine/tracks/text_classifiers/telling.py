@@ -11,6 +11,7 @@ from engine.report import in_words
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.classifier_telling import CHANCE, better, groups, harm, worse
+from engine.report.classifier_telling import more as of_any
 from engine.report.contract import Telling
 from engine.store.runs import Run
 from engine.tracks.text_classifiers.panels.headline import level_row, lost_groups
@@ -29,15 +30,14 @@ def does(run: Run, variant: Mapping[str, Any]) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """Whether the cut model is as good as the full one on all texts, and for whom alone it is not."""
+    always = of_any(run, choice, variant)
     row = None if variant["variant"] == "dense" or lookup.is_predicted(variant) else level_row(run, dict(variant))
     if row is None or row["state"] not in TICKET:
-        return ""
-    lost = lost_groups(run, dict(variant), choice.measured)
-    text = "Over all texts the cut model is as good as the full one, within the spread of its seeds"
+        return always
+    lost = [words.quoted(group) for group in lost_groups(run, dict(variant), choice.measured)]
+    alone = f"; for {in_words.names(lost)} alone it is not" if lost else ""
     return (
-        f"{text}; for {in_words.names([words.quoted(group) for group in lost])} alone it is not."
-        if lost
-        else f"{text}."
+        f"Over all texts the cut model is as good as the full one, by the spread of its seeds{alone}. {always}".strip()
     )
 
 

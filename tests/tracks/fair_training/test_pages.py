@@ -131,7 +131,7 @@ def test_weights_and_models_without_a_cut(fair):
     assert "This method cuts nothing" in words_of(at) and [item.key for item in at.select_slider] == []
     summary = opened("summary", run=FAIR_RUN, method="Tuned dense with λ")
     assert_calm(summary)
-    assert "Tuned dense with λ cuts nothing" in html_of(summary)
+    assert "without a cut (tuned dense with λ)" in html_of(summary)
 
 
 def test_read_by_degradation(fair):

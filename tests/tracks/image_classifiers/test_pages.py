@@ -97,7 +97,7 @@ def test_the_speedup_slider_is_a_view(images):
     assert html_of(at) != first and "predicts one class for every image" not in html_of(at)
     slider.set_value(1.0).run()
     assert_calm(at)
-    assert "Uncut, the model" in html_of(at)
+    assert "Nothing is cut here" in html_of(at)
 
 
 def test_switching_between_kinds_of_audit_keeps_calm(images):
