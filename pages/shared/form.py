@@ -38,7 +38,8 @@ def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:
     with right:
         form.draw(HOW, per_line=2)
     for section in form.folded:
-        with st.expander(section):
+        mine = [field for field in form.fields if field.section == section]
+        with st.expander(section, expanded=refused.is_any_of(mine, track)):
             form.draw(section, per_line=3)
     return {**form.asked, "track": track}, form.faults
 

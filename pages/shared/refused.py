@@ -27,6 +27,14 @@ def remembered(request: Mapping[str, Any]) -> Iterator[None]:
         st.rerun()
 
 
+def is_any_of(fields: Sequence[Field], track: str) -> bool:
+    """Whether the last check found something wrong with one of these fields: its fold must be open then."""
+    request, faults = state.kept(state.REFUSED) or ({}, ())
+    every = fields_of(track_named(track).part("request"))
+    owners = {_field_of(fault, every) for fault in faults}
+    return request.get("track") == track and any(field.name in owners for field in fields)
+
+
 def below(field: Field, track: str, value: Any) -> None:
     """What was wrong with a field that is still as it was when it was checked."""
     request, faults = state.kept(state.REFUSED) or ({}, ())
@@ -49,8 +57,8 @@ def summary(request: Mapping[str, Any]) -> None:
     names = [name for name in dict.fromkeys(owners) if name and request.get(name) == checked.get(name)]
     if names:
         what = f"{phrasing.count(len(names), 'field needs', 'fields need')} another value"
-        st.error(plain(f"{what}: {phrasing.listing(_called(fields[name]) for name in names)}. It is said there."),
-                 icon=":material/error:")  # fmt: skip
+        listed = phrasing.listing(_called(fields[name]) for name in names)
+        st.error(plain(f"{what}: {listed}. What is wrong stands below each."), icon=":material/error:")
     for fault in (fault for fault, owner in zip(faults, owners, strict=True) if owner is None):
         st.error(plain(str(fault)), icon=":material/error:")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.audit.fields import fields_of
+from engine.audit.fields import HOW, WHAT, fields_of
 from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
 from pages.shared import asked, jobs
@@ -15,6 +15,9 @@ from tests.pages.forms import drawn, key
 FIRST = next(iter(tracks()))
 SHARES = next(name for name in tracks() if any(
     field.name == "sparsities" for field in fields_of(tracks()[name].part("request"))))  # fmt: skip
+
+FOLDED, INSIDE = next((name, field) for name in tracks() for field in fields_of(tracks()[name].part("request"))
+                      if field.section not in ("", WHAT, HOW) and not field.shown and field.label)  # fmt: skip
 
 
 @pytest.fixture
@@ -47,6 +50,14 @@ def test_a_fault_is_gone_once_its_field_says_something_else(refused):
     refused.text_input(key=key(SHARES, "sparsities")).set_value("15").run()
     assert "pa-fault" not in html_of(refused).split("</style>")[-1]
     assert errors_of(refused) == ["store: cannot be written."]
+
+
+def test_a_fold_is_open_that_has_a_fault_inside(monkeypatch, tmp_path):
+    at = drawn(FOLDED, monkeypatch, tmp_path)
+    assert not any(fold.proto.expanded for fold in at.expander)
+    wrong = Fault(INSIDE.called, "is wrong.", "")
+    at.session_state["kept_refused"] = ({**asked_of(at)["request"], "track": FOLDED}, (wrong,))
+    assert [fold.label for fold in at.run().expander if fold.proto.expanded] == [INSIDE.section]
 
 
 def errors_of(at) -> list[str]:
