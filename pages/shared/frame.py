@@ -23,8 +23,6 @@ from pages.shared.safe import plain
 from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST = "summary"
-"""The page that has the address "/"."""
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
@@ -96,7 +94,7 @@ def navigation() -> st.Page:
     unlisted = [_page(found[name], False) for name in sections_of.HIDDEN if name in found]
     former = [_forward(old, *to) for old, to in sections_of.FORMER.items() if to[0] in found]
     last = sections[sections_of.WORKSPACE]
-    last += [*unlisted, *former, _forward(FIRST, FIRST, {})]
+    last += [*unlisted, *former, _forward(sections_of.FIRST, sections_of.FIRST, {})]
     return st.navigation(sections, expanded=True)
 
 
@@ -118,7 +116,7 @@ def _forward(old: str, page: str, added: Mapping[str, str]) -> st.Page:
 
 
 def _page(path: Path, is_shown: bool) -> st.Page:
-    entry, is_first = sections_of.entry_of(path.stem), path.stem == FIRST
+    entry, is_first = sections_of.entry_of(path.stem), path.stem == sections_of.FIRST
     return st.Page(
         path,
         title=entry.title + (strip.badge() if path.stem == "jobs" else ""),

@@ -52,6 +52,8 @@ SECTIONS: Mapping[str, Mapping[str, Entry]] = {
     },
 }
 """A page that no section names stands in the last one."""
+FIRST = "summary"
+"""The page that has the address "/"."""
 WORKSPACE = "Workspace"
 WITHOUT_AN_AUDIT = ("summary",)
 """Shown where no audit is chosen, beside the workspace."""

@@ -115,6 +115,7 @@ _LAST_RUN_IN_ADDRESS = "last_run_in_address"
 _LATER = "set_on_the_next_run"
 _BACK_NEXT = "goes_back_on_the_next_run"
 _GOES_BACK = "goes_back"
+_BOUND = "bound_widgets"
 
 
 def _kept(key: str) -> str:
@@ -139,6 +140,7 @@ def take(key: str) -> Any:
 def restore(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -> None:
     """Give a widget that was not on the last page the value remembered for it, when it is still offered; before that,
     what the address asks, however it is spelled: links are typed by hand, `?sparsity=20%`."""
+    keep(_BOUND, kept(_BOUND, frozenset()) | {key})
     if key in st.session_state and st.session_state[key] not in options:
         del st.session_state[key]  # of another audit; Streamlit would leave it in the address
     if key in st.session_state:
@@ -161,9 +163,11 @@ def unmet(key: str, options: Sequence[Any], named: Callable[[Any], str]) -> str 
 
 
 def respell(key: str, value: str) -> None:
-    """Write into the address what a bound widget that is not drawn yet shall read there, and start over."""
-    st.query_params[key] = value
-    st.rerun()
+    """Write into the address what a bound widget that is not drawn yet shall read there, and start over. Nothing is
+    done while a widget of the page that was left is still bound to it."""
+    with contextlib.suppress(StreamlitAPIException):
+        st.query_params[key] = value
+        st.rerun()
 
 
 def reclaim() -> bool:
@@ -176,6 +180,8 @@ def reclaim() -> bool:
     query = context.query_string if context else ""
     if st.session_state.get(_GOES_BACK):
         st.query_params.update(st.query_params.to_dict())  # the browser was told to forget them
+        for key in kept(_BOUND, frozenset()) - set(st.query_params):
+            st.session_state.pop(key, None)
         return False
     if set(parse_qs(query)) <= set(st.query_params):
         return False

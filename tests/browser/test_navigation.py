@@ -1,0 +1,211 @@
+"""Going from page to page: one history entry each, links however spelled, results that open, audits that go."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from engine.audit import jobs
+from engine.audit.jobs import JobState
+from engine.audit.tracks import request_from, tracks
+from engine.store.runs import Store
+from tests.browser.test_main_path import pick, settled
+from tests.made_up import make, small
+
+pytestmark = pytest.mark.browser
+RUN = "?run=synthetic-run"
+SECOND = "run=null-run"
+
+
+def asked(page) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query).items()}
+
+
+def path(page) -> str:
+    return urlsplit(page.url).path
+
+
+def named(page, name) -> str:
+    return page.get_by_role("combobox", name=name).input_value()
+
+
+@contextlib.contextmanager
+def job(store, status, **more):
+    """A job of the user's store as it stands; gone at the end."""
+    track = next(iter(tracks().values()))
+    request = request_from({**track.part("quick").request("a-model-that-is-nowhere"), "track": track.name})
+    kept = Store(store)
+    job_id = jobs.job_id_of(request)
+    folder = jobs._prepare(kept, job_id, request)
+    jobs._write(folder, JobState(job_id, "A <b>made-up</b> job", status, started="a", updated=jobs._now(), **more))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_page_is_one_step_back_and_comes_back_as_it_was(page, address):
+    page.goto(f"{address}/{RUN}")
+    settled(page)
+    pick(page, "Method", "Bias only")
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowLeft")
+    settled(page)
+    before, length = asked(page), page.evaluate("history.length")
+    assert before["method"] == "Bias only" and "sparsity" in before
+    page.get_by_role("link", name="Trade-off").click()
+    settled(page, "cost")
+    assert page.evaluate("history.length") == length + 1 and asked(page) == before and path(page) == "/trade_off"
+    pick(page, "Axis", "Religion")
+    page.go_back()
+    settled(page, "who pays")
+    assert path(page) == "/" and asked(page) == before and named(page, "Method") == "Bias only"
+    assert named(page, "Axis") != "Religion"
+    page.go_forward()
+    settled(page, "cost")
+    assert asked(page) == {**before, "axis": "Religion"} and named(page, "Axis") == "Religion"
+
+
+@pytest.mark.parametrize(("old", "new"), [("overview", "/"), ("correlations", "/heads")])
+def test_former_addresses_lead_on_with_what_they_ask(page, address, old, new):
+    page.goto("about:blank")
+    page.goto(f"{address}/{old}{RUN}&axis=Religion")
+    page.wait_for_url(lambda url: urlsplit(url).path == new)
+    settled(page)
+    assert named(page, "Axis") == "Religion"
+    if old == "correlations":
+        assert page.get_by_role("tab", name="Across axes").get_attribute("aria-selected") == "true"
+    page.go_back()
+    assert page.url == "about:blank", "an address that leads on is no step of its own"
+
+
+def test_a_tab_is_a_link_and_is_reached_by_keyboard(page, address):
+    page.goto(f"{address}/heads{RUN}&tab=one_head")
+    settled(page)
+    assert page.get_by_role("tab", name="One head").get_attribute("aria-selected") == "true"
+    page.locator(".js-plotly-plot").first.wait_for()
+    assert page.locator(".js-plotly-plot").count() == 1, "only what the open tab shows is drawn"
+    page.get_by_role("tab", name="One head").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**tab=across_axes**")
+    page.reload()
+    settled(page)
+    assert page.get_by_role("tab", name="Across axes").get_attribute("aria-selected") == "true"
+
+
+def test_a_level_in_a_link_is_taken_as_it_is_spelled_or_said(page, address):
+    page.goto(f"{address}/trade_off{RUN}&sparsity=0%25")
+    settled(page)
+    assert page.get_by_role("slider").first.get_attribute("aria-valuetext") == "0 %"
+    page.goto(f"{address}/heads{RUN}&sparsity=14%25")
+    settled(page)
+    page.get_by_text("The link asks for 14%, which is no step here").wait_for()
+    assert asked(page)["sparsity"] == "10 %"
+
+
+def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, store):
+    from tests.made_up import another
+
+    other = another("language_models", store, "another-kind")
+    try:
+        page.goto(f"{address}/trade_off{RUN}&method=Bias+only&axis=Religion")
+        settled(page)
+        page.get_by_role("button", name="Switch").click()
+        card = page.locator('[data-testid="stColumn"]').filter(has_text=other.meta["title"])
+        card.get_by_role("button", name="Open").first.click()
+        page.get_by_role("dialog").wait_for(state="detached")
+        page.wait_for_url(lambda url: urlsplit(url).path == "/")
+        settled(page)
+        assert asked(page) == {"run": "another-kind"}
+    finally:
+        shutil.rmtree(other.path)
+
+
+def test_the_result_of_a_finished_job_opens(page, address, store):
+    with job(store, "done", run_id="null-run"):
+        page.goto(f"{address}/jobs{RUN}")
+        settled(page, "Jobs")
+        assert page.locator("b", has_text="made-up").count() == 0
+        page.get_by_role("button", name="Open result").click()
+        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
+        settled(page, "who pays")
+        page.get_by_role("slider").first.wait_for()
+
+
+def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address, store):
+    import fcntl
+
+    with job(store, "running", done=3, total=10, what="dense") as folder:
+        with (folder / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            page.goto(f"{address}/heads{RUN}")
+            settled(page)
+            page.locator(".pa-live", has_text="running 30 %").wait_for()
+            page.get_by_role("link", name="Jobs (1)").wait_for()
+            state = JobState(folder.name, "A job", "done", started="a", updated=jobs._now(), run_id="null-run")
+            jobs._write(folder, state)
+        page.get_by_role("button", name="Open result").click()
+        page.wait_for_url(lambda url: urlsplit(url).path == "/" and SECOND in url)
+        settled(page, "who pays")
+        assert page.locator(".pa-live").count() == 0
+
+
+def test_resuming_is_said_at_once(page, address, store):
+    with job(store, "interrupted"):
+        page.goto(f"{address}/jobs{RUN}")
+        settled(page, "Jobs")
+        page.get_by_role("button", name="Resume").click()
+        page.get_by_text("Resuming: waiting for the engine").wait_for(timeout=5000)
+        page.get_by_test_id("stAlert").filter(has_text="a-model-that-is-nowhere").first.wait_for()
+        page.get_by_text("Resuming: waiting for the engine").wait_for(state="detached")
+
+
+def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(page, address, store):
+    import json
+
+    run = small("language_models", store, "third-run")
+    meta = json.loads((run.path / "run.json").read_text(encoding="utf-8"))
+    meta["request"]["axes"], meta["title"], meta["schema"] = ["age"], "Third", 1
+    meta.pop("seal")
+    (run.path / "run.json").write_text(json.dumps(meta), encoding="utf-8")
+    try:
+        page.goto(f"{address}/compare?run=third-run")
+        settled(page, "What differs")
+        page.get_by_text("did not measure").wait_for()
+        assert page.get_by_text("did not measure").count() == 1 and page.locator(".js-plotly-plot").count() == 0
+        assert page.locator(".pa-warning").count() == 0
+        page.get_by_role("heading", name="Which settings differ?").wait_for()
+    finally:
+        shutil.rmtree(run.path)
+
+
+def test_an_audit_is_deleted_and_had_back(page, address, store):
+    make("language_models", store, "gone-run", title="To be deleted", per_group=8)
+    page.goto(f"{address}/audits{RUN}")
+    settled(page, "Audits")
+    row = page.locator('[data-testid="stVerticalBlock"], [data-testid="stHorizontalBlock"]')
+    row = row.filter(has_text="To be deleted").filter(has=page.get_by_role("button", name="More")).last
+    row.get_by_role("button", name="More").click()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_text("To be deleted was moved to the trash").wait_for()
+    assert not Store(store).has("gone-run")
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_text("was moved to the trash").wait_for(state="detached")
+    assert Store(store).has("gone-run")
+    shutil.rmtree(store / "runs" / "gone-run")
+
+
+def test_a_fault_of_the_export_leaves_the_rest_of_the_page(page, address):
+    page.goto(f"{address}/export{RUN}")
+    settled(page, "Export")
+    page.get_by_role("textbox", name="Folder to write into").fill("/proc/nowhere")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Write checkpoint").click()
+    page.get_by_test_id("stAlert").first.wait_for()
+    settled(page, "Export")
+    for name in ("Download mask", "Download tables", "Download charts", "Download report"):
+        assert page.get_by_role("button", name=name).count() == 1, name
