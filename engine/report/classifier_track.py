@@ -85,6 +85,10 @@ class ClassifierTrack(Track):
         """How often every arm was run, e.g. "3 trials"."""
         return trials_said(run)
 
+    def by_hand_said(self, run: Run) -> str:
+        """How many models a set that a person chose was measured in."""
+        return self.repeats_said(run)
+
     def measure(self, metric: str, **more: Any) -> Measure:
         return Measure(metric, few=self.items, **more)
 
@@ -123,7 +127,8 @@ class ClassifierTrack(Track):
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         known = row is not None and not pd.isna(row["n"])
         n = phrasing.count(int(row["n"]), f"{split} {self.item}") if known else f"{split} {self.items}"
-        return f"{n}, {self.repeats_said(run)} per method"
+        by_hand = known and words.is_by_hand(str(row.get("variant", "")))
+        return f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
 
     def pareto_question(self, run: Run, choice: Choice) -> str:
         reading = self.reading(choice.reading)

@@ -94,3 +94,18 @@ def test_a_level_between_finished_ones_is_measured_in_place(page, app):
     page.get_by_text(PREDICTED).first.wait_for(state="detached")
     settled(page)
     assert "6 of 48 heads" in page.locator(".pa-lead").inner_text()
+
+
+def test_filters_are_switched_off_measured_and_kept(page, app):
+    store = Store(EMBEDDED, read_only=True)
+    run = next(one for one in store.ids() if store.open(one).meta["track"] == "image_classifiers")
+    page.set_default_timeout(120_000)
+    page.goto(f"{app}/bench?run={run}&off=conv1.0-3_7,layer4.0.conv1.5-20")
+    settled(page)
+    page.get_by_text("Nothing can be predicted here").wait_for()
+    page.get_by_role("button", name="Measure on validation images").click()
+    page.get_by_role("heading", name="What came out where it was tried?").wait_for()
+    page.get_by_role("button", name="Measure on test images").click()
+    page.get_by_text("a variant like any other").wait_for()
+    page.get_by_role("button", name="Trade-off").click()
+    page.get_by_text("by hand: ").first.wait_for()

@@ -144,6 +144,9 @@ class Filters(ClassifierTrack):
         """Whole arms; one with a switch of the PW loss only where it was chosen."""
         return [method for method in methods if arm_of(method)[1] in (PLAIN, PW) or method == chosen]
 
+    def by_hand_said(self, run: Run) -> str:
+        return "one model"
+
     def total(self, run: Run) -> int:
         return int(run.meta["model"]["n_filters"])
 
