@@ -109,3 +109,4 @@ def test_filters_are_switched_off_measured_and_kept(page, app):
     page.get_by_text("a variant like any other").wait_for()
     page.get_by_role("button", name="Trade-off").click()
     page.get_by_text("by hand: ").first.wait_for()
+    assert "trade_off" in page.url
