@@ -41,7 +41,7 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
     answer = f"{lookup.variant_label(run, variant)}: {ends}. {_halves(table)}"
-    return Panel("layer_survival", question, answer, figure, readable(table, _columns(run, table)), _note(run))
+    return Panel("layer_survival", question, answer, figure, shown(run, table), note(run))
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
@@ -52,7 +52,7 @@ def layers_by_speedup(run: Run, choice: Choice) -> Panel:
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
     figure, answer = _heat(choice, level, table), _first_to_go(choice, level, table)
-    return Panel("layers_by_speedup", question, answer, figure, readable(table, _columns(run, table)), _note(run))
+    return Panel("layers_by_speedup", question, answer, figure, shown(run, table), note(run))
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
@@ -92,7 +92,7 @@ def _halves(table: pd.DataFrame) -> str:
     return f"{few} of {phrasing.count(len(table), 'layer')} keep less than half."
 
 
-def _note(run: Run) -> str:
+def note(run: Run) -> str:
     return (
         f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is what is cut "
         "together: convolutions tied by residual sums or depthwise convolutions count once, from 0 at the input."
@@ -105,7 +105,7 @@ def _label(row: dict) -> str:
     return f"{row['layer']}  {plain(short)}"
 
 
-def _hover(row: dict) -> str:
+def hover_of(row: dict) -> str:
     share = phrasing.percent(round(row["share"], 3))
     kept = f"{_some(row['kept'])} of {row['filters']:,.0f} {row['units']} kept ({share})"
     ends = f"{row['least']:,.0f} to {row['most']:,.0f} over {phrasing.count(int(row['trials']), row['repeat'])}"
@@ -122,7 +122,7 @@ def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     error = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": choice.theme.ink}
     bar = {"orientation": "h", "marker": {"color": track_of(run).style(choice.method, choice.dark).colour}}
     bar |= {"width": 0.62, "showlegend": False, "error_x": {**error, "thickness": 1.2, "width": 0}}
-    texts = [_hover(row) for row in table.to_dict("records")]
+    texts = [hover_of(row) for row in table.to_dict("records")]
     figure.add_bar(x=table["share"], y=table["layer"], text=texts, hovertemplate=HOVER, textposition="none", **bar)
     layer_rows(figure, table)
     figure.update_xaxes(range=[0, 1.02], tickformat=".0%", showgrid=True, nticks=5)
@@ -139,7 +139,7 @@ def layer_rows(figure: go.Figure, table: pd.DataFrame) -> None:
 
 def _heat(choice: Choice, level: Level, table: pd.DataFrame) -> go.Figure:
     levels = sorted(table["level"].unique())
-    table = table.assign(text=[_hover(row) for row in table.to_dict("records")])
+    table = table.assign(text=[hover_of(row) for row in table.to_dict("records")])
     shares, texts = (table.pivot(index="layer", columns="level", values=name)[levels] for name in ("share", "text"))
     figure = blank(choice, map_height(len(shares)), "target speedup" if level.is_ratio else level.noun)
     places = {"x": list(range(len(levels))), "y": shares.index.tolist(), "zmin": 0, "zmax": 1, "hoverongaps": None}
@@ -162,6 +162,11 @@ def _write(figure: go.Figure, choice: Choice, shares: pd.DataFrame) -> None:
     texts = [phrasing.percent(round(float(value), 2)) for value in flat]
     look = {"mode": "text", "text": texts, "textfont": {"size": 11, "color": ink}, "hoverinfo": "skip"}
     figure.add_scatter(x=x, y=y, showlegend=False, **look)
+
+
+def shown(run: Run, table: pd.DataFrame) -> pd.DataFrame:
+    """The table for people."""
+    return readable(table, _columns(run, table))
 
 
 def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:

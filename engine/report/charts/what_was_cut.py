@@ -1,0 +1,146 @@
+"""A small picture of what was cut: layers with their heads, or layers as columns with what is left of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.core.levels import at_level
+from engine.report import phrasing
+from engine.report.charts import filter_layers, lookup
+from engine.report.charts.heat_map import cells, pickable, shape_of
+from engine.report.charts.marks import HOVER, entry, silent
+from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
+from engine.report.tracks import track_of
+from engine.store.runs import Run
+
+HEIGHT = 220
+"""Pixels, whatever the model: the picture stands beside others."""
+QUESTION = "What was cut?"
+KEY = "what_was_cut"
+
+
+def what_was_cut(run: Run, choice: Choice) -> Panel:
+    """The chosen variant as a picture, at most `HEIGHT` pixels high; of any track."""
+    variant = lookup.variant_of(run, choice)
+    if not variant["n_cut"]:
+        return nothing(KEY, QUESTION, f"Nothing: this is the {track_of(run).whole}.")
+    if run.has("layers"):
+        return _layers(run, choice, variant)
+    return _heads(run, choice, variant)
+
+
+def share_cut(run: Run, variant: Mapping[str, Any]) -> tuple[np.ndarray, int]:
+    """How often each head of a variant is cut, 0 to 1 [units], and by how many models of it; its trained repeats where
+    it has some, else itself."""
+    table, total = lookup.frame(run, "variants"), lookup.total_heads(run)
+    mine = [variant]
+    if "pooled" in table:
+        behind = table[(table["pooled"] == variant["variant"]) & (table["seed"] >= 0)]
+        mine = behind.to_dict("records") or mine
+    cut = np.zeros((len(mine), total))
+    for place, row in enumerate(mine):
+        cut[place, lookup.cut_units(dict(row))] = 1.0
+    return cut.mean(axis=0), len(mine)
+
+
+def _heads(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+    """Rows are layers, layer 0 on top; an empty cell with a cross is cut."""
+    share, models = share_cut(run, variant)
+    heads = shape_of(run)[1]
+    units = np.arange(len(share))
+    table = pd.DataFrame({"layer": units // heads, "head": units % heads, "cut": share})
+    if models > 1:
+        table = table.rename(columns={"cut": f"share of {track_of(run).repeat}s that cut it"})
+    figure = _grid(run, choice, share, models)
+    answer = f"{phrasing.sentence(lookup.variant_label(run, variant))}: {_where_said(run, share, models)}"
+    return Panel(KEY, QUESTION, answer, figure, table, words.COUNTING)
+
+
+def _grid(run: Run, choice: Choice, share: np.ndarray, models: int) -> go.Figure:
+    layers, heads = shape_of(run)
+    figure, kept = blank(choice, HEIGHT, "head", "layer"), 1 - share.reshape(layers, heads)
+    bounds = {"zmin": 0, "zmax": 1, "showscale": False, "hoverinfo": "skip", "xgap": 1 if heads > 16 else 2}
+    cells(figure, kept, choice.theme.sequential, **bounds, ygap=1 if layers > 8 else 2)
+    gone = np.flatnonzero(share > 0.5)
+    size = int(max(3, min(9, 90 / layers, 150 / heads)))
+    marker = {"symbol": "x-thin", "size": size, "line": {"width": 2 if size > 5 else 1, "color": choice.theme.ink}}
+    silent(figure, gone % heads, gone // heads, mode="markers", marker=marker)
+    said = "cut" if models == 1 else f"cut by most {track_of(run).repeat}s"
+    entry(figure, said, mode="markers", marker={**marker, "size": 9})
+    colour = choice.theme.sequential[-1][1]
+    entry(figure, "kept", mode="markers", marker={"symbol": "square", "size": 11, "color": colour})
+    pickable(figure, choice, np.arange(layers * heads), heads, _hovers(run, share, models))
+    every = {place: range(0, number, max(1, -(-number // room))) for place, number, room in
+             (("x", heads, 16), ("y", layers, 6))}  # fmt: skip
+    bare = {"showgrid": False, "showline": False, "fixedrange": True}
+    figure.update_xaxes(tickvals=list(every["x"]), range=[-0.5, heads - 0.5], **bare)
+    figure.update_yaxes(tickvals=list(every["y"]), range=[layers - 0.5, -0.5], **bare)
+    return figure
+
+
+def _hovers(run: Run, share: np.ndarray, models: int) -> list[str]:
+    heads, repeat = shape_of(run)[1], track_of(run).repeat
+    found = []
+    for unit, value in enumerate(share):
+        said = "cut" if value else "kept"
+        if models > 1:
+            said = f"cut by {round(value * models)} of {phrasing.count(models, repeat)}"
+        found.append(f"<b>{words.head_name(unit // heads, unit % heads)}</b><br>{said}")
+    return found
+
+
+def _where_said(run: Run, share: np.ndarray, models: int) -> str:
+    """How many heads are cut and of which layer most, as a sentence's end."""
+    layers, heads = shape_of(run)
+    gone = (share > 0.5).reshape(layers, heads).sum(axis=1)
+    total, most = int(gone.sum()), int(gone.max())
+    text = f"{total} of {len(share)} heads are cut" if total != 1 else f"1 of {len(share)} heads is cut"
+    if models > 1:
+        text += f" by most of {phrasing.count(models, track_of(run).repeat)}"
+    where = [str(layer) for layer in np.flatnonzero(gone == most)]
+    if total and len(where) < layers:
+        each = ", each" if len(where) > 1 else ""
+        noun = "layers" if len(where) > 1 else "layer"
+        text += f", most in {noun} {phrasing.listing(where)} ({most} of {heads}{each})"
+    return f"{text}."
+
+
+def _layers(run: Run, choice: Choice, variant: dict[str, Any]) -> Panel:
+    """Columns are layers from the input on: what is kept in colour, what is cut above it in grey."""
+    table = filter_layers.survival(run, choice.method)
+    if not table.empty:
+        table = table[at_level(table["level"], choice.level)].reset_index(drop=True)
+    if table.empty:
+        return nothing(KEY, QUESTION, "This run does not say what is left of each layer for this choice.")
+    figure, least = _columns(run, choice, table), table.loc[table["share"].idxmin()]
+    kept, of = table["kept"].sum(), table["filters"].sum()
+    some = phrasing.percent(round(kept / of, 3))
+    answer = (
+        f"{phrasing.sentence(lookup.variant_label(run, variant))}: {some} of {of:,.0f} {least['units']} are kept, "
+        f"least of layer {least['layer']} ({phrasing.percent(round(least['share'], 3))})."
+    )
+    return Panel(KEY, QUESTION, answer, figure, filter_layers.shown(run, table), filter_layers.note(run))
+
+
+def _columns(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
+    """Numbers kept; shares where layers differ so much in size that the small ones would not be seen."""
+    units, by_share = table["units"].iat[0], needs_log(table["filters"].tolist())
+    whole = table["filters"] if by_share else 1.0
+    kept, gone = table["kept"] / whole, (table["filters"] - table["kept"]) / whole
+    figure = blank(choice, HEIGHT, "layer, from the input on", f"share of {units}" if by_share else units)
+    texts = [filter_layers.hover_of(row) for row in table.to_dict("records")]
+    look = {"x": table["layer"], "text": texts, "hovertemplate": HOVER, "textposition": "none", "width": 0.72}
+    grey = {"color": choice.theme.band, "line": {"width": 1, "color": choice.theme.soft}}
+    figure.add_bar(y=kept, name="kept", marker={"color": choice.theme.sequential[-1][1]}, **look)
+    figure.add_bar(y=gone, name="cut", marker=grey, **look)
+    few = list(range(0, len(table), max(1, -(-len(table) // 14))))
+    figure.update_layout(barmode="stack", showlegend=True)
+    figure.update_xaxes(tickvals=few, range=[-0.6, len(table) - 0.4], fixedrange=True)
+    figure.update_yaxes(nticks=4, fixedrange=True, tickformat=".0%" if by_share else ",d")
+    return figure
