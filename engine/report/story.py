@@ -15,6 +15,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.before_after import before_after
 from engine.report.charts.panel import Choice, Panel
+from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -80,7 +81,7 @@ def _cut(run: Run, choice: Choice) -> Step:
         return Step("cut", f"Nothing is cut here: this is the {track.whole}.", None, "")
     method, how = lookup.method_label(run, variant["method"]), track.definition(variant["method"])
     sentence = f"{phrasing.sentence(method)} cuts {track.cut_of(run, variant)}."
-    return Step("cut", sentence, None, _first_sentence(how))
+    return Step("cut", sentence, what_was_cut(run, choice), _first_sentence(how))
 
 
 def _who_pays(run: Run, choice: Choice) -> Step:
