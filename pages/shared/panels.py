@@ -65,9 +65,9 @@ def draw_chart(panel: Panel, key: str) -> None:
         st.header(plain(panel.question), anchor=False)
         if panel.has_chart:
             _chart(panel, key, False)
-            _measured(replace(panel, more=more), key)
+            _measured(replace(panel, more=more), key, _marker())
         else:
-            _paragraphs((panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
+            _paragraphs(_marker(), (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
 
 
 def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice]]) -> None:

@@ -162,6 +162,7 @@ def test_resuming_is_said_at_once(page, address, store):
         page.get_by_text("Resuming: waiting for the engine").wait_for(timeout=5000)
         page.get_by_test_id("stAlert").filter(has_text="a-model-that-is-nowhere").first.wait_for()
         page.get_by_text("Resuming: waiting for the engine").wait_for(state="detached")
+        assert page.get_by_role("button", name="Resume").is_enabled()
 
 
 def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(page, address, store):
