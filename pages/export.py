@@ -15,6 +15,7 @@ import streamlit as st
 from engine.core.errors import PruneAuditError, RequestError
 from engine.report.charts import lookup
 from engine.report.contract import Foreign
+from engine.report.figures import find_browser
 from engine.report.masks import file_name
 from engine.report.tracks import track_of
 from pages.shared import frame, safe, state
@@ -27,8 +28,10 @@ from pages.shared.safe import plain
 PARTS = {
     "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
     "figures": ("Charts", "Every chart as a web page, SVG and PNG.", "figures.zip"),
-    "report": ("Report", "One HTML file that opens anywhere, offline: answer, charts, tables, settings, limits.", ""),
+    "report": ("Report", "One page, and everything else as its appendix: a file that opens anywhere, offline.", ""),
+    "pdf": ("Report as PDF", "The same, printed on A4.", ""),
 }
+KINDS = {"report": ("html", "text/html"), "pdf": ("pdf", "application/pdf")}
 
 
 def page() -> None:
@@ -52,7 +55,8 @@ def page() -> None:
     with right:
         st.header("The whole audit", anchor=False)
         for what in PARTS:
-            _part(run, what, with_texts)
+            with boundary():
+                _part(run, what, with_texts)
         for one in track_of(run).foreign:
             with boundary():
                 _foreign(run, one)
@@ -85,14 +89,18 @@ def _mask(run: KeptRun, variant: str) -> None:
 
 def _part(run: KeptRun, what: str, with_texts: bool) -> None:
     title, text, archive = PARTS[what]
-    name = f"{run.id}-{archive}" if archive else f"{run.id}-report.html"
+    ending, mime = KINDS.get(what, ("zip", "application/zip"))
+    name = f"{run.id}-{archive}" if archive else f"{run.id}-report.{ending}"
     with st.container(border=True):
         st.markdown(f"**{title}**  \n{text}")
+        if what == "pdf" and find_browser() is None:
+            st.caption("This needs Chromium or Chrome on this machine, and none was found: print the report instead.")
+            return
         st.download_button(
             f"Download {title.lower()}",
             lambda: _made(run, what, with_texts),
             name,
-            "application/zip" if archive else "text/html",
+            mime,
             icon=":material/download:",
             on_click="ignore",
             key=state.key_of("part", what),

@@ -11,10 +11,12 @@ from engine.store.runs import find_run
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("export", help="write a run's masks, tables, figures, report or checkpoints")
+    parser = commands.add_parser("export", help="write a run's masks, tables, figures, report, PDF or checkpoints")
     parser.add_argument("id", metavar="RUN")
     parser.add_argument("--to", required=True, metavar="DIR")
-    parser.add_argument("--what", default="masks,tables,figures,report", help="comma-separated")
+    parser.add_argument(
+        "--what", default="masks,tables,figures,report", help="comma-separated; pdf, checkpoint and model_card too"
+    )
     parser.add_argument("--variant", help="one variant only, as `runs show` names it (for checkpoints)")
     parser.add_argument("--base", metavar="NAME_OR_FOLDER", help="where the model is now (for checkpoints)")
     parser.add_argument("--show-offensive", action="store_true", help="do not redact generated text")

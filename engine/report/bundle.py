@@ -30,11 +30,11 @@ def export_run(
 ) -> list[Path]:
     """Write the named parts below `to` and return the files. Files of the same name are replaced, others are kept.
 
-    what: any of masks, tables, figures, report, checkpoint, model_card, and the track's own (Track.foreign). `variant`
-    limits masks to one, and is what report, figures, checkpoint and card are about; by default see
-    contents.default_choice. Nothing is written when any part fails: unknown names and variants raise RequestError, a
-    full or read-only disk and a damaged run StoreError. `base` says where the run's model is now, for a checkpoint of
-    a model that has moved; its weights must be the run's.
+    what: any of masks, tables, figures, report, pdf (the report, printed), checkpoint, model_card, and the track's own
+    (Track.foreign). `variant` limits masks to one, and is what report, figures, checkpoint and card are about; by
+    default see contents.default_choice. Nothing is written when any part fails: unknown names and variants raise
+    RequestError, a full or read-only disk and a damaged run StoreError, a PDF where no browser is PruneAuditError.
+    `base` says where the run's model is now, for a checkpoint of a model that has moved; its weights must be the run's.
     """
     writers = writers_of(run)
     if wrong := [name for name in what if name not in writers]:
@@ -99,6 +99,17 @@ def _report(run: Run, to: Path, show_offensive: bool, variant: str | None) -> No
     write_report(run, to / "report.html", show_offensive, variant)
 
 
+def _pdf(run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
+    from engine.report.pdf import write_pdf
+    from engine.report.report import write_report
+
+    with tempfile.TemporaryDirectory() as folder:
+        page = to / "report.html"  # where the report is asked for too, it is made once
+        if not page.is_file():
+            page = write_report(run, Path(folder) / "report.html", show_offensive, variant)
+        write_pdf(page, to / "report.pdf")
+
+
 def _checkpoint(run: Run, to: Path, show_offensive: bool, variant: str | None, base: str | None = None) -> None:
     track_of(run).write_checkpoint(run, _takable(run, variant), to / _checkpoint_folder(run, variant), base)
 
@@ -142,6 +153,7 @@ WRITERS: dict[str, Writer] = {
     "tables": _tables,
     "figures": _figures,
     "report": _report,
+    "pdf": _pdf,
     "checkpoint": _checkpoint,
     "model_card": _model_card,
 }

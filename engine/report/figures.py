@@ -58,14 +58,19 @@ def figure_image(panel: Panel, kind: str = "svg", width: int = WIDTH, dark: bool
         raise PruneAuditError(f"The browser could not draw the chart as {kind}: {error}") from error
 
 
+def find_browser() -> str | None:
+    """Path of a local Chromium or Chrome, None where there is none."""
+    own = os.environ.get("BROWSER_PATH")
+    return own if own and Path(own).is_file() else next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
 def need_browser() -> str:
     """Path of a local browser for images. PruneAuditError says what to install or to use instead."""
-    own = os.environ.get("BROWSER_PATH")
-    found = own if own and Path(own).is_file() else next(filter(None, map(shutil.which, BROWSERS)), None)
+    found = find_browser()
     if found is None:
         raise PruneAuditError(
-            "SVG and PNG need Chromium or Chrome on this machine, and none was found. Install one (Debian: apt install "
-            "chromium), set BROWSER_PATH, or use the HTML charts: their toolbar saves PNG."
+            "SVG, PNG and PDF need Chromium or Chrome on this machine, and none was found. Install one (Debian: apt "
+            "install chromium), set BROWSER_PATH, or use the HTML charts: their toolbar saves PNG."
         )
     os.environ["BROWSER_PATH"] = found  # kaleido's own search misses some of these names
     return found

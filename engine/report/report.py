@@ -1,4 +1,4 @@
-"""One HTML file that opens offline: question, answer, charts, tables, examples, settings, limits, provenance.
+"""One HTML file that opens offline: a page with the verdict, then an appendix with everything else.
 
 Everything that is not ours is escaped, generated texts are hidden unless asked for, and a content security policy
 allows only the scripts written here (by hash) and no connection at all.
@@ -26,7 +26,8 @@ from engine.report.charts.headline import Headline, Number, headline
 from engine.report.charts.panel import CONFIG, Choice, Panel
 from engine.report.contents import axis_panels, default_choice, for_axis, shared_panels
 from engine.report.contract import Extra
-from engine.report.tracks import question, track_of
+from engine.report.page_one import audit_command, chart_of, page_one
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 _HERE = Path(__file__).parent
@@ -34,20 +35,46 @@ _LONGEST_TABLE = 400
 
 
 def report_html(run: Run, show_offensive: bool = False, variant: str | None = None) -> str:
-    """The report about one variant (see contents.default_choice), every axis of the run, as one HTML document."""
+    """The report about one variant (see contents.default_choice) as one HTML document: one page, then an appendix with
+    every axis of the run, the whole model, settings, limits and provenance."""
     choice = default_choice(run, variant=variant)
-    body = [_top(run, choice)]
     figures: dict[str, Any] = {}
-    for axis in run.meta["request"]["axes"]:
-        mine = _aimed(run, choice, axis, variant)
-        body.append(f"<h2>{escape(words.axis_name(axis)).capitalize()}</h2>")
-        body.append(_headline(headline(run, mine)))
-        body += panels_html(zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True), axis, figures)
-        body += [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
-    body.append("<h2>The whole model</h2>")
-    body += panels_html(zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True), "all", figures)
-    body += [_settings(run), _limits(run), _provenance(run)]
+    body, parts = [], _parts(run, choice, variant, show_offensive, figures)
+    pair = [(chart_of(run, choice), chart_of(run, _dark(choice)))]
+    body.append(page_one(run, choice, chart_html(*pair[0], "page_one", figures)))
+    listed = "".join(f'<li><a href="#{key}">{escape(title)}</a></li>' for key, (title, _) in parts.items())
+    body.append(f'<nav id="contents"><h2>Appendix</h2><ol>{listed}</ol></nav>')
+    for key, (title, part) in parts.items():
+        body.append(f'<section class="{_class_of(key)}" id="{key}"><h2>{escape(title)}</h2>{part}</section>')
     return document(f"{run.meta['title']}: {words.PRODUCT} report", "\n".join(body), figures)
+
+
+def _class_of(key: str) -> str:
+    """Parts with charts begin on a page of their own."""
+    return "part charts" if key == "model" or key.startswith("axis-") else "part"
+
+
+def _parts(
+    run: Run, choice: Choice, variant: str | None, show_offensive: bool, figures: dict[str, Any]
+) -> dict[str, tuple[str, str]]:
+    """The appendix by anchor: a title, and its HTML. Their charts go into `figures`."""
+    parts = {"notes": ("What must be known about this audit", _notes(run))} if track_of(run).notes(run) else {}
+    for place, axis in enumerate(run.meta["request"]["axes"]):
+        title = phrasing.sentence(words.axis_name(axis))
+        parts[f"axis-{place}"] = title, _axis(run, _aimed(run, choice, axis, variant), axis, show_offensive, figures)
+    pairs = zip(shared_panels(run, choice), shared_panels(run, _dark(choice)), strict=True)
+    parts["model"] = "The whole model", "".join(panels_html(pairs, "all", figures))
+    parts["limits"] = "What this cannot say", _limits(run)
+    parts["settings"] = "Settings", _settings(run)
+    parts["provenance"] = "Provenance", _provenance(run)
+    return parts
+
+
+def _axis(run: Run, mine: Choice, axis: str, show_offensive: bool, figures: dict[str, Any]) -> str:
+    pairs = zip(axis_panels(run, mine), axis_panels(run, _dark(mine)), strict=True)
+    extras = [_extra(extra) for extra in track_of(run).extras(run, mine, show_offensive)]
+    about = f"<p>{escape(_about(run, mine))}</p>"
+    return "".join([about, _headline(headline(run, mine)), *panels_html(pairs, axis, figures), *extras])
 
 
 def write_report(run: Run, path: Path, show_offensive: bool = False, variant: str | None = None) -> Path:
@@ -89,17 +116,16 @@ def _sha(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _top(run: Run, choice: Choice) -> str:
+def _about(run: Run, choice: Choice) -> str:
+    """Which variant the charts of an axis are about."""
     variant = lookup.variant_of(run, choice)
-    about = f"{lookup.variant_label(run, variant)}: {lookup.amount(run, variant)}"
-    meta, track = run.meta, track_of(run)
-    warnings = "".join(f'<p class="warning">{escape(text)}</p>' for text in track.notes(run))
-    model, day = escape(meta["model"]["name"]), escape(str(meta["created"])[:10])
-    return (
-        f"<header><p class=kicker>{words.PRODUCT}: {escape(meta['title'])}</p>"
-        f"<h1>{escape(question('summary', run))}</h1><p>Model {model}, {day}. This report is about {escape(about)}. "
-        f"Charts along {track.level.noun} show every method.</p>{warnings}</header>"
-    )
+    about = f"{phrasing.sentence(lookup.variant_label(run, variant))}: {lookup.amount(run, variant)}."
+    return f"{about} Charts along {track_of(run).level.noun} show every method."
+
+
+def _notes(run: Run) -> str:
+    notes = [words.title_said(note, run.meta["request"]["axes"]) for note in track_of(run).notes(run)]
+    return f"<ul>{''.join(f'<li>{escape(note)}</li>' for note in notes)}</ul>"
 
 
 def _headline(head: Headline) -> str:
@@ -122,16 +148,21 @@ def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict
     """HTML of each panel; its light and dark figure go into `figures` under the id of its place."""
     out = []
     for light, dark in pairs:
-        key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
-        chart = ""
-        if light.has_chart and dark.has_chart:
-            figures[key] = {"light": _plain(light), "dark": _plain(dark)}
-            height = figures[key]["light"]["layout"]["height"]
-            chart = f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
+        chart = chart_html(light, dark, prefix, figures)
         caveat = f'<p class="caveat">{escape(light.caveat)}</p>' if light.caveat else ""
         head = f"<section><h3>{escape(light.question)}</h3><p>{escape(light.said)}</p>"
         out.append(f"{head}{chart}{caveat}{_details('Table', light.table)}</section>")
     return out
+
+
+def chart_html(light: Panel, dark: Panel, prefix: str, figures: dict[str, Any]) -> str:
+    """The place of a chart, whose light and dark figure go into `figures`; "" where there is none."""
+    key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
+    if not (light.has_chart and dark.has_chart):
+        return ""
+    figures[key] = {"light": _plain(light), "dark": _plain(dark)}
+    height = figures[key]["light"]["layout"]["height"]
+    return f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
 
 
 def _plain(panel: Panel) -> dict[str, Any]:
@@ -177,7 +208,9 @@ def _settings(run: Run) -> str:
     rows = [(key.replace("_", " "), _words(value)) for key, value in sorted(run.meta["request"].items())]
     rows += [(name, _words(value)) for name, value in track_of(run).settings(run)]
     table = table_html(pd.DataFrame(rows, columns=["setting", "value"]))
-    return f"<section><h2>Settings</h2><div class=scroll>{table}</div></section>"
+    command = audit_command(run)
+    again = f"<p>The command that asks for this audit:</p><pre>{escape(command)}</pre>" if command else ""
+    return f"{again}<div class=scroll>{table}</div>"
 
 
 def _words(value: Any) -> str:
@@ -192,7 +225,7 @@ def _words(value: Any) -> str:
 
 def _limits(run: Run) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in track_of(run).limits(run))
-    return f"<section><h2>What this cannot say</h2><ul>{items}</ul></section>"
+    return f"<ul>{items}</ul>"
 
 
 def _provenance(run: Run) -> str:
@@ -204,4 +237,4 @@ def _provenance(run: Run) -> str:
         (f"table {name}", f"{item['rows']} rows, sha256 {item['sha256']}") for name, item in meta["tables"].items()
     ]
     table = table_html(pd.DataFrame(rows, columns=["what", "value"]))
-    return f"<section><h2>Provenance</h2><div class=scroll>{table}</div></section>"
+    return f"<div class=scroll>{table}</div>"

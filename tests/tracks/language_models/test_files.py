@@ -49,7 +49,8 @@ def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, 
     tags = Tags()
     tags.feed(page)
     names = {tag for tag, _ in tags.found}
-    assert not names & {"img", "iframe", "link", "a", "object", "base"}
+    assert not names & {"img", "iframe", "link", "object", "base"}
+    assert all(attrs["href"].startswith("#") for tag, attrs in tags.found if tag == "a"), "contents, and no way out"
     scripts = [attrs for tag, attrs in tags.found if tag == "script"]
     assert len(scripts) == 3 and not any("src" in attrs for attrs in scripts)
     assert not any(name.startswith("on") for _, attrs in tags.found for name in attrs)
@@ -74,6 +75,18 @@ def test_only_our_scripts_may_run(run):
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         assert f"'sha256-{digest}'" in policy
     assert page.count("plotly.js v") == 1
+
+
+def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run):
+    page = report_html(run, variant=VARIANT)
+    first, rest = page.split('<nav id="contents">')
+    row = run.table("variants").set_index("variant").loc[VARIANT]
+    for text in ("Cutting", "What this cannot say", row["mask_digest"], f"export {run.id}", f"--variant {VARIANT}"):
+        assert text in first.split("<main>")[1]
+    assert "every number is made up" not in first.split("<main>")[1], "notes are in the appendix"
+    for anchor in re.findall(r'href="#([^"]*)"', page):
+        assert f'id="{anchor}"' in page
+    assert first.count('class="chart"') == 1 < rest.count('class="chart"')
 
 
 def test_report_says_settings_limits_and_provenance(run):
