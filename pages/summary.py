@@ -8,7 +8,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Track
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
-from pages.shared import panels, told
+from pages.shared import landing, panels, told
 from pages.shared.cache import KeptRun, made
 from pages.shared.controls import choose, offer_missing
 from pages.shared.frame import begin_app, boundary, heading, need_run
@@ -16,6 +16,9 @@ from pages.shared.measuring import offer_level, shown_at
 
 
 def page() -> None:
+    if landing.is_due():
+        landing.show()
+        return
     heading("summary")
     measured = need_run()
     choice, track = choose(measured, ahead=True), track_of(measured)

@@ -53,6 +53,22 @@ def step(run: Run, choice: Choice, name: str) -> Step:
     return _TOLD[name](run, choice)
 
 
+def in_short(run: Run, choice: Choice) -> str:
+    """What the cut did to the harm, in one sentence for a list of audits."""
+    measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
+    row, axis = lookup.harm(run, variant["variant"], choice), _named(words.axis_name(choice.measured))
+    if variant["variant"] == "dense":
+        return step(run, choice, "problem").sentence
+    start = f"With {track_of(run).cut_of(run, variant)} cut, the {measure.name} of {axis}"
+    if row is None or not math.isfinite(row["value"]):
+        return f"{start} was not measured."
+    kind = phrasing.direction(row)
+    if kind not in ("fell", "rose"):
+        return f"{start} does not clearly change."
+    before, after = two_digits(measure, row["value"] - row["delta"], row["value"])
+    return f"{start} {'falls' if kind == 'fell' else 'rises'} from {before} to {after}."
+
+
 def _problem(run: Run, choice: Choice) -> Step:
     """How the uncut model treats its best-off and worst-off subgroup."""
     uncut = replace(choice, method="dense", level=track_of(run).level.none)

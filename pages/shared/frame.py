@@ -17,7 +17,7 @@ from engine.core.types import AXES
 from engine.report import phrasing
 from engine.report.measured import in_words
 from engine.report.tracks import question, track_of, tracks
-from pages.shared import cache, gallery, state, strip
+from pages.shared import cache, gallery, landing, state, strip, tour
 from pages.shared import sections as sections_of
 from pages.shared.safe import plain
 from pages.shared.wall import boundary
@@ -52,6 +52,8 @@ def begin_app() -> None:
     with boundary():
         _choose_run()
         gallery.line(current_run())
+        if page := tour.line(current_run()):
+            turn_to(page)
     with boundary():
         strip.strip()
 
@@ -76,6 +78,8 @@ def _colours() -> str:
 def run_page() -> None:
     """Run the page of the address, below the frame that begin_app drew."""
     page = navigation()
+    if page.url_path:
+        landing.leave()
     mark = _FRAMED.set(True)
     try:
         page.run()
@@ -132,6 +136,7 @@ def _choose_run() -> None:
     summaries = {summary.id: summary for summary in cache.all_runs()}
     if not summaries:
         return
+    landing.notice()
     wanted = state.wanted_run()
     if wanted is not None and wanted not in summaries:
         st.warning("The link names an audit that is not here. Another one is shown.", icon=":material/link_off:")

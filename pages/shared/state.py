@@ -107,6 +107,11 @@ TALK_NOTES = "notes"
 STAGE_BAR = "stage_bar"
 BY_KEY = "by_key"
 REFUSED = "refused"
+WELCOME = "welcome"
+TOUR = "tour"
+TOUR_OFF = "tour_off"
+TOUR_LINE = "tour_line"
+TOUR_MOVED = "tour_moved"
 
 BOUND = "query-params"
 """Value of a widget's `bind`: the choice is part of the address."""
@@ -238,6 +243,11 @@ def asked(key: str, options: Sequence[Any], named: Callable[[Any], str] = str) -
     """The option that the address names, however it is spelled; None where it names none."""
     said = st.query_params.get(key)
     return next((one for one in options if said is not None and _plain(named(one)) == _plain(said)), None)
+
+
+def forget_address(key: str) -> None:
+    """Take a parameter out of the address."""
+    st.query_params.pop(key, None)
 
 
 def say_in_address(key: str, value: str) -> None:

@@ -7,23 +7,73 @@ import ast
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine.audit.tracks import tracks
 from pages.shared.former import address_of
-from tests.pages.checks import PAGES, ROOT, assert_calm
+from tests.pages.checks import PAGES, ROOT, assert_calm, html_of
 
 
-@pytest.mark.contract
-def test_the_app_opens_on_an_embedded_audit(tmp_path, monkeypatch):
+@pytest.fixture
+def visit(tmp_path, monkeypatch):
+    """A first visit: the app opened without naming an audit."""
     from pages.shared import cache
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
     cache.runs.clear()
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
-    assert_calm(at)
-    assert len(at.title) == 1 and at.get("plotly_chart")
-    at.button(key="switch_audit").click().run()
-    assert_calm(at)
+    return AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+
+
+@pytest.mark.contract
+def test_the_app_opens_on_embedded_audits_and_one_click_shows_one_whole(visit):
+    assert_calm(visit)
+    assert len(visit.title) == 1 and "run" not in visit.query_params
+    cards = [button for button in visit.button if button.label == "Open this audit"]
+    assert len(cards) == len(tracks())
+    pictures = html_of(visit).count("data:image/svg+xml")
+    assert pictures == len(cards), "every card shows what its audit found"
+    cards[0].click().run()
+    assert_calm(visit)
+    assert visit.get("plotly_chart") and visit.query_params["run"] in cards[0].key
+    visit.button(key="switch_audit").click().run()
+    assert_calm(visit)
     embedded = {f"choose_{path.name}" for path in (ROOT / "assets/demo-run/runs").iterdir()}
-    assert {button.key for button in at.button if str(button.key).startswith("choose_")} == embedded
+    assert {button.key for button in visit.button if str(button.key).startswith("choose_")} == embedded
+
+
+def test_the_tour_leads_through_an_audit_and_a_skipped_one_does_not_come_back(visit):
+    [button for button in visit.button if button.label == "Open this audit"][0].click().run()
+    run = visit.query_params["run"]
+    for number in (1, 2, 3):
+        assert any(f"**{number} of 3**" in item.value for item in visit.markdown)
+        if number < 3:
+            visit.button(key="tour_next").click().run()
+            assert_calm(visit)
+    visit.button(key="tour_skip").click().run()
+    assert not any("of 3**" in item.value for item in visit.markdown)
+    assert visit.query_params["run"] == run
+
+
+def test_a_link_meets_neither_cards_nor_tour(tmp_path, monkeypatch):
+    from pages.shared import cache
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
+    cache.runs.clear()
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = next((ROOT / "assets/demo-run/runs").iterdir()).name
+    at.run()
+    labels = {button.label for button in at.button}
+    assert not labels & {"Open this audit", "Skip the tour"} and at.get("plotly_chart")
+
+
+def test_no_tour_where_the_address_says_so(tmp_path, monkeypatch):
+    from pages.shared import cache
+
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path))
+    cache.runs.clear()
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["tour"] = "no"
+    at.run()
+    [button for button in at.button if button.label == "Open this audit"][0].click().run()
+    assert at.get("plotly_chart") and "Skip the tour" not in {button.label for button in at.button}
 
 
 def test_faults_are_shown_together_and_as_text():
