@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.app_server import browser, find_chromium, started
 from benchmarks.report import Measure, parser, show
+from engine.store.runs import EMBEDDED, Store
 
 FIRST_BAR = 5.0
 REDRAW_BAR = 0.5
@@ -55,8 +56,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         store = asked.store or Path(folder) / "store"
         with browser(chromium) as found, started(store, Path(folder) / "log.txt") as address:
-            measures = measure(found, address, asked.moves)
+            measures = measure(found, f"{address}/?run={first_run(store)}", asked.moves)
     return show(measures, asked.json)
+
+
+def first_run(store: Path) -> str:
+    """The audit to look at: the newest of the store, else the first embedded one."""
+    found = [*Store(store).list(), *Store(EMBEDDED, read_only=True).list()]
+    return found[0].id
 
 
 def measure(found: Any, address: str, moves: int) -> list[Measure]:

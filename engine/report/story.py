@@ -101,8 +101,35 @@ def _cut(run: Run, choice: Choice) -> Step:
 
 
 def _who_pays(run: Run, choice: Choice) -> Step:
+    """For which subgroups it clearly gets worse, for which better, as far as their intervals carry it."""
+    variant = lookup.variant_of(run, choice)["variant"]
+    if variant == "dense":
+        return replace(_problem(run, choice), name="who_pays")
+    sentence = _paid(lookup.reading(run, choice).group, _groups(run, variant, choice))
     picture = track_of(run).overview.beside[0](run, choice)
-    return Step("who_pays", _short(_first_sentence(picture.answer), ""), picture, _measured(run, choice))
+    return Step(
+        "who_pays", _short(sentence, "Some groups get worse; the picture names them."), picture, _measured(run, choice)
+    )
+
+
+def _paid(measure: Measure, table: Any) -> str:
+    kinds: dict[str, list[str]] = {"worse": [], "better": [], "": []}
+    for row in table.to_dict("records"):
+        kind = phrasing.direction(row)
+        which = "worse" if kind == measure.worse else "better" if kind == measure.better else ""
+        kinds[which].append(f"\u201c{_named(words.group_name(row['group']))}\u201d")
+    verbs = {"fell": "falls", "rose": "rises"}
+    worse, better = (phrasing.listing(kinds[kind], 3) for kind in ("worse", "better"))
+    name, unclear = phrasing.sentence(measure.name), len(kinds[""])
+    rest = f"; no clear change for {phrasing.count(unclear, 'other group')}" if unclear else ""
+    if worse:
+        gain = f" and {verbs[measure.better]} for {better}" if better else ""
+        return f"{name} {verbs[measure.worse]} for {worse}{gain}{rest}."
+    if better:
+        return f"No group clearly pays: {measure.name} {verbs[measure.better]} for {better}{rest}."
+    if unclear:
+        return f"No group clearly pays: {measure.name} changes clearly for none of {phrasing.count(unclear, 'group')}."
+    return "We cannot say who pays: no group has enough data for a verdict."
 
 
 def _how_sure(run: Run, choice: Choice) -> Step:

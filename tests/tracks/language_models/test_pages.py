@@ -110,7 +110,9 @@ def test_a_link_is_a_view(here):
 
 
 def test_a_choice_survives_the_page(here):
-    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    at.query_params["run"] = RUN
+    at.run()
     at.selectbox(key="axis").set_value("religion").run()
     at.select_slider(key="sparsity").set_value(0.05).run()
     at.switch_page("pages/audits.py").run()

@@ -1,0 +1,52 @@
+"""The stage in a real browser: arrow keys turn it at once, typing does not, Escape leaves; a first visit is led in."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.browser.test_main_path import RUN, settled
+
+pytestmark = pytest.mark.browser
+
+
+def at_step(page, number):
+    page.locator(".pa-step", has_text=f"{number} of 5").wait_for()
+
+
+def test_arrow_keys_turn_the_steps_without_a_click(page, address):
+    page.goto(f"{address}/present{RUN}&step=2")
+    settled(page, "The cut")
+    for key, number in (("ArrowRight", 3), ("PageDown", 4), ("ArrowLeft", 3)):
+        page.keyboard.press(key)
+        at_step(page, number)
+    settled(page, "Who pays")
+    assert "step=3" in page.url
+    assert page.locator('[data-testid="stSidebar"]').is_hidden() and page.locator(".st-key-subject").is_hidden()
+    box = page.locator(".js-plotly-plot").first.bounding_box()
+    assert box["y"] + box["height"] < 900, "a step fits the screen"
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Title").fill("Mine")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_timeout(500)
+    at_step(page, 3)
+    page.get_by_role("button", name="Keep").click()
+    settled(page, "Mine")
+    page.keyboard.press("Escape")  # closes the fields
+    page.wait_for_timeout(500)
+    page.keyboard.press("Escape")
+    page.wait_for_url(re.compile(r"/\?run="))
+
+
+def test_a_first_visit_is_one_click_from_an_audit(page, address):
+    page.goto(address)
+    settled(page, "who pays")
+    assert "run=" not in page.url
+    opens = page.get_by_role("button", name="Open this audit")
+    box = opens.last.bounding_box()
+    assert box["y"] + box["height"] < 900, "all cards fit the first screen"
+    opens.first.click()
+    page.get_by_role("button", name="Skip the tour").click()
+    page.locator(".js-plotly-plot").first.wait_for()
+    assert "run=" in page.url and page.get_by_role("button", name="Skip the tour").count() == 0
