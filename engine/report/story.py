@@ -11,13 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.core import words
-from engine.report import phrasing
+from engine.report import in_words, phrasing
+from engine.report.advice import advice
 from engine.report.charts import lookup
 from engine.report.charts.before_after import before_after
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.contract import Measure
 from engine.report.tracks import track_of
+from engine.report.verdict import verdict
 from engine.store.runs import Run
 
 LONGEST = 30
@@ -54,19 +56,8 @@ def step(run: Run, choice: Choice, name: str) -> Step:
 
 
 def in_short(run: Run, choice: Choice) -> str:
-    """What the cut did to the harm, in one sentence for a list of audits."""
-    measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
-    row, axis = lookup.harm(run, variant["variant"], choice), _named(words.axis_name(choice.measured))
-    if variant["variant"] == "dense":
-        return step(run, choice, "problem").sentence
-    start = f"With {track_of(run).cut_of(run, variant)} cut, the {measure.name} of {axis}"
-    if row is None or not math.isfinite(row["value"]):
-        return f"{start} was not measured."
-    kind = phrasing.direction(row)
-    if kind not in ("fell", "rose"):
-        return f"{start} does not clearly change."
-    before, after = two_digits(measure, row["value"] - row["delta"], row["value"])
-    return f"{start} {'falls' if kind == 'fell' else 'rises'} from {before} to {after}."
+    """The verdict, as a list of audits says it: whole, since it is read and not heard."""
+    return verdict(run, choice).sentence
 
 
 def _problem(run: Run, choice: Choice) -> Step:
@@ -78,7 +69,7 @@ def _problem(run: Run, choice: Choice) -> Step:
         sentence = f"Too few {track_of(run).items} to say how the uncut model treats subgroups of {axis}."
     else:
         worst, best = (table.sort_values("value", ascending=measure.sign < 0).iloc[place] for place in (-1, 0))
-        low, high = two_digits(measure, worst["value"], best["value"])
+        low, high = in_words.apart(worst["value"], best["value"])
         name, other = (f"\u201c{_named(words.group_name(row['group']))}\u201d" for row in (worst, best))
         sentence = f"Before any cut, {measure.name} is {low} for {name} and {high} for {other}."
     return Step("problem", sentence, track_of(run).overview.beside[0](run, uncut), _measured(run, uncut))
@@ -105,11 +96,9 @@ def _who_pays(run: Run, choice: Choice) -> Step:
     variant = lookup.variant_of(run, choice)["variant"]
     if variant == "dense":
         return replace(_problem(run, choice), name="who_pays")
-    sentence = _paid(lookup.reading(run, choice).group, _groups(run, variant, choice))
-    picture = track_of(run).overview.beside[0](run, choice)
-    return Step(
-        "who_pays", _short(sentence, "Some groups get worse; the picture names them."), picture, _measured(run, choice)
-    )
+    plain = _paid(lookup.reading(run, choice).group, _groups(run, variant, choice))
+    sentence = _short(verdict(run, choice).sentence, _short(plain, "Groups move both ways; the picture names them."))
+    return Step("who_pays", sentence, track_of(run).overview.beside[0](run, choice), _measured(run, choice))
 
 
 def _paid(measure: Measure, table: Any) -> str:
@@ -136,32 +125,42 @@ def _how_sure(run: Run, choice: Choice) -> Step:
     """The interval of the change, and what chance alone would give."""
     measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
     row = lookup.harm(run, variant["variant"], choice)
-    sentence = _sure(run, measure, variant, row)
+    dense = lookup.harm(run, "dense", choice)
+    sentence = _sure(run, measure, variant, row, dense is not None and phrasing.inside_null(dense))
     return Step("how_sure", sentence, before_after(run, choice), _measured(run, choice))
 
 
-def _sure(run: Run, measure: Measure, variant: Mapping[str, Any], row: Mapping[str, Any] | None) -> str:
+def _sure(
+    run: Run, measure: Measure, variant: Mapping[str, Any], row: Mapping[str, Any] | None, chance_before: bool
+) -> str:
     name = measure.name
     if row is None or not math.isfinite(row["value"]):
         return f"We cannot say: the {name} was not measured here."
+    if chance_before and variant["variant"] != "dense":
+        return f"The {name} could not be told from chance before the cut, so we claim no change."
     if variant["variant"] == "dense":
-        low, high = two_digits(measure, row["low"], row["high"])
+        low, high = in_words.apart(row["low"], row["high"])
         return f"The {name} may lie anywhere from {low} to {high}."
     kind = phrasing.direction(row)
     if kind == "unknown":
         return f"We cannot say: too few {track_of(run).items} for an interval of the change of the {name}."
     ends = sorted((row["delta_low"], row["delta_high"]), key=abs)
-    least, most = two_digits(measure, *(abs(end) for end in ends))
+    least, most = in_words.apart(*(abs(end) for end in ends))
     if kind == "unclear":
-        fall, rise = two_digits(measure, abs(row["delta_low"]), abs(row["delta_high"]))
+        fall, rise = in_words.apart(abs(row["delta_low"]), abs(row["delta_high"]))
         return f"We cannot tell: the {name} may have fallen by {fall} or risen by {rise}."
     chance = " What is left could be chance." if kind == "fell" and phrasing.inside_null(row) else ""
     return f"The {name} {kind}; the data allow any change from {least} to {most}.{chance}"
 
 
 def _recommendation(run: Run, choice: Choice) -> Step:
-    sentence = "No recommendation: nothing here says which cut to take."
-    return Step("recommendation", sentence, track_of(run).overview.right(run, choice), _measured(run, choice))
+    """What the evidence carries, or why it carries nothing; what must be read with it stands below."""
+    said = advice(run, choice).said or "No recommendation: nothing was cut here, or nothing that can be compared."
+    head = _first_sentence(said)
+    sentence = _short(head, "Nothing can be said in short: the summary has the recommendation in full.")
+    rest = said.removeprefix(head).strip() if sentence == head else said
+    footnote = " ".join(filter(None, (rest, _measured(run, choice))))
+    return Step("recommendation", sentence, track_of(run).overview.right(run, choice), footnote)
 
 
 _TOLD = {
@@ -177,20 +176,6 @@ def _measured(run: Run, choice: Choice) -> str:
     """n and what the bars are."""
     row = lookup.harm(run, lookup.variant_of(run, choice)["variant"], choice)
     return f"{phrasing.sentence(lookup.measured_on(run, row))}. Bars: 95 % intervals."
-
-
-def two_digits(measure: Measure, *values: float) -> list[str]:
-    """Numbers with two digits, as an audience reads them; with more where two of them would read the same."""
-    short = [measure.number(float(f"{value:.2g}") if math.isfinite(value) else value) for value in values]
-    trimmed = [_bare(text) for text in short]
-    if len(set(trimmed)) < len(set(values)):
-        return [measure.number(value) for value in values]
-    return trimmed
-
-
-def _bare(text: str) -> str:
-    """ "0.830" → "0.83", "2.10" → "2.1"; units and powers as they are."""
-    return text.rstrip("0").rstrip(".") if "." in text and text[-1].isdigit() and "×" not in text else text
 
 
 def _named(name: str) -> str:
