@@ -6,7 +6,7 @@ Okabe-Ito per method, fixed in the `styles.py` of its track.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class Theme:
     paper: str
     critical: str
     alarm: str
+    quiet: str
+    """What stands beside the chosen one: grey, at least 3 to 1 against the ground."""
     diverging: tuple[tuple[float, str], ...]
     unsupported: tuple[tuple[float, str], ...]
     sequential: tuple[tuple[float, str], ...]
@@ -42,6 +44,7 @@ LIGHT = Theme(
     paper="#ffffff",
     critical="#000000",
     alarm="#c8102e",
+    quiet="#828b94",
     diverging=((0.0, "#0a5a96"), (0.25, "#7fb2d9"), (0.5, "#f4f4f2"), (0.75, "#f0a868"), (1.0, "#b34700")),
     unsupported=((0.0, "#b9bfc5"), (0.5, "#f2f3f4"), (1.0, "#b9bfc5")),
     sequential=((0.0, "#f1f4f6"), (0.5, "#7fb2d9"), (1.0, "#0a4f86")),
@@ -54,6 +57,7 @@ DARK = Theme(
     paper="#0e1117",
     critical="#ffffff",
     alarm="#ff7a70",
+    quiet="#86919c",
     diverging=((0.0, "#4db0f5"), (0.25, "#2b6796"), (0.5, "#252b33"), (0.75, "#a35a1f"), (1.0, "#ff9a3d")),
     unsupported=((0.0, "#59626c"), (0.5, "#252b33"), (1.0, "#59626c")),
     sequential=((0.0, "#20262d"), (0.5, "#2b6796"), (1.0, "#6cc0fa")),
@@ -96,6 +100,11 @@ def pair_style(
         return plain
     symbol, dash = seconds.get(second, ("-open-dot", "longdashdot"))
     return Style(plain.colour, plain.symbol + symbol if symbol[:1] in ("", "-") else symbol, dash)
+
+
+def quiet(style: Style, dark: bool = False) -> Style:
+    """A look for what stands beside the chosen one: its symbol and dash, without its colour."""
+    return replace(style, colour=theme(dark).quiet)
 
 
 def series_styles(dark: bool = False) -> tuple[Style, ...]:

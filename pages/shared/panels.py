@@ -25,7 +25,7 @@ from pages.shared.terms import Marker
 CONFIG = {
     **base.CONFIG,
     "scrollZoom": False,
-    "modeBarButtonsToRemove": ["select2d", "lasso2d", "autoScale2d"],
+    "modeBarButtons": [["toImage"]],
     "toImageButtonOptions": {"format": "svg", "scale": 2},
 }
 

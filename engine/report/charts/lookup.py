@@ -15,6 +15,7 @@ from engine.core.errors import RequestError, unknown
 from engine.core.levels import at_level
 from engine.report.charts.panel import Choice
 from engine.report.contract import Measure, Reading
+from engine.report.palette import Style, quiet
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
@@ -36,6 +37,14 @@ def reported(run: Run) -> pd.DataFrame:
     """Variants to report: the dense model and the chosen ones."""
     table = frame(run, "variants")
     return table[table["chosen"].astype(bool)]
+
+
+def look_of(run: Run, choice: Choice, method: str) -> Style:
+    """How a method looks where methods are compared: the chosen one, and the dense model, in their colour, the others
+    grey and told apart by their symbols, dashes and names."""
+    style = track_of(run).style(method, choice.dark)
+    is_strong = method in ("dense", choice.method) or choice.method in ("", "dense")
+    return style if is_strong else quiet(style, choice.dark)
 
 
 def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:

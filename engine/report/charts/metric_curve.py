@@ -156,7 +156,7 @@ def _line(
     track, at = track_of(run), track_of(run).level.realised
     start = points[points["method"] == "dense"].assign(low=math.nan, high=math.nan)
     joined = pd.concat([start, points[points["method"] == method]]).sort_values(at)
-    style, chosen = track.style(method, choice.dark), method == choice.method
+    style, chosen = lookup.look_of(run, choice, method), method == choice.method
     line = {"color": style.colour, "width": 3 if chosen else 1.5}
     line |= {} if style.dash == "solid" else {"dash": style.dash}
     marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
@@ -166,6 +166,7 @@ def _line(
     look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]
     x = _aside(run, joined[at], shift, points[at].max())
+    look["hoverlabel"] = {"bordercolor": track.style(method, choice.dark).colour}
     add_points(figure, x, joined["value"], texts, marker, name=words.method_name(method), **look)
 
 
@@ -217,7 +218,8 @@ def _end_labels(
     where = {"x": 1, "xref": "paper", "xshift": 8, "xanchor": "left", "yanchor": "middle", "showarrow": False}
     for (name, _), place in zip(ends, apart(heights, (room or 1.0) * 17 / 330), strict=True):
         text = "dense" if name == "dense" else words.method_name(name)
-        font = {"size": 12, "color": track_of(run).style(name, choice.dark).colour}
+        strong = name in ("dense", choice.method)  # colours of marks are too pale for words
+        font = {"size": 12, "color": choice.theme.ink if strong else choice.theme.soft}
         text = f"<b>{text}</b>" if name == choice.method else text
         figure.add_annotation(y=place, text=text, font=font, **where)
     longest = max(len(words.method_name(name)) for name, _ in ends if name != "dense") if order else 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pandas as pd
@@ -13,9 +14,9 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, silent
+from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, silent
 from engine.report.charts.null_bands import bands_in, draw_level, name_bands
-from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
+from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, plain
 from engine.report.contract import Chance
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
@@ -34,11 +35,13 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
         both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.items}"
         return nothing("pareto", question, f"Fewer than two variants have {both}.")
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
-    figure = _figure(run, choice, table, chance)
+    figures = _figures(run, choice, table, chance)
     more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
     answer = f"{null_warning(run, choice)} {_answer(run, choice, table)} {chance.said if chance else ''}".strip()
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
-    return Panel("pareto", question, answer, figure, readable(table, _columns(run, choice)), note)
+    whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
+    shown = readable(table, _columns(run, choice))
+    return Panel("pareto", question, answer, whole, shown, note, parts=parts, own_axes=True)
 
 
 def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
@@ -79,6 +82,67 @@ def variants_of(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     return mine[mine["method"].isin({"dense", *track.compared(list(mine["method"].unique()), choice.method)})]
 
 
+def _figures(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> tuple[go.Figure, ...]:
+    """All points; where most of them share a small part of the width, that part once more beside it. The points of the
+    front are named where they have room."""
+    whole, near = _figure(run, choice, table, chance), crowd(table)
+    if near is None:
+        _name_front(run, whole, choice, table)
+        return (whole,)
+    close, x, y = _figure(run, choice, table, chance), *near
+    is_log = close.layout.xaxis.type == "log"
+    close.update_xaxes(range=[math.log10(end) for end in x] if is_log else list(x), nticks=5)
+    close.update_yaxes(range=list(y))
+    close.update_layout(showlegend=False)
+    _name_front(run, close, choice, table[table["value_q"].between(*x) & table["value"].between(*y)])
+    whole.add_shape(type="rect", x0=x[0], x1=x[1], y0=y[0], y1=y[1], line={"color": choice.theme.soft, "width": 1})
+    heading(whole, "All variants")
+    heading(close, "The box on the left, larger")
+    for figure in (whole, close):
+        figure.update_layout(margin={"t": 40}, legend={"y": -0.22, "yanchor": "top"}, height=470)
+        figure.update_traces(selector=lambda trace: (trace.name or "").startswith("null band"), showlegend=False)
+    return whole, close
+
+
+def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]] | None:
+    """The part of the chart, (from, to) on both axes with a little room, where seven tenths of the points share less
+    than a third of the width; None where they do not crowd. Its height holds their intervals' middles only."""
+    x = table["value_q"].sort_values().to_numpy()
+    most = math.ceil(0.7 * len(x))
+    if len(x) < 8 or x[0] <= 0:
+        return None
+    widths = x[most - 1 :] - x[: len(x) - most + 1]
+    start = int(widths.argmin())
+    low, high = float(x[start]), float(x[start + most - 1])
+    if high - low > (x[-1] - x[0]) / 3 or high <= low:
+        return None
+    inside = table[table["value_q"].between(low, high)]["value"]
+    room, tall = 0.15 * (high - low), 0.1 * float(inside.max() - inside.min())
+    return (low - room, high + room), (float(inside.min()) - tall, float(inside.max()) + tall)
+
+
+def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
+    """Names beside the points of the front, moved apart where they would overlap, each with a line to its point."""
+    best = table[table["front"]].sort_values("value")
+    if best.empty:
+        return
+    ends = figure.layout.yaxis.range or (float(table["value"].min()), float(table["value"].max()))
+    pixel = 330 / ((ends[1] - ends[0]) or 1.0)
+    heights = [float(value) * pixel for value in best["value"]]
+    middle = (float(table["value_q"].min()) + float(table["value_q"].max())) / 2
+    look = {"font": {"size": 11}, "arrowwidth": 0.8, "arrowhead": 0, "standoff": 7, "bgcolor": choice.theme.paper}
+    for row, height, place in zip(best.to_dict("records"), heights, apart(heights, 16), strict=True):
+        x = math.log10(row["value_q"]) if figure.layout.xaxis.type == "log" else row["value_q"]
+        side = {"ax": 44, "xanchor": "left"} if row["value_q"] <= middle else {"ax": -44, "xanchor": "right"}
+        name = lookup.method_label(run, "dense") if row["method"] == "dense" else _short(run, row)
+        figure.add_annotation(x=x, y=row["value"], text=plain(name), ay=height - place, opacity=0.9, **side, **look)
+
+
+def _short(run: Run, row: dict[str, Any]) -> str:
+    track = track_of(run)
+    return f"{words.method_name(row['method'])}, {track.level.say(row[track.level.column])}"
+
+
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> go.Figure:
     track, reading = track_of(run), lookup.reading(run, choice)
     figure = blank(choice, 520, reading.quality.title, reading.harm.title)
@@ -95,8 +159,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None
     is_log = needs_log([*table["value_q"], *table["high_q"].dropna()])
     figure.update_xaxes(type="log" if is_log else "linear", showgrid=True, nticks=6, tickangle=0)
     figure.update_yaxes(nticks=6)
-    longest = max(len(lookup.method_label(run, method)) for method in known)
-    figure.update_layout(legend={"entrywidth": max(104, int(5.7 * longest)), "font": {"size": 11}})
+    figure.update_layout(legend={"font": {"size": 11}})
     return figure
 
 
@@ -134,7 +197,7 @@ def _add_method(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
 
 def _add_variants(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, method: str, **more: Any) -> None:
     """Points with both intervals, the larger the more is cut; `more`: anything else of the trace."""
-    style = track_of(run).style(method, choice.dark)
+    style = lookup.look_of(run, choice, method)
     soft, rim = faint(style.colour, 0.3), 2 if method == "dense" or "-open" in style.symbol else 0
     marker = {**dot(style, 0, rim), "opacity": 1, "size": 8 + 22 * table["realised"].clip(0, 0.5)}
     marker |= {"symbol": lookup.symbols(table, style.symbol)}

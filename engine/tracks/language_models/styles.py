@@ -7,7 +7,7 @@ from engine.report.palette import Look
 LOOKS: dict[str, Look] = {
     "fasp": ("#0072B2", "#56B4E9", "circle", "solid"),
     "bias_only": ("#D55E00", "#F0803C", "square", "solid"),
-    "ppl_only": ("#56B4E9", "#0093E0", "star", "solid"),
+    "ppl_only": ("#2F8FCB", "#0093E0", "star", "solid"),
     "magnitude": ("#009E73", "#2CC79B", "diamond", "solid"),
     "gradient": ("#CC79A7", "#E59BC3", "triangle-up", "solid"),
     "random": ("#7a7a7a", "#b0b0b0", "x", "solid"),

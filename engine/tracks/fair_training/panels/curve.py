@@ -139,7 +139,7 @@ def _legend(run: Run, choice: Choice, methods: list[str]) -> go.Figure:
     """The legend of all charts, as one beside them: a narrow column has no room for it."""
     figure, where = blank(choice, HEIGHT), {"xanchor": "left", "yanchor": "middle", "showarrow": False}
     for place, method in enumerate([*methods, "dense"]):
-        style, dense = track_of(run).style(method, choice.dark), method == "dense"
+        style, dense = lookup.look_of(run, choice, method), method == "dense"
         mode = "lines" if dense else "markers" if method in track_of(run).uncut else "lines+markers"
         line = {"color": style.colour, "dash": "dot" if dense else style.dash, "width": 1 if dense else 2}
         chosen = method == choice.method
@@ -163,7 +163,7 @@ def _line(
     if rows.empty:
         return
     method = rows["method"].iat[0]
-    style, chosen = track_of(run).style(method, choice.dark), method == choice.method
+    style, chosen = lookup.look_of(run, choice, method), method == choice.method
     line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
     look = {"mode": "lines+markers", "showlegend": False, "opacity": 1 if chosen else 0.85, "line": line}
     look |= {"error_y": bars_of(rows, style.colour, 1.6)} if bars else {}

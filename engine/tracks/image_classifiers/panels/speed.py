@@ -44,7 +44,7 @@ def speed(run: Run, choice: Choice) -> Panel:
 def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, 360, "speedup by FLOPs", "speedup as measured")
     for method, rows in table.groupby("method", sort=False):
-        style, chosen, name = track_of(run).style(str(method), choice.dark), method == choice.method, str(method)
+        style, chosen, name = lookup.look_of(run, choice, str(method)), method == choice.method, str(method)
         error = bars_of(rows, style.colour, 1.3, "speedup", "speedup_low", "speedup_high")
         look = {"line": {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}, "error_y": error}
         look |= {"mode": "lines+markers", "opacity": 1 if chosen else 0.8, "name": words.method_name(name)}

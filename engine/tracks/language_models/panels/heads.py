@@ -16,7 +16,7 @@ from engine.core.types import POOLED
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import null_warning
-from engine.report.charts.heat_map import bar_below, cells, head_axes, pickable, shape_of, veil
+from engine.report.charts.heat_map import bar_below, cells, head_axes, pickable, shape_of
 from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
@@ -65,8 +65,8 @@ def perplexity_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
 
 
 def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
-    """The selection: effect on bias in colour, critical heads black (white when dark), cut heads crossed, a frame
-    around `unit`."""
+    """The selection: effect on bias in colour, a border around critical heads, cut heads crossed, a frame around
+    `unit`."""
     axis = words.axis_name(choice.measured)
     question = f"Which heads add to the bias of {axis}, which are protected, and which were cut?"
     table = pooled_scores(run, "z_bias", choice.measured)
@@ -87,7 +87,7 @@ def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = No
     `pooled_scores` with columns critical and cut, and `held` of those that a reader protects. Every head can be
     picked."""
     unsupported = bool(null_warning(run, choice))
-    figure = _grid(run, choice, table.assign(value=table["value"].mask(table["critical"])), "z_bias", unsupported)
+    figure = _grid(run, choice, table, "z_bias", unsupported)
     _add_critical(figure, run, choice, table[table["critical"]])
     _add_crosses(figure, run, choice, table[table["cut"]])
     _add_unmeasured(figure, run, choice, table[~table["critical"] & ~table["cut"]])
@@ -215,12 +215,25 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
     if variant["variant"] == "dense":
         return start + ("; ".join([*parts, "nothing is cut"]) + ".").capitalize()
     cut = table[table["cut"]]
-    harmful = int((cut["value"] > 0).sum())
-    which = "all of which" if harmful == len(cut) else f"of which {harmful}"
-    parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}, {which} added bias on validation")
+    parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}{_cut_said(cut, table)}")
     if both := int((table["cut"] & table["critical"]).sum()):
         parts.append(f"{both} of the cut heads {'is' if both == 1 else 'are'} critical")
     return f"{start}{'; '.join(parts)}.{_ties_said(variant)}{_gamma_said(run, choice)}"
+
+
+def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:
+    """Of how many cut heads it is known that they add bias: told from zero at a false discovery rate of 5 % over all
+    heads, by their intervals where there is no q. Values alone are positive by chance, too."""
+    by_q = table["q"].notna().any()
+    known = cut["value"] > 0
+    known &= (cut["q"] <= 0.05) if by_q else (cut["low"] > 0)
+    if not by_q and not table["low"].notna().any():
+        return ""
+    rest, few = len(cut) - int(known.sum()), int(known.sum())
+    if not rest:
+        return ", all of which add bias"
+    unknown_said = "none of which can be told from no effect" if not few else f"of which {few} add bias"
+    return f", {unknown_said}" + (f" and {rest} cannot be told from no effect" if few else "")
 
 
 def _ties_said(variant: dict[str, Any]) -> str:
@@ -298,13 +311,14 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
     layers, heads = shape_of(run)
     look, values = choice.theme, np.full((layers, heads), np.nan)
     values[table["layer"], table["head"]] = table["value"]
-    limit = float(np.nanmax(np.abs(values))) if np.isfinite(values).any() else 1.0
+    limit = _limit(run, table, score)
     colours, bounds, bar = look.sequential, {}, bar_below(choice)
     if score in ENDS:
         colours, bounds = look.diverging, {"zmin": -limit or -1.0, "zmax": limit or 1.0}
         colours = look.unsupported if unsupported else colours
+        more = " and beyond" if np.nanmax(np.abs(values), initial=0) > limit else ""
         left, right = (
-            f"{end}<br>to {phrasing.signed(sign * limit)}" for end, sign in zip(ENDS[score], (-1, 1), strict=True)
+            f"{end}<br>{phrasing.signed(sign * limit)}{more}" for end, sign in zip(ENDS[score], (-1, 1), strict=True)
         )
         bar = bar_below(choice, [-0.8 * limit, 0, 0.8 * limit], [left, "0<br> ", right]) if limit > 0 else bar
     figure = blank(choice, 142 + _cell(layers) * layers, "head", "layer")
@@ -313,6 +327,17 @@ def _grid(run: Run, choice: Choice, table: pd.DataFrame, score: str, unsupported
     head_axes(figure, layers, heads)
     figure.update_layout(legend={"y": 1.02, "x": 0}, margin={"b": BELOW})
     return figure
+
+
+def _limit(run: Run, table: pd.DataFrame, score: str) -> float:
+    """The end of the colours. For effects on bias one for all axes of the run, so that their maps can be compared: what
+    all but the largest 2 % stay below, so that one strong head leaves the others their colours."""
+    if score != "z_bias":
+        return float(table["value"].abs().max()) if table["value"].notna().any() else 1.0
+    scores = lookup.frame(run, "scores")
+    known = scores.loc[(scores["score"] == score) & (scores["seed"] == POOLED), "value"].abs().dropna()
+    known = known if len(known) else table["value"].abs().dropna()
+    return float(known.quantile(0.98)) if len(known) else 1.0
 
 
 def _cell(layers: int) -> int:
@@ -327,13 +352,16 @@ def _mark(run: Run) -> int:
 
 
 def _add_critical(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:
-    """Critical heads as full cells in the ink of the theme."""
+    """Critical heads keep their colour and get a border: among them may be the one that adds most bias. One shape for
+    all, which grows with the cells."""
     if table.empty:
         return
-    values = np.full(shape_of(run), np.nan)
-    values[table["layer"], table["head"]] = 1.0
-    veil(figure, values, choice.theme.critical)
-    _legend(figure, choice, "critical: protected", "square", choice.theme.critical)
+    rows = table[["layer", "head"]].to_dict("records")
+    corners = [(row["head"] - 0.42, row["layer"] - 0.4, row["head"] + 0.42, row["layer"] + 0.4) for row in rows]
+    path = " ".join(f"M {a},{b} L {c},{b} L {c},{d} L {a},{d} Z" for a, b, c, d in corners)
+    for colour, width in ((choice.theme.paper, 4), (choice.theme.critical, 2)):
+        figure.add_shape(type="path", path=path, line={"color": colour, "width": width}, layer="above")
+    _legend(figure, choice, "critical: protected", "square-open", choice.theme.critical)
 
 
 def _add_crosses(figure: go.Figure, run: Run, choice: Choice, table: pd.DataFrame) -> None:

@@ -66,7 +66,7 @@ def _part(run: Run, choice: Choice, table: pd.DataFrame, title: str) -> go.Figur
     order = chosen_last(track.order(set(points["method"])), choice.method)
     step = 0.0035 * max(0.1, points[track.level.realised].max()) / 0.2
     for method, shift in zip(order, beside(len(order), step), strict=True):
-        mine, style = points[points["method"] == method], track.style(method, choice.dark)
+        mine, style = points[points["method"] == method], lookup.look_of(run, choice, method)
         chosen = method == choice.method
         line = {"color": style.colour, "width": 3 if chosen else 1.5, "dash": style.dash}
         look = {"mode": "lines+markers", "line": line, "error_y": bars_of(mine, style.colour, 2 if chosen else 1)}

@@ -18,8 +18,7 @@ from engine.report.charts.columns import GROUP, METHOD, Column, readable, titled
 from engine.report.charts.marks import DASHES, add_points, beside, chosen_last, dot, entry, heading
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.report.contract import Measure
-from engine.report.palette import Style, series_styles
-from engine.report.tracks import track_of
+from engine.report.palette import Style, quiet, series_styles
 from engine.store.runs import Run
 from engine.tracks.text_classifiers import words as own
 from engine.tracks.text_classifiers.panels.headline import spread
@@ -115,7 +114,7 @@ def _column(
     for method, shift in zip(chosen_last(names, choice.method), beside(len(names), BESIDE), strict=True):
         _line(run, figure, choice, mine[mine["method"] == method], shift, measure)
     for method in names:
-        style = arm_style(method, choice.dark)
+        style = _look(choice, method)
         line = {"color": style.colour, "dash": _dash(method), "width": 2}
         name = own.procedure_name(arm_of(method)[0])
         entry(figure, name, mode="lines+markers", line=line, marker=dot(style, 8, 1.6))
@@ -127,10 +126,16 @@ def _column(
     return figure
 
 
+def _look(choice: Choice, method: str) -> Style:
+    """The chosen procedure in its colour, in every score's column; the others grey."""
+    style, mine = arm_style(method, choice.dark), arm_of(method)[0]
+    return style if choice.method in ("", "dense") or mine == arm_of(choice.method)[0] else quiet(style, choice.dark)
+
+
 def _line(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame, shift: float, measure: Measure) -> None:
     """One arm from the full model on, tickets as stars."""
     method = table["method"].iat[0]
-    style, chosen = track_of(run).style(method, choice.dark), method == choice.method
+    style, chosen = _look(choice, method), method == choice.method
     rows = table.sort_values("realised").to_dict("records")
     y = [rows[0]["full_mean"], *(row["mean"] for row in rows)]
     texts = ["the full model", *(_hover(row, measure) for row in rows)]

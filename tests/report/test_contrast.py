@@ -1,0 +1,51 @@
+"""Words and marks can be seen by everybody: contrast of every colour against the ground of both themes (WCAG 2.2)."""
+
+from __future__ import annotations
+
+import tomllib
+
+import pytest
+
+from engine.report import palette
+from engine.report.tracks import tracks
+from tests.places import ROOT
+
+GROUND = {
+    dark: tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["theme"]["dark" if dark else "light"]
+    for dark in (False, True)
+}
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_contrast_is_that_of_the_standard():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_words_stand_out_by_four_and_a_half_and_marks_by_three(dark):
+    ground, look = GROUND[dark]["backgroundColor"], palette.theme(dark)
+    assert min(contrast(colour, ground) for colour in (look.ink, look.soft, look.alarm)) >= 4.5
+    assert contrast(look.quiet, ground) >= 3
+    for style in palette.series_styles(dark):
+        assert contrast(style.colour, ground) >= 3, style
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("track", tracks())
+def test_every_method_can_be_seen(track, dark):
+    from engine.core import words
+
+    ground = GROUND[dark]["backgroundColor"]
+    for method in words.gathered("METHODS"):
+        assert contrast(tracks()[track].style(method, dark).colour, ground) >= 3, method
