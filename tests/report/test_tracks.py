@@ -77,9 +77,14 @@ def test_every_page_has_a_title_with_and_without_a_run(page, store):
 
 
 def test_screens_that_all_kinds_share_name_none():
-    """Pages that no track owns and what all pages share import no track."""
+    """Pages and tabs that no track owns and what all pages share import no track."""
     owned = {f"pages.{page}" for track in tracks().values() for page in track.pages}
+    tabs = [(page, tab) for track in tracks().values() for page, names in track.tabs.items() for tab in names]
+    owned |= {f"pages.tabs.{page}.{tab}" for page, tab in tabs if tabs.count((page, tab)) == 1}
+    pages = [page for track in tracks().values() for page in track.pages]
+    alone = tuple(f"pages.tabs.{page}." for page in pages if pages.count(page) == 1)
     shared = [name for name in modules() if name.startswith("pages") and name not in owned]
+    shared = [name for name in shared if not name.startswith(alone)]
     assert len(shared) > 10
     assert not {name: used for name in shared for used in imports_of(name) if used.startswith("engine.tracks.")}
 

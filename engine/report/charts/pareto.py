@@ -15,7 +15,7 @@ from engine.report.charts import lookup
 from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, silent
-from engine.report.charts.null_bands import bands_in, draw_level, name_bands
+from engine.report.charts.null_bands import GROUP, WORDS, bands_in, draw_level, name_bands
 from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, plain
 from engine.report.contract import Chance
 from engine.report.tracks import track_of
@@ -40,6 +40,9 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     answer = f"{null_warning(run, choice)} {_answer(run, choice, table)} {chance.said if chance else ''}".strip()
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
+    bands = bands_in(run, table[table["method"] == "dense"])
+    if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
+        note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
     shown = readable(table, _columns(run, choice))
     return Panel("pareto", question, answer, whole, shown, note, parts=parts, own_axes=True)
 

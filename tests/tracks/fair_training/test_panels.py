@@ -264,7 +264,7 @@ def test_surface_and_path(run, store):
     assert "a ridge of 0.300" in path.said and "a ridge of 0.020" in path.said
     for make in (surface.surface, fair_path.path):
         none = make(store.open("few"), Choice("bifp-str", "gender", 0.488, None, "accuracy"))
-        assert none.whole() is None and "Library" in none.said
+        assert none.whole() is None and "New audit" in none.said
 
 
 def test_layers_are_those_of_the_reported_variants(run):

@@ -131,9 +131,10 @@ def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
 def test_charts_draw_both_bands_with_a_legend(run, tmp_path):
     both = with_group_band(run, tmp_path, 1.2)
     assert "group null low" in along_sparsity.bias_along_sparsity(both, CHOICE).table
-    for panel in (along_sparsity.bias_along_sparsity(both, CHOICE), pareto.pareto(both, CHOICE)):
-        named = {trace.name for trace in panel.figure.data if trace.showlegend}
-        assert {NULL_LABEL, GROUP_NULL_LABEL} <= named and panel.figure.layout.showlegend is not False
+    figure = along_sparsity.bias_along_sparsity(both, CHOICE).figure
+    named = {trace.name for trace in figure.data if trace.showlegend}
+    assert {NULL_LABEL, GROUP_NULL_LABEL} <= named and figure.layout.showlegend is not False
+    assert NULL_LABEL in (said := pareto.pareto(both, CHOICE).caveat) and GROUP_NULL_LABEL in said
 
 
 def test_beside_none_stands_what_could_have_been_found(run, tmp_path):
@@ -206,7 +207,7 @@ def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     test, validation = (pareto.pareto(run, CHOICE, split) for split in ("test", "validation"))
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
     assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
-    ids = {point[0] for trace in test.figure.data if trace.customdata is not None for point in trace.customdata}
+    ids = {point[0] for trace in test.whole().data if trace.customdata is not None for point in trace.customdata}
     assert ids == set(test.table["variant"])
     best = test.table[test.table["on the front"]]
     for row in best.itertuples():
