@@ -167,6 +167,12 @@ def terms(track: str = "") -> Mapping[str, str]:
     return {**TERMS, **getattr(own, "TERMS", {})}
 
 
+def of_track(track: str, name: str) -> Mapping[str, Any]:
+    """One of the tables of words as one track has it, where several call the same thing differently."""
+    found = next((one for one in _vocabularies() if one.__name__.split(".")[-2] == track), None)
+    return getattr(found, name, {})
+
+
 def method_name(method: str) -> str:
     """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance"."""
     if is_by_hand(method):

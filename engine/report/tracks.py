@@ -30,6 +30,6 @@ def track_of(run: Run) -> Track:
 def question(page: str, run: Run | None) -> str:
     """A page's title: what the run's track calls it, else what it is called everywhere, or by another track that it
     shows."""
-    own = track_of(run).questions if run else {}
+    own = {**words.of_track(track_of(run).name, "PAGES"), **track_of(run).questions} if run else {}
     everywhere = [words.gathered("PAGES"), *(track.questions for track in tracks().values())]
     return next(titles[page] for titles in (own, *everywhere) if page in titles)

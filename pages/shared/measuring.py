@@ -8,6 +8,7 @@ import streamlit as st
 
 from engine.audit.growth import Growth
 from engine.core import words
+from engine.core.files import writable
 from engine.core.levels import is_level
 from engine.report.ahead import LEAD
 from engine.report.charts import lookup
@@ -15,6 +16,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead, Level
 from engine.report.tracks import track_of
 from engine.resident.client import start_takes
+from engine.store.runs import default_root
 from pages.shared import background, frame, jobs, state
 from pages.shared.cache import KeptRun, predicted_at
 from pages.shared.controls import capital
@@ -91,8 +93,13 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
         _watch(growth)
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
-    look = {"key": key, "type": "primary", "icon": ":material/straighten:"}
+    kept_nowhere = not writable(default_root() / "nothing")
+    look = {"key": key, "type": "primary", "icon": ":material/straighten:", "disabled": kept_nowhere}
     st.button(f"{label}{about}", on_click=background.begin, args=(ASK, given), **look)  # a redraw cannot lose it
+    if kept_nowhere:
+        st.caption(
+            frame.plain(f"The store {default_root()} cannot be written: nothing that is measured could be kept.")
+        )
     if work:
         for fault in work.faults:
             st.error(frame.plain(str(fault)), icon=":material/error:")

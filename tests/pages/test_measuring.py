@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine.report.tracks import tracks
+from engine.report.tracks import question, tracks
+from engine.store import runs
 from engine.store.runs import Store
 from pages.shared import jobs
 from tests.made_up import make
@@ -30,3 +31,21 @@ def test_another_level_is_asked_with_everything_else_as_it_was(track, tmp_path, 
     assert started == [{**request, level.asked: sorted([*map(float, request[level.asked]), wanted]),
                         "title": started[0]["title"]}]  # fmt: skip
     assert "one level more" in words_of(at)
+
+
+def test_where_nothing_can_be_written_what_is_predicted_stands_and_nothing_is_measured(tmp_path, monkeypatch):
+    use_store(tmp_path, monkeypatch)
+    run = make("language_models", tmp_path, "a-run")
+    monkeypatch.setattr(runs, "EMBEDDED", run.path.parent.parent)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "file" / "store"))
+    at = opened("trade_off", "a-run", sparsity="15.6 %")
+    assert_calm(at)
+    assert [one.disabled for one in at.button if one.label.startswith("Measure")] == [True]
+    assert "cannot be written: nothing that is measured could be kept" in words_of(at).replace("\\", "")
+
+
+def test_a_page_that_several_kinds_of_audit_have_asks_in_the_words_of_its_own(tmp_path):
+    named = {track: make(track, tmp_path, track) for track in ("language_models", "image_classifiers")}
+    asked = {track: question("bench", run) for track, run in named.items()}
+    assert "heads" in asked["language_models"] and "filters" in asked["image_classifiers"]
