@@ -27,9 +27,11 @@ TALLEST, LONGEST = 3000, 250
 """Bars: pixels of a screen's content at 1440, words outside tables, charts and folded parts."""
 QUIET = 0.7
 """Seconds without a change after which a screen counts as settled; they are not counted."""
+PATIENCE = 60.0
+"""Bar: seconds after which a screen counts as one that never comes to rest."""
 COUNTED = (PROJECT / "benchmarks" / "screens.js").read_text(encoding="utf-8")
 SETTLED = """
-quiet => new Promise((done, failed) => {
+([quiet, limit]) => new Promise(done => {
   const begun = performance.now(), app = () => document.querySelector('[data-testid=stApp]');
   let last = '', since = begun;
   const look = () => {
@@ -39,13 +41,13 @@ quiet => new Promise((done, failed) => {
     const seen = waits ? '' : `${main.scrollHeight} ${main.querySelectorAll('*').length}`;
     if (seen !== last || waits) { last = seen; since = now; }
     if (now - since > quiet) return done(since / 1000);
-    if (now - begun > 60000) return failed(new Error('the page never came to rest'));
+    if (now - begun > limit) return done(Infinity);
     setTimeout(look, 50);
   };
   look();
 })
 """
-"""Resolves with the seconds from the start of the navigation (or the page's load) to the last change."""
+"""Resolves with the seconds from the page's load to the last change; infinity where it does not come to rest."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Screen:
         return [
             Measure(f"{name}: height", self.height, "px", TALLEST if is_wide else None),
             Measure(f"{name}: words", self.words, "words", LONGEST),
-            Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s"),
+            Measure(f"{name}: seconds to settle", round(self.seconds, 2), "s", PATIENCE),
             Measure(f"{name}: serious axe violations", len(self.faults), "elements", 0),
             Measure(f"{name}: contrast faults", self.contrast, "texts", 0),
         ]
@@ -177,8 +179,8 @@ def tabs(page: Any, address: str, run: str, look: Look, audit: str) -> Iterator[
 
 
 def settle(page: Any) -> float:
-    """Wait until nothing moves; seconds from the page's load to the last change."""
-    return page.evaluate(SETTLED, 1000 * QUIET)
+    """Wait until nothing moves; seconds from the page's load to the last change, infinity where it never rests."""
+    return page.evaluate(SETTLED, [1000 * QUIET, 1000 * PATIENCE])
 
 
 def measured(page: Any, name: str, look: Look, seconds: float) -> Screen:
