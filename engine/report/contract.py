@@ -106,6 +106,8 @@ class Measure:
 
     def brief(self, row: Mapping[str, Any]) -> str:
         """A change with its interval where several are listed, e.g. "−0.094 (−0.140 to −0.048)"."""
+        if phrasing.is_noise(row):
+            return f"no change, ±{self.number(phrasing.half_width(row))}"
         unclear = ", includes zero" if phrasing.direction(row) == "unclear" else ""
         return f"{self.signed(row['delta'])} ({self.span(row['delta_low'], row['delta_high'])}{unclear})"
 

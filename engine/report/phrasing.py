@@ -30,8 +30,10 @@ def number(value: float | None, perplexity: bool = False) -> str:
         text = f"{value:.2f}"
     elif size >= 1000:
         text = f"{value:.0f}"
-    elif size < 0.0005:
+    elif size < 0.00005:
         text = "0" if size == 0 else _power(value)
+    elif size < 0.0005:
+        text = f"{value:.4f}"
     else:
         text = f"{value:.3f}" if size < 1 else f"{value:#.3g}".rstrip(".")
     return text.replace("-", MINUS)
@@ -109,14 +111,27 @@ def direction(row: Mapping[str, Any]) -> str:
     return "rose" if low > 0 else "unclear"
 
 
+def half_width(row: Mapping[str, Any]) -> float:
+    """Half the width of the interval of a change."""
+    return (row["delta_high"] - row["delta_low"]) / 2
+
+
+def is_noise(row: Mapping[str, Any]) -> bool:
+    """Whether a change is so small beside its interval that its own digits say nothing: a tenth of the half-width at
+    most. An interval of no width is not noise."""
+    return direction(row) == "unclear" and abs(row["delta"]) <= half_width(row) / 10 and half_width(row) > 0
+
+
 def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts") -> str:
-    """The change with its interval, and plainly when that includes zero."""
+    """The change with its interval, and plainly when that includes zero; "no change" where it is mere noise."""
     delta = row.get("delta", math.nan)
     if not _finite(delta):
         return "change not measured"
     kind = direction(row)
     if kind == "unknown":
         return f"{signed(delta, perplexity)}, {no_interval(few)}"
+    if is_noise(row):
+        return f"no change, ±{number(half_width(row), perplexity)}"
     text = f"{signed(delta, perplexity)}, 95 % interval {span(row['delta_low'], row['delta_high'], perplexity)}"
     return f"{text}, which includes zero" if kind == "unclear" else text
 

@@ -48,6 +48,15 @@ def test_change_says_when_zero_is_included_and_when_there_is_no_interval():
     assert phrasing.change({"delta": math.nan}) == "change not measured"
 
 
+def test_a_change_that_is_mere_noise_is_said_as_none_with_the_half_width_of_its_interval():
+    assert phrasing.change({"delta": 1.8e-5, "delta_low": -0.32, "delta_high": 0.34}) == "no change, ±0.330"
+    clear = {"delta": 1.8e-5, "delta_low": 1e-5, "delta_high": 3e-5}
+    assert phrasing.change(clear).startswith("+1.8 × 10⁻⁵, "), "small and clear is no noise"
+    nothing = {"delta": 0.0, "delta_low": 0.0, "delta_high": 0.0}
+    assert phrasing.change(nothing) == "0, 95 % interval 0 to 0, which includes zero"
+    assert phrasing.number(-0.000291) == "−0.0003"
+
+
 def test_listing_shortens():
     assert phrasing.listing("ab") == "a and b"
     assert phrasing.listing("abcd", 3) == "a, b and 2 more"

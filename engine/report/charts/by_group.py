@@ -52,10 +52,9 @@ def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
     table = pairs(run, choice, about.metric, about.smallest_first)
     if table.empty:
         return nothing(about.key, about.question, about.absent)
-    figure, answer = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
-    return Panel(
-        about.key, about.question, answer, figure, readable(table, columns(run)), f"{note}{_left_out(about, table)}"
-    )
+    figure, (answer, more) = dumbbell(run, choice, about, table), _answer(run, choice, about, table)
+    note = f"{note}{_left_out(about, table)}"
+    return Panel(about.key, about.question, answer, figure, readable(table, columns(run)), note, more=more)
 
 
 def pairs(run: Run, choice: Choice, metric: str, smallest_first: bool = False) -> pd.DataFrame:
@@ -75,35 +74,51 @@ def verdict_said(run: Run, verdict: str) -> str:
     return track_of(run).too_few.get(verdict, f"{verdict}: no verdict")
 
 
-def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> str:
+def _answer(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> tuple[str, str]:
+    """Which subgroups fell, rose, or neither, in a sentence; then by how much at most, and who gets no verdict."""
     variant, measure = lookup.variant_of(run, choice), about.measure
-    enough, tail = table[table["verdict"] == ""], ""
-    for verdict, few in table[table["verdict"] != ""].groupby("verdict"):
-        tail += f" {phrasing.listing(few['group'].map(words.quoted))}: {verdict_said(run, str(verdict))}."
+    enough = table[table["verdict"] == ""]
+    few = [
+        f"{phrasing.listing(rows['group'].map(words.quoted))}: {verdict_said(run, str(verdict))}."
+        for verdict, rows in table[table["verdict"] != ""].groupby("verdict")
+    ]
     if enough.empty:
-        return f"No subgroup has enough {track_of(run).items} for a verdict.{tail}"
+        return f"No subgroup has enough {track_of(run).items} for a verdict.", " ".join(few)
     if variant["variant"] == "dense":
         ends = (enough.iloc[0], enough.iloc[-1])
         named = (f"{words.quoted(row['group'])} ({measure.number(row['value_dense'])})" for row in ends)
-        return f"{about.uncut(*named)}{tail}"
-    return f"{_moves(about, enough)}{tail}"
+        return about.uncut(*named), " ".join(few)
+    return _moves(about, enough), " ".join([*_largest(about, enough), *few])
+
+
+def _kinds(table: pd.DataFrame) -> dict[str, str]:
+    return {row["group"]: phrasing.direction(row) for row in table.to_dict("records")}
 
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
-    """Which subgroups fell, rose, or neither; the largest move each way with its interval."""
-    parts, kinds = [], {row["group"]: phrasing.direction(row) for row in table.to_dict("records")}
-    for kind, start, pick in (("fell", about.fell, "idxmin"), ("rose", about.rose, "idxmax")):
-        moved = table[table["group"].map(kinds) == kind]
-        if moved.empty:
-            continue
-        most = table.loc[getattr(moved["delta"], pick)()]
-        names = phrasing.listing(words.quoted(group) for group in moved["group"])
-        largest = "" if len(moved) == 1 else f"most for {words.quoted(most['group'])}, "
-        parts.append(f"{start(names, len(moved) > 1)} ({largest}{about.measure.change(most)}).")
+    """Which subgroups fell, rose, or neither."""
+    parts, kinds = [], _kinds(table)
+    for kind, start in (("fell", about.fell), ("rose", about.rose)):
+        names = [words.quoted(group) for group, found in kinds.items() if found == kind]
+        if names:
+            said = start(phrasing.listing(names), len(names) > 1)
+            parts.append(f"{said[:1].lower()}{said[1:]}" if parts and said[0].isalpha() else said)
     still = [words.quoted(group) for group, kind in kinds.items() if kind in ("unclear", "unknown")]
     if still:
-        parts.append(f"No clear change for {phrasing.listing(still)}.")
-    return " ".join(parts)
+        parts.append(f"no clear change for {phrasing.listing(still)}")
+    return phrasing.sentence(f"{'; '.join(parts)}.")
+
+
+def _largest(about: ByGroup, table: pd.DataFrame) -> list[str]:
+    """The largest clear change each way with its interval."""
+    found, kinds = [], table["group"].map(_kinds(table))
+    for kind, pick in (("fell", "idxmin"), ("rose", "idxmax")):
+        moved = table[kinds == kind]
+        if not moved.empty:
+            most = table.loc[getattr(moved["delta"], pick)()].to_dict()
+            way = "fall" if kind == "fell" else "rise"
+            found.append(f"Largest {way}: {words.quoted(most['group'])}, {about.measure.change(most)}.")
+    return found
 
 
 def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> go.Figure:

@@ -103,7 +103,8 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         "Wilson intervals meet is no test."
     )
     figure, shown = _figure(choice, table, track.items), readable(table, COLUMNS)
-    return Panel(key, question, _answer(table), figure, shown.rename(columns={"images": track.items}), note)
+    answer, more, shown = _answer(table), _compared(table).strip(), shown.rename(columns={"images": track.items})
+    return Panel(key, question, answer, figure, shown, note, more=more)
 
 
 def counted(run: Run, choice: Choice, table: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +170,7 @@ def _answer(table: pd.DataFrame) -> str:
         counts = f"{row['changed']} of {row['images']} ({share}; {wrong} newly wrong, {right} newly right)"
         parts.append(f"{words.quoted(row['group'])} {counts}")
     more = f"; {len(table) - 4} more subgroups in the table" if len(table) > 4 else ""
-    return f"Changed: {'; '.join(parts)}{more}.{_compared(table)}"
+    return f"Changed: {'; '.join(parts)}{more}."
 
 
 def _compared(table: pd.DataFrame) -> str:

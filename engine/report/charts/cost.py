@@ -36,7 +36,9 @@ def cost(run: Run, choice: Choice) -> Panel:
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
     table = _table(dense, mine)
     answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
-    answer += "" if is_dense else _in_theory(mine)
+    agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
+    proof = "" if is_dense else agreement(mine)
+    more = "" if is_dense else f"{proof if agrees else ''}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
     note = (
@@ -46,7 +48,7 @@ def cost(run: Run, choice: Choice) -> Panel:
     )
     colour = track_of(run).style(variant["method"], choice.dark).colour
     figure = None if is_dense else _figure(choice, colour, dense, mine, track_of(run).whole)
-    return Panel("cost", QUESTION, answer, figure, table, note)
+    return Panel("cost", QUESTION, answer, figure, table, note, mind="" if agrees else proof, more=more)
 
 
 def agreement(row: dict[str, Any]) -> str:
@@ -86,23 +88,23 @@ def _dense_answer(dense: dict[str, Any]) -> str:
 
 def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
     saved = 1 - mine["parameters"] / dense["parameters"]
-    ratio = f"speed {mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
-    ratio += _milliseconds(dense, mine)
+    ratio = f"{mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
     if mine["speedup_low"] > 1:
-        time = f"It is faster: {ratio}"
+        time = f"and makes it faster, {ratio}"
     elif mine["speedup_high"] < 1:
-        time = f"It is slower: {ratio}"
+        time = f"and makes it slower, {ratio}"
     else:
-        time = f"No clear difference in time: {ratio}"
-    return f"Cutting {amount} removes {phrasing.percent(saved)} of the parameters. {time}. {agreement(mine)}"
+        time = f"with no clear difference in time, {ratio}"
+    return f"Cutting {amount} removes {phrasing.percent(saved)} of the parameters, {time}."
 
 
 def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:
     """Both medians, where they differ the same way as the paired ratio; under load they may not."""
     if (mine["latency_ms"] < dense["latency_ms"]) == (mine["speedup"] > 1):
-        return f", {phrasing.number(mine['latency_ms'])} ms against {phrasing.number(dense['latency_ms'])} ms"
+        times = [phrasing.number(row["latency_ms"]) for row in (mine, dense)]
+        return f" Median time {times[0]} ms against {times[1]} ms."
     is_clear = mine["speedup_low"] > 1 or mine["speedup_high"] < 1
-    return "; the two medians of milliseconds, which are not paired, differ the other way" if is_clear else ""
+    return " The two medians of milliseconds, which are not paired, differ the other way." if is_clear else ""
 
 
 def _in_theory(mine: dict[str, Any]) -> str:

@@ -40,8 +40,8 @@ def layer_survival(run: Run, choice: Choice) -> Panel:
     ends = f"least is left of {_named(least)}, {_kept(least)}; most of {_named(most)}, {_kept(most)}"
     if most["share"] - least["share"] < 1e-9:
         ends = f"every layer keeps {phrasing.percent(least['share'])} of its {least['units']}"
-    answer = f"{lookup.variant_label(run, variant)}: {ends}. {_halves(table)}"
-    return Panel("layer_survival", question, answer, figure, shown(run, table), note(run))
+    answer = f"{lookup.variant_label(run, variant)}: {ends}."
+    return Panel("layer_survival", question, answer, figure, shown(run, table), note(run), more=_halves(table))
 
 
 def layers_by_speedup(run: Run, choice: Choice) -> Panel:
@@ -51,8 +51,8 @@ def layers_by_speedup(run: Run, choice: Choice) -> Panel:
     table = survival(run, choice.method)
     if table.empty:
         return nothing("layers_by_speedup", question, "This run has no layers for this method.")
-    figure, answer = _heat(choice, level, table), _first_to_go(choice, level, table)
-    return Panel("layers_by_speedup", question, answer, figure, shown(run, table), note(run))
+    figure, (answer, more) = _heat(choice, level, table), _first_to_go(choice, level, table)
+    return Panel("layers_by_speedup", question, answer, figure, shown(run, table), note(run), more=more)
 
 
 def survival(run: Run, method: str) -> pd.DataFrame:
@@ -178,7 +178,7 @@ def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:
     )
 
 
-def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
+def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> tuple[str, str]:
     """At the smallest level: what lost most; at the largest: what still holds."""
     name, levels = words.method_name(choice.method), sorted(table["level"].unique())
     first, last = (table[table["level"] == value] for value in (levels[0], levels[-1]))
@@ -188,6 +188,4 @@ def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> str:
         f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and {_named(held)} holds "
         f"best at {level.say(levels[-1])} ({_kept(held)})."
     )
-    if abs(spread) > 0.5:
-        text += f" {'Early' if spread > 0 else 'Late'} layers lose more."
-    return text
+    return text, f"{'Early' if spread > 0 else 'Late'} layers lose more." if abs(spread) > 0.5 else ""

@@ -39,25 +39,33 @@ def levelling_down(run: Run, choice: Choice) -> Panel:
     counted = lookup.measured(run, variant["variant"], lookup.reading(run, choice).gap, choice)
     note = lookup.caveat(run, counted, more=f"{more}chance.")  # n of the ends may count something else
     figure = _changes(run, choice, variant, table)
-    return Panel("levelling_down", QUESTION, levelling_verdict(run, choice), figure, readable(table, COLUMNS), note)
+    verdict, facts = _told(run, choice)
+    answer, more = f"{verdict}.", f"{phrasing.sentence(facts)}." if facts else ""
+    return Panel("levelling_down", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more)
 
 
 def levelling_verdict(run: Run, choice: Choice) -> str:
-    """One sentence: levelling down, improvement of the worst-off, both, or neither."""
+    """One sentence: levelling down, improvement of the worst-off, both, or neither, and what both ends did."""
+    verdict, facts = _told(run, choice)
+    return f"{verdict}: {facts}." if facts else f"{verdict}."
+
+
+def _told(run: Run, choice: Choice) -> tuple[str, str]:
+    """The verdict, and what both ends did."""
     variant, reading = lookup.variant_of(run, choice), lookup.reading(run, choice)
     rows = {row["metric"]: row for row in _extremes(run, choice, variant["variant"])}
     if not {reading.worst.metric, reading.best.metric, reading.gap.metric} <= set(rows):
-        return "Worst-off and best-off subgroup were not both measured."
+        return "Worst-off and best-off subgroup were not both measured", ""
     worst, best, gap = (rows[one.metric] for one in (reading.worst, reading.best, reading.gap))
     gains, hurt = (phrasing.direction(worst) == way for way in (reading.worst.better, reading.worst.worse))
     loses = phrasing.direction(best) == reading.best.worse
     facts = (
-        f"the worst-off subgroup ({words.quoted(worst['group'])}) changed by {reading.worst.change(worst)}; "
-        f"the best-off ({words.quoted(best['group'])}) by {reading.best.change(best)}"
+        f"the worst-off subgroup ({words.quoted(worst['group'])}): {reading.worst.change(worst)}; "
+        f"the best-off ({words.quoted(best['group'])}): {reading.best.change(best)}"
     )
     kind = phrasing.direction(gap)
     if hurt and loses:
-        return f"Both ends got worse: {facts}."
+        return "Both ends got worse", facts
     if kind == "fell" and loses:
         start = "Partly levelling down: the gap shrank from both ends" if gains else _LEVELLED
     elif kind == "fell":
@@ -67,7 +75,7 @@ def levelling_verdict(run: Run, choice: Choice) -> str:
         start = "The gap grew"
     else:
         start = "The worst-off subgroup got worse" if hurt else "The gap did not clearly change"
-    return f"{start}: {facts}."
+    return start, facts
 
 
 def _extremes(run: Run, choice: Choice, variant: str) -> list[dict[str, Any]]:

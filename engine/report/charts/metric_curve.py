@@ -42,14 +42,15 @@ class Curve:
 
 
 def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> Panel:
-    """A measure against how much is cut, every compared method; `lead` is said before the answer, `note` below."""
+    """A measure against how much is cut, every compared method; `lead` is to be kept in mind, `note` said below."""
     table = rows_along(run, choice, curve.measure)
     if table.empty:
         return nothing(curve.key, curve.question, curve.absent)
     figure = _figure(run, choice, curve, table)
-    answer = f"{lead} {_answer(run, choice, curve, table)}".strip()
+    answer, more = _answer(run, choice, curve, table)
     note += ONE_INTERVAL if _crowded(run, table) else ""
-    return Panel(curve.key, curve.question, answer, figure, readable(table, _columns(run, curve)), note)
+    shown = readable(table, _columns(run, curve))
+    return Panel(curve.key, curve.question, answer, figure, shown, note, mind=lead, more=more)
 
 
 def _crowded(run: Run, table: pd.DataFrame) -> bool:
@@ -234,16 +235,16 @@ def _columns(run: Run, curve: Curve) -> tuple[Column, ...]:
     return (method, *titled(own), *VALUE, *CHANGE, *titled(delta_p="p of change", n="n"), *null)
 
 
-def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
-    """At the chosen level: what the chosen method does, then the others, from the interval of each change."""
+def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> tuple[str, str]:
+    """At the chosen level: what the chosen method does; then the others, from the interval of each change."""
     level, measure = track_of(run).level, curve.measure
     what = curve.said or measure.name
     points = pooled(run, table[table["method"] != "dense"])
     if points.empty:
-        return f"No variant's {measure.name} was measured here."
+        return f"No variant's {measure.name} was measured here.", ""
     at = choice.level if choice.level > level.none else points[level.column].max()
     here = points[at_level(points[level.column], at)]
-    mine, parts = here[here["method"] == choice.method], []
+    mine, parts, rest = here[here["method"] == choice.method], [], []
     verbs = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "has no interval for"}
     for row in mine.to_dict("records"):
         name = words.method_name(row["method"])
@@ -255,5 +256,8 @@ def _answer(run: Run, choice: Choice, curve: Curve, table: pd.DataFrame) -> str:
     for kind, verb in (("fell", "lower"), ("rose", "raise"), ("unclear", "do not clearly change")):
         names = [words.method_name(row["method"]) for row in others if phrasing.direction(row) == kind]
         if names:
-            parts.append(f"{phrasing.listing(names)} {verb if len(names) > 1 else verbs[kind]} it")
-    return "; ".join(parts) + "." if parts else f"Nothing was measured at {level.say(at)}."
+            rest.append(f"{phrasing.listing(names)} {verb if len(names) > 1 else verbs[kind]} {what}")
+    if not parts and not rest:
+        return f"Nothing was measured at {level.say(at)}.", ""
+    told = [f"{phrasing.sentence('; '.join(part))}." for part in (parts, rest) if part]
+    return told[0], " ".join(told[1:])

@@ -37,14 +37,15 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
     more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
-    answer = f"{null_warning(run, choice)} {_answer(run, choice, table)} {chance.said if chance else ''}".strip()
+    answer, rest = _answer(run, choice, table)
+    mind = f"{null_warning(run, choice)} {chance.said if chance else ''}".strip()
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
     bands = bands_in(run, table[table["method"] == "dense"])
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
     shown = readable(table, _columns(run, choice))
-    return Panel("pareto", question, answer, whole, shown, note, parts=parts, own_axes=True)
+    return Panel("pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest)
 
 
 def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
@@ -255,8 +256,8 @@ def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
     )
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
-    """Which methods are on the front, and whether the chosen variant is, or which variant beats it at both."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
+    """Whether the chosen variant is on the front, or which variant beats it at both; then which are on it."""
     quality, harm = (one.sign for one in (lookup.reading(run, choice).quality, lookup.reading(run, choice).harm))
     best = table[table["front"]].sort_values("value_q", ascending=quality > 0)
     names = [_named(run, row) for row in best.to_dict("records")]
@@ -267,16 +268,16 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     chosen = lookup.variant_of(run, choice)["variant"]
     mine = table[table["variant"] == chosen]
     if not mine.empty and not bool(mine["competes"].iat[0]):
-        return text
+        return text, ""
     if mine.empty:
-        return f"{text} The chosen variant was not measured on these prompts."
+        return f"The chosen variant was not measured on these {track.items}.", text
     if bool(mine["front"].iat[0]):
-        return f"{text} No variant beats {_named(run, mine.iloc[0].to_dict())} at both."
+        return f"No variant beats {_named(run, mine.iloc[0].to_dict())} at both.", text
     x, y = quality * float(mine["value_q"].iat[0]), harm * float(mine["value"].iat[0])
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
     beats = table[no_worse & (table["variant"] != chosen) & table["front"]]
     by = phrasing.listing([_named(run, row) for row in beats.to_dict("records")], 3)
-    return f"{text} {_named(run, mine.iloc[0].to_dict())} is beaten at both by {by}."
+    return f"{phrasing.sentence(_named(run, mine.iloc[0].to_dict()))} is beaten at both by {by}.", text
 
 
 def _named(run: Run, row: dict[str, Any]) -> str:

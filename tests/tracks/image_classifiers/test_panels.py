@@ -319,18 +319,18 @@ def shares(**groups: tuple[int, int]) -> pd.DataFrame:
 def test_who_changes_more_often_is_told_by_the_interval_of_the_difference():
     table = shares(a=(56, 70), b=(48, 80))
     assert table["low"].iat[0] < table["high"].iat[1], "the two intervals meet, and yet the shares differ"
-    answer = classifier_changed._answer(table)
+    answer = classifier_changed._compared(table)
     assert "“a” changes more often: the interval of the difference (+5.24 to +33.4 percentage points)" in answer
-    alike = classifier_changed._answer(shares(a=(5, 56), b=(0, 29)))
+    alike = classifier_changed._compared(shares(a=(5, 56), b=(0, 29)))
     assert "No subgroup clearly changes more often" in alike and "includes zero" in alike
-    assert "changes" not in classifier_changed._answer(shares(a=(5, 56)))
+    assert "changes" not in classifier_changed._compared(shares(a=(5, 56)))
 
 
 def test_more_than_two_subgroups_are_compared_with_the_first_and_that_is_said():
-    answer = classifier_changed._answer(shares(a=(56, 70), b=(48, 80), c=(55, 70)))
+    answer = classifier_changed._compared(shares(a=(56, 70), b=(48, 80), c=(55, 70)))
     assert "“a” changes more often than “b”: the interval of the difference is above zero" in answer
     assert "“c”: the interval" not in answer and "without correction for 2 comparisons" in answer
-    none = classifier_changed._answer(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
+    none = classifier_changed._compared(shares(a=(5, 56), b=(0, 29), c=(4, 50)))
     assert "No subgroup clearly changes more often" in none and "without correction for 2 comparisons" in none
 
 
@@ -395,12 +395,12 @@ def timed(run: Run, folder, **values: float) -> str:
 def test_the_verdict_on_time_never_stands_beside_milliseconds_that_say_the_opposite(run, tmp_path):
     under_load = {"latency_ms": 11.7, "dense_latency_ms": 11.8}
     slower = timed(run, tmp_path / "a", **under_load, speedup=0.70, speedup_low=0.56, speedup_high=0.98)
-    assert "It is slower: speed 0.70 × (0.56 to 0.98); the two medians of milliseconds" in slower
+    assert "makes it slower, 0.70 × (0.56 to 0.98)." in slower and "The two medians of milliseconds" in slower
     assert "11.7 ms" not in slower and "differ the other way" in slower
     faster = timed(run, tmp_path / "b", **under_load, speedup=1.1, speedup_low=1.05, speedup_high=1.2)
-    assert "It is faster: speed 1.10 × (1.05 to 1.20), 11.7 ms against 11.8 ms." in faster
+    assert "makes it faster, 1.10 × (1.05 to 1.20)." in faster and "11.7 ms against 11.8 ms." in faster
     unclear = timed(run, tmp_path / "c", **under_load, speedup=0.99, speedup_low=0.9, speedup_high=1.1)
-    assert "No clear difference in time: speed 0.99 × (0.90 to 1.10)." in unclear
+    assert "with no clear difference in time, 0.99 × (0.90 to 1.10)." in unclear
 
 
 def test_compare_warns_of_what_differs_between_image_runs(store):

@@ -122,7 +122,7 @@ def test_a_sentence_about_a_group_needs_the_group_band(run, tmp_path):
     assert any("earlier version" in text for text in old.warnings), "this run holds no group band, and says so"
     words_only = with_group_band(run, tmp_path / "words", 50.0)
     assert any("Nothing follows about a group" in text for text in headline(words_only, CHOICE).warnings)
-    assert who_pays.who_pays(words_only, CHOICE).said.endswith("Nothing follows about a group.")
+    assert who_pays.who_pays(words_only, CHOICE).mind.endswith("Nothing follows about a group.")
     group = with_group_band(run, tmp_path / "group", 1.0)
     assert not any("group" in text for text in headline(group, CHOICE).warnings)
     assert "whole descriptors exchanged" in headline(group, replace(CHOICE, method="dense", level=0.0)).sentence
@@ -244,7 +244,7 @@ def test_cost_says_measured_time_and_agreement(run, tmp_path):
     panel = cost.cost(run, CHOICE)
     assert "6.2 % of the parameters" in panel.said and "faster" in panel.said and "agree:" in panel.said
     slow = changed(run, tmp_path, "costs", lambda costs: costs.assign(speedup_low=0.5, speedup_high=2.0, agrees=False))
-    assert "No clear difference in time" in cost.cost(slow, CHOICE).said
+    assert "no clear difference in time" in cost.cost(slow, CHOICE).said
     assert "do NOT agree" in cost.cost(slow, CHOICE).said
 
 

@@ -69,8 +69,9 @@ def fair_curve(run: Run, choice: Choice, family: str = "main") -> Panel:
         f"{share_said(run)}{flops_said(run, names, lookup.level_of(run, choice))}"
         f"{images_read(run, names)}{bars}"
     )
-    answer = _answer(run, choice, table)
-    return Panel("fair_curve", question, answer, None, readable(table, COLUMNS), note, parts, True)
+    answer, mind, rest = _answer(run, choice, table)
+    shown = readable(table, COLUMNS)
+    return Panel("fair_curve", question, answer, None, shown, note, parts, True, mind=mind, more=rest)
 
 
 def points(run: Run, choice: Choice, family: str) -> pd.DataFrame:
@@ -200,8 +201,8 @@ def _hover(run: Run, measure: Measure, row: dict[str, Any]) -> str:
     return text + (f"<br>{flag}" if flag else "")
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
-    """The chosen method at the chosen sparsity, then the methods from which BiFP differs clearly."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str, str]:
+    """The chosen method at the chosen sparsity; what must be kept in mind; intervals, and who has the smallest gap."""
     at, name = lookup.level_of(run, choice), words.method_name(choice.method)
     here = table[(table["method"] == choice.method) & at_level(table["sparsity"], at)]
     if choice.method in track_of(run).uncut:
@@ -210,12 +211,21 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
         dense = table[table["method"] == "dense"]
         said = [_said(measure, dense) for measure in measures(run, choice) if _has(dense, measure)]
         rates = _rates(run, choice, "dense")
-        return f"The starting model, nothing cut: {'; '.join(said)}.{rates}{not_the_fair_axis(run, choice)}"
-    said = [_said(measure, here) for measure in measures(run, choice) if _has(here, measure)]
+        return f"The starting model, nothing cut: {'; '.join(said)}.", not_the_fair_axis(run, choice).strip(), rates
+    shown = [measure for measure in measures(run, choice) if _has(here, measure)]
+    said, short = ([how(measure, here) for measure in shown] for how in (_said, _in_short))
     where = f"at {phrasing.percent(at)}" if at else "with nothing cut"
-    none = "" if (table["metric"] == f"{_quality(choice)}_gap").any() else f" {NO_GAP}"
+    none = "" if (table["metric"] == f"{_quality(choice)}_gap").any() else NO_GAP
+    mind = f"{none}{not_the_fair_axis(run, choice)}".strip()
     more = f"{_rates(run, choice, str(here['variant'].iat[0]))}{_lowest(table, at, f'{_quality(choice)}_gap')}"
-    return f"{name} {where}: {'; '.join(said)}.{none}{more}{not_the_fair_axis(run, choice)}"
+    return f"{name} {where}: {'; '.join(short)}.", mind, f"{phrasing.sentence('; '.join(said))}.{more}"
+
+
+def _in_short(measure: Measure, rows: pd.DataFrame) -> str:
+    """A value without its interval, and on which side of its null band it lies."""
+    row = rows[rows["metric"] == measure.metric].iloc[0].to_dict()
+    side = phrasing.null_side(row) if math.isfinite(row["null_high"]) else ""
+    return f"{measure.name} {measure.number(row['value'])}" + (f", {side} its null band" if side else "")
 
 
 def _said(measure: Measure, rows: pd.DataFrame) -> str:

@@ -77,8 +77,9 @@ def bifp_against(run: Run, choice: Choice, family: str = "all") -> Panel:
         f"BiFP-uns with those that cut weights. {share_said(run)}{flops_said(run, [base, *order], at)}"
         f"{images_read(run, [base, *order], at)}{'' if set(CONTROLS) & set(order) else f' {own.NO_CONTROLS}'}"
     )
-    answer = _answer(run, choice, table, name, gap, at)
-    return Panel("bifp_against", question, answer, None, readable(table, COLUMNS), note, parts, True)
+    answer, more = _answer(run, choice, table, name, gap, at)
+    mind, shown = not_the_fair_axis(run, choice).strip(), readable(table, COLUMNS)
+    return Panel("bifp_against", question, answer, None, shown, note, parts, True, mind=mind, more=more)
 
 
 def differences(run: Run, choice: Choice, base: str, gap: Measure, family: str = "all") -> pd.DataFrame:
@@ -130,8 +131,9 @@ def difference_figure(
     return figure
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float) -> str:
-    """Methods with a clearly larger gap, and whether that holds at no lower accuracy; then the other way round."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measure, at: float) -> tuple[str, str]:
+    """How many methods have a clearly larger gap and how many cannot be told apart; then which, and whether that holds
+    at no lower accuracy."""
     wide = [table[table["metric"] == metric].set_index("method") for metric in (gap.metric, "accuracy")]
     kinds = {
         method: tuple(_kind(direction(rows.loc[method].to_dict())) for rows in wide)
@@ -143,7 +145,10 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, name: str, gap: Measu
         if mine:
             parts.append(f"{start} that of {phrasing.listing(mine, len(own.METHODS))}{end}")
     start = f"At {phrasing.percent(at)}, {name}'s {gap.name} of {words.axis_name(choice.measured)} is"
-    return f"{start} {'; '.join(parts)}.{not_the_fair_axis(run, choice)}"
+    of = [of_gap for of_gap, _ in kinds.values()]
+    counts = [f"{GAP_SAID[kind]} that of {of.count(kind)}" for kind in GAP_SAID if of.count(kind)]
+    others = phrasing.count(len(kinds), "other method")
+    return f"{start} {phrasing.listing(counts)} of {others}.", f"{phrasing.sentence('; '.join(parts))}."
 
 
 def _kind(of: str) -> str:

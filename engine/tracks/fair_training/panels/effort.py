@@ -68,8 +68,9 @@ def effort(run: Run, choice: Choice, by: str = "iterations", family: str = "main
         "Updates of BiFP's mask come on top of these, with images of their own: examples and seconds count both."
         f"{most_that_shows(run)}{flops_said(run, order, lookup.level_of(run, choice))}"
     )
-    answer = f"{_answer(run, choice, table, what, targets)}{_on_test(run, table)}"
-    return Panel("fair_effort", QUESTION, answer, figure, readable(table, COLUMNS), note)
+    answer, rest = _answer(run, choice, table, what, targets)
+    more = f"{rest}{_on_test(run, table)}".strip()
+    return Panel("fair_effort", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more)
 
 
 def most_that_shows(run: Run) -> str:
@@ -187,8 +188,8 @@ def _hover(row: dict[str, Any]) -> str:
     return f"{text} {phrasing.listing(parts)}"
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> str:
-    """How far BiFP gets, and the two-stage methods, and which methods never got there."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets: str) -> tuple[str, str]:
+    """How far BiFP gets; then the others, and which methods never got there."""
     base, uncut = bifp_of(run, choice), table["method"].isin(track_of(run).uncut)
     dense, table = table[uncut], table[~uncut]
     names = [name for name in dict.fromkeys([base, *_order(run, table)]) if name in set(table["method"])]
@@ -197,11 +198,12 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: Effort, targets
     at = phrasing.percent(lookup.level_of(run, choice))
     start = f"{phrasing.sentence(_notion(run))} {targets}, at {at} cut"
     if not some:
-        return f"{start}, was reached by no method in the training it had.{_dense_said(dense, what)}"
-    parts = [f"{start}: {'; '.join(_one(table, name, what) for name in some[:5])}."]
+        return f"{start}, was reached by no method in the training it had.", _dense_said(dense, what)
+    first = f"{start}: {_one(table, some[0], what)}."
+    parts = [f"{phrasing.sentence('; '.join(_one(table, name, what) for name in some[1:5]))}."] if some[1:] else []
     parts += [f"{len(some) - 5} more got there; see the table."] if len(some) > 5 else []
     parts += [f"Never reached by {phrasing.listing(never, 8)}."] if never else []
-    return " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
+    return first, " ".join([*parts, *_saved(table, base, what)]) + _dense_said(dense, what)
 
 
 def _got_there(table: pd.DataFrame, names: list[str]) -> list[str]:

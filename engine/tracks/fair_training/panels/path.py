@@ -48,7 +48,8 @@ def path(run: Run, choice: Choice) -> Panel:
         "which the thin broken lines show, ridges are partly made by them. A low ridge says that the two are near each "
         "other, not that either is fair."
     )
-    return Panel("fair_path", QUESTION, _answer(table, others), None, readable(table, COLUMNS), note, parts, True)
+    answer, more = _answer(table, others)
+    return Panel("fair_path", QUESTION, answer, None, readable(table, COLUMNS), note, parts, True, more=more)
 
 
 def barrier(rows: pd.DataFrame, column: str = "loss") -> float:
@@ -81,13 +82,20 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], co
     return figure
 
 
-def _answer(table: pd.DataFrame, others: list[str]) -> str:
-    parts = []
+def _answer(table: pd.DataFrame, others: list[str]) -> tuple[str, str]:
+    """To which models a ridge was found; then the height of each and the loss at its end."""
+    parts, ridges = [], []
     for other in others:
         rows = table[table["other"] == other]
         height, name = barrier(rows), words.method_name(other)
         ridge = f"a ridge of {phrasing.number(height)}" if height >= LOW else "no ridge is found"
+        ridges += [name] if height >= LOW else []
         end = float(rows.sort_values("t")["loss"].iat[-1])
         parts.append(f"to {name} {ridge} (loss there {phrasing.number(end)})")
     start = phrasing.number(float(table[table["t"] == table["t"].min()]["loss"].mean()))
-    return f"On the straight way from {words.method_name(START)} (loss {start}): {'; '.join(parts)}."
+    found = f"a ridge lies on the way to {phrasing.listing(ridges)}" if ridges else "no ridge is found"
+    of = phrasing.count(len(others), "straight way")
+    return (
+        f"On the {of} from {words.method_name(START)}, {found}.",
+        f"From a loss of {start}: {'; '.join(parts)}.",
+    )

@@ -17,9 +17,9 @@ def saved(run: Run, choice: Choice) -> Panel:
     variant, panel = lookup.variant_of(run, choice), cost.cost(run, choice)
     if variant.get("units") == WEIGHTS:
         share = phrasing.percent(round(float(variant["parameters_cut"]), 3))
-        return replace(panel, answer=f"{own.NOT_FASTER} {share} of all parameters are zero.")
+        return replace(panel, answer=f"{share} of all parameters are zero.", mind=own.NOT_FASTER, more="")
     if variant["variant"] != "dense" and variant.get("units") != FILTERS:
-        return replace(panel, answer="Nothing is cut here, so nothing is saved.")
+        return replace(panel, answer="Nothing is cut here, so nothing is saved.", mind="", more="")
     if variant["variant"] == "dense":
         return panel
     return replace(panel, caveat=f"{panel.caveat} The model of the first seed.")

@@ -37,8 +37,8 @@ def surface(run: Run, choice: Choice, show: str = "loss") -> Panel:
         "mask is BiFP's only at BiFP; in between, weights that one of the models lacks come back in part. Batch "
         "statistics are worked out again at every point."
     )
-    answer, figure = _answer(table, points), _figure(choice, table, points, show)
-    return Panel("fair_surface", QUESTION, answer, figure, readable(table, COLUMNS), note)
+    (answer, more), figure = _answer(table, points), _figure(choice, table, points, show)
+    return Panel("fair_surface", QUESTION, answer, figure, readable(table, COLUMNS), note, more=more)
 
 
 def _figure(choice: Choice, table: pd.DataFrame, points: pd.DataFrame, show: str) -> go.Figure:
@@ -73,7 +73,7 @@ def _ends(points: pd.DataFrame) -> tuple[str, str]:
     return str(points.loc[points["x"].idxmax(), "method"]), str(points.loc[points["y"].idxmax(), "method"])
 
 
-def _answer(table: pd.DataFrame, points: pd.DataFrame) -> str:
+def _answer(table: pd.DataFrame, points: pd.DataFrame) -> tuple[str, str]:
     """Loss at the models, and where the lowest point of the plane lies."""
     parts, losses = [], []
     for row in points.to_dict("records"):
@@ -84,6 +84,7 @@ def _answer(table: pd.DataFrame, points: pd.DataFrame) -> str:
     least = words.method_name(str(points["method"].iat[losses.index(min(losses))]))
     where = f"at none of the three; of them it is lowest at {least}" if low < min(losses) else f"at {least}"
     return (
-        f"Loss at the three models: {phrasing.listing(parts)}. On this plane it runs from {phrasing.number(low)} to "
-        f"{phrasing.number(high)} and is lowest {where}. The paths say whether a ridge lies between."
+        f"Loss at the three models: {phrasing.listing(parts)}.",
+        f"On this plane it runs from {phrasing.number(low)} to {phrasing.number(high)} and is lowest {where}. The "
+        "paths say whether a ridge lies between.",
     )

@@ -55,8 +55,9 @@ def tradeoff(run: Run, choice: Choice) -> Panel:
         "Methods that were not swept are not here: Pareto has all."
         f"{flops_said(run, list(table['method'].unique()), share)}"
     )
-    answer, shown = _answer(run, choice, table, volumes, gap), _with_volumes(table, volumes)
-    return Panel("fair_tradeoff", QUESTION, answer, None, readable(shown, COLUMNS), note, tuple(parts), True)
+    (answer, more), shown = _answer(run, choice, table, volumes, gap), readable(_with_volumes(table, volumes), COLUMNS)
+    mind = not_the_fair_axis(run, choice).strip()
+    return Panel("fair_tradeoff", QUESTION, answer, None, shown, note, tuple(parts), True, mind=mind, more=more)
 
 
 def _with_volumes(table: pd.DataFrame, volumes: pd.DataFrame) -> pd.DataFrame:
@@ -169,13 +170,12 @@ def _reference_said(volumes: pd.DataFrame) -> str:
     )
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame, gap: str) -> str:
-    """Which method's area is larger as far as intervals allow; then what λ does to the chosen or first method."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame, gap: str) -> tuple[str, str]:
+    """What λ does to the chosen or first method; then which method's area is larger as far as intervals allow."""
     at = phrasing.percent(float(table["sparsity"].iat[0]))
-    parts = [f"At {at} cut:"]
     known = list(dict.fromkeys(table["method"]))
     method = choice.method if choice.method in known else known[0]
-    parts.append(_along(table[table["method"] == method], method, gap))
+    first, *parts = _along(table[table["method"] == method], method, gap)
     if not volumes.empty:
         parts += [_area_against(row) for row in volumes.to_dict("records") if row.get("base")]
         best, others = volumes.iloc[0], volumes.iloc[1:]
@@ -186,7 +186,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, volumes: pd.DataFrame
         text += f"; its interval lies above that of {phrasing.listing(clear)}" if clear else ""
         text += f"; it meets that of {phrasing.listing(meets)}, so which is larger is open" if meets else ""
         parts.append(f"{text}.")
-    return f"{' '.join(parts)}{not_the_fair_axis(run, choice)}"
+    return f"At {at} cut: {first}", " ".join(parts)
 
 
 def _area_against(row: dict[str, Any]) -> str:
@@ -200,18 +200,17 @@ def _area_against(row: dict[str, Any]) -> str:
     return f"The area of {name} is {kind} that of {base}: {ends}, paired by seed and image."
 
 
-def _along(rows: pd.DataFrame, method: str, gap: str) -> str:
-    """What changes from the smallest to the largest λ of one method."""
+def _along(rows: pd.DataFrame, method: str, gap: str) -> list[str]:
+    """What changes from the smallest to the largest λ of one method, in a sentence or two."""
     first, last = (rows.iloc[place].to_dict() for place in (0, -1))
     name = words.method_name(method)
     if len(rows) < 2:
-        return f"{name} was trained with one λ only."
+        return [f"{name} was trained with one λ only."]
     moved = []
     for column, what in (("accuracy", "accuracy"), (gap, GAPS[gap])):
         apart = first[f"{column}_high"] < last[f"{column}_low"] or last[f"{column}_high"] < first[f"{column}_low"]
         doubt = "" if apart else " (the intervals overlap)"
         moved.append(f"{what} goes from {phrasing.number(first[column])} to {phrasing.number(last[column])}{doubt}")
     text = f"for {name}, {' and '.join(moved)} as λ grows from {first['strength']:g} to {last['strength']:g}."
-    if last[gap] > first[gap]:
-        text += f" A larger λ does not make the {GAPS[gap]} smaller here."
-    return text
+    against = f"A larger λ does not make the {GAPS[gap]} smaller here." if last[gap] > first[gap] else ""
+    return [text, against] if against else [text]

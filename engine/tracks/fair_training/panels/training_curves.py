@@ -53,8 +53,8 @@ def training(run: Run, choice: Choice) -> Panel:
         f"Dotted lines are of every batch, as running means over {SMOOTH} updates. Vertical lines: where a phase "
         "begins."
     )
-    answer = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
-    return Panel("fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True)
+    answer, more = _answer(name, table, float(variant.get("strength", 0.0)) > 0)
+    return Panel("fair_training", QUESTION, answer, None, readable(table, SAID), note, parts, True, more=more)
 
 
 def curves(run: Run, choice: Choice) -> pd.DataFrame:
@@ -95,19 +95,20 @@ def _phases(figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
         remark(figure, choice, plain(own.phase_name(str(phase))), x=step, **top)
 
 
-def _answer(name: str, table: pd.DataFrame, fair: bool) -> str:
-    """Where the measured gap and accuracy end, and whether the surrogate moved with the measured gap."""
+def _answer(name: str, table: pd.DataFrame, fair: bool) -> tuple[str, str]:
+    """Where the measured gap and accuracy end; then whether the surrogate moved with the measured gap."""
     looked = table[table["gap"].notna()]
     if looked.empty:
         seen = table[table["accuracy"].notna()]
         if seen.empty:
-            return f"{name} was never looked at on validation images while it was trained."
+            return f"{name} was never looked at on validation images while it was trained.", ""
         ends = _ends(seen.sort_values("step").groupby("seed").tail(1)["accuracy"])
-        return f"{name} ends at a validation accuracy of {ends}; too few validation images of two subgroups for a gap."
+        few = "too few validation images of two subgroups for a gap"
+        return f"{name} ends at a validation accuracy of {ends}; {few}.", ""
     last = looked.sort_values("step").groupby("seed").tail(1)
     text = f"{name} ends at a measured gap of {_ends(last['gap'])} and an accuracy of {_ends(last['accuracy'])}"
     text += f" on validation images, after {last['step'].max():,.0f} weight updates."
-    both = looked[looked["surrogate_gap"].notna()]
+    both, more = looked[looked["surrogate_gap"].notna()], ""
     if both.groupby("seed").size().min() >= LEAST and both["surrogate_gap"].std() > 0:
         found = [rows["gap"].corr(rows["surrogate_gap"], method="spearman") for _, rows in both.groupby("seed")]
         known = [value for value in found if math.isfinite(value)]
@@ -115,8 +116,9 @@ def _answer(name: str, table: pd.DataFrame, fair: bool) -> str:
             mean = sum(known) / len(known)
             kind = next(said for least, said in MOVES.items() if mean > least)
             ends = _ends(pd.Series(known))
-            text += f" The surrogate {kind} the measured gap over training (rank correlation {ends})."
-    return text if fair else f"{text} It was trained without the fairness term: the surrogate was only watched."
+            more = f"The surrogate gap {kind} the measured gap over training (rank correlation {ends})."
+    watched = "" if fair else " It was trained without the fairness term: the surrogate was only watched."
+    return text, f"{more}{watched}".strip()
 
 
 def _ends(values: pd.Series) -> str:

@@ -40,7 +40,8 @@ def widths(run: Run, choice: Choice) -> Panel:
         f"A difference that is not told apart is no proof of equality. {own.INTERVALS_SEEDS}"
         f"{images_read(run, [FOUND, *order], at)}"
     )
-    return Panel("fair_widths", QUESTION, found_said(run, choice), None, readable(table, COLUMNS), note, parts, True)
+    answer, more = _found(run, choice)
+    return Panel("fair_widths", QUESTION, answer, None, readable(table, COLUMNS), note, parts, True, more=more)
 
 
 def against(run: Run, choice: Choice) -> pd.DataFrame:
@@ -57,9 +58,15 @@ def against(run: Run, choice: Choice) -> pd.DataFrame:
 
 def found_said(run: Run, choice: Choice) -> str:
     """What BiFP-str's own filters are worth beside others in its widths, as found; "" without controls."""
+    verdict, found = _found(run, choice)
+    return f"{found} {verdict}".strip()
+
+
+def _found(run: Run, choice: Choice) -> tuple[str, str]:
+    """The verdict in a sentence, and every difference; two empty texts without controls."""
     table, name = against(run, choice), words.method_name(FOUND)
     if table.empty:
-        return ""
+        return "", ""
     parts, apart = [], []
     for control, rows in table.groupby("method", sort=False):
         said = [
@@ -69,6 +76,6 @@ def found_said(run: Run, choice: Choice) -> str:
         apart += [row["metric"] for row in rows.to_dict("records") if direction(row) in ("fell", "rose")]
     found = f"{name}'s own filters, {'; '.join(parts)}."
     if not apart:
-        return f"{found} None of these is told apart: here {name} found layer widths, not filters that others lack."
+        return f"Nothing is told apart: here {name} found layer widths, not filters that others lack.", found
     what = phrasing.listing([words.metric_name(metric) for metric in dict.fromkeys(apart)])
-    return f"{found} Told apart: {what}. There it matters which filters stay, not only how many of each layer."
+    return f"For {what} it matters which filters stay, not only how many of each layer.", found

@@ -44,14 +44,14 @@ def pw_difference(run: Run, choice: Choice) -> Panel:
     groups = table[table["metric"] == measure.metric]
     styles = {group: style for group, style in drawn_groups(run, choice).items() if group in set(groups["group"])}
     figure = _figure(run, choice, measure, groups, styles, loss)
-    answer = _answer(run, choice, measure, table, base, loss)
+    answer, rest = _answer(run, choice, measure, table, base, loss)
     hidden = groups["group"].nunique() - len(styles)
     more = f" {hidden} more subgroups are in the table." if hidden else ""
     note = (
         f"Difference of {measure.name}: {loss_said(loss)} minus the plain loss, same images, {trials_said(run)} each. "
         f"{own.INTERVALS_IMAGES} Several intervals are read at once: one in twenty misses by chance.{more}"
     )
-    return Panel("pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note)
+    return Panel("pw_difference", QUESTION, answer, figure, readable(table, COLUMNS), note, more=rest)
 
 
 def differences(run: Run, choice: Choice, base: str, loss: str) -> pd.DataFrame:
@@ -72,20 +72,21 @@ def _arm(run: Run, choice: Choice) -> tuple[str, str]:
     return bases(run)[0] if base == DENSE else base, PW if loss == PLAIN else loss
 
 
-def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, base: str, loss: str) -> str:
-    """For the subgroup that pays most without it: helps, harms or cannot be told; then the other speedups, the gap."""
+def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, base: str, loss: str) -> tuple[str, str]:
+    """For the subgroup that pays most without it: helps, harms or cannot be told; then by how much, the other speedups,
+    the gap."""
     at = lookup.level_of(run, choice)
     without = arm_groups(run, choice, (PLAIN,))
     paid = paid_most(without[(without["base"] == base) & at_level(without["speedup"], at)])
     if paid is None:
-        return f"Who pays most without it at {at:g}× cannot be told."
+        return f"Who pays most without it at {at:g}× cannot be told.", ""
     most, name = paid.most, words.quoted(paid.most["group"])
     mine = table[(table["metric"] == measure.metric) & (table["group"] == most["group"])]
     here = mine[at_level(mine["speedup"], at)]
     pays = f"{name} pays most ({measure.change(most)})" if paid.clear else f"no subgroup clearly pays; lowest is {name}"
     start = f"Cut to {at:g}× by {arm_name(base, PLAIN)}, {pays}"
     if here.empty:
-        return f"{start}. With {loss_said(loss)} it was not measured there."
+        return f"{start}; with {loss_said(loss)} it was not measured there.", ""
     row, what = here.iloc[0].to_dict(), loss_said(loss)
     said = {
         "helps": f"{what} helps it here",
@@ -93,9 +94,9 @@ def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, bas
         "unclear": f"whether {what} helps it here cannot be told",
     }[verdict_on(measure, row)]
     trials = phrasing.count(int(row["n_trials"]), "trial")
-    text = f"{start}; {said}: {measure.change(as_change(row))}, n = {row['n']:.0f} images, {trials}."
+    text = f"{phrasing.sentence(what)}: {measure.change(as_change(row))}, n = {row['n']:.0f} images, {trials}."
     text += f"{_elsewhere(measure, mine, at)}{_worst_off_said(run, choice, measure, table, at, most['group'])}"
-    return f"{text}{_gap_said(run, choice, table, at)}"
+    return f"{start}; {said}.", f"{text}{_gap_said(run, choice, table, at)}"
 
 
 def _elsewhere(measure: Measure, mine: pd.DataFrame, at: float) -> str:

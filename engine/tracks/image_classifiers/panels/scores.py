@@ -32,12 +32,20 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
     name, at = words.method_name(choice.method), lookup.level_of(run, choice)
     cut = table[~table["kept"]]
     share = phrasing.percent(len(cut) / len(table))
-    answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} filters ({share}).{_order_said(table)}"
+    answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} filters ({share})."
     note = (
         "Higher scores are kept first. Colours are ranks within a layer, because scores of different layers need not "
         "compare; hover for the score itself. Filters and layers are counted from 0, as in mask.json."
     )
-    return Panel("filter_scores", question, answer, _figure(choice, table), readable(table, COLUMNS), note)
+    return Panel(
+        "filter_scores",
+        question,
+        answer,
+        _figure(choice, table),
+        readable(table, COLUMNS),
+        note,
+        more=_order_said(table).strip(),
+    )
 
 
 def filter_scores(run: Run, choice: Choice, trial: int) -> pd.DataFrame:

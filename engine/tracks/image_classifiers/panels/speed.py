@@ -91,9 +91,9 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> str:
     row: dict[str, Any] = mine.iloc[0].to_dict()
     promise = row["theoretical"]
     part = phrasing.percent(round(row["speedup"] / promise, 2)) if math.isfinite(promise) and promise else ""
-    verdict = "It is faster" if row["speedup_low"] > 1 else "It is not clearly faster"
-    verdict = "It is slower" if row["speedup_high"] < 1 else verdict
+    verdict = "faster" if row["speedup_low"] > 1 else "not clearly faster"
+    verdict = "slower" if row["speedup_high"] < 1 else verdict
     return (
         f"{words.method_name(choice.method)} at {choice.level:g}×: by FLOPs {phrasing.factor(promise)} as fast, "
-        f"measured {_measured(row)}, {part} of the promise. {verdict} than the dense model."
+        f"measured {_measured(row)}, {part} of the promise: {verdict} than the dense model."
     )

@@ -58,8 +58,9 @@ def groups_along_speedup(run: Run, choice: Choice, show: str = "change") -> Pane
     parts = tuple(_column(run, choice, look, table[table["base"] == base]) for base in columns)
     more = f"{CHANGE_SAID}{_left_out(run, choice, drawn)} {track_of(run).flags_said} {axis_note(run, choice)}"
     note = lookup.caveat(run, None, more=more)
-    answer = _answer(run, choice, measure, table, columns)
-    return Panel("groups_along_speedup", question, answer, None, readable(table, COLUMNS), note, parts)
+    answer, rest = _answer(run, choice, measure, table, columns)
+    shown = readable(table, COLUMNS)
+    return Panel("groups_along_speedup", question, answer, None, shown, note, parts, more=rest)
 
 
 def _column(run: Run, choice: Choice, look: _Look, table: pd.DataFrame) -> go.Figure:
@@ -194,16 +195,17 @@ def _left_out(run: Run, choice: Choice, drawn: Collection[str]) -> str:
     return text
 
 
-def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]) -> str:
-    """At the chosen speedup, per method: who pays most under the plain loss, and what that subgroup pays under PW."""
+def _answer(run: Run, choice: Choice, measure: Measure, table: pd.DataFrame, columns: Sequence[str]) -> tuple[str, str]:
+    """At the chosen speedup: who pays most under the chosen method and its plain loss, and what that subgroup pays
+    under PW; then the same of the other methods."""
     at = lookup.level_of(run, choice)
     here = table[at_level(table["speedup"], at)]
-    parts = [part for base in columns if (part := _base_said(measure, here[here["base"] == base], base))]
-    return (
-        f"Change of {measure.name} at {track_of(run).level.say(at)}. {'; '.join(parts)}."
-        if parts
-        else f"Nothing was measured at {at:g}×."
-    )
+    first = sorted(columns, key=lambda base: base != choice.method.partition("+")[0])
+    parts = [part for base in first if (part := _base_said(measure, here[here["base"] == base], base))]
+    if not parts:
+        return f"Nothing was measured at {at:g}×.", ""
+    rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
+    return f"Change of {measure.name} at {track_of(run).level.say(at)}: {parts[0]}.", rest
 
 
 def _base_said(measure: Measure, table: pd.DataFrame, base: str) -> str:

@@ -31,16 +31,16 @@ def additivity(run: Run, choice: Choice) -> Panel:
     predicted, measured = (phrasing.signed(last[f"{kind} change"]) for kind in ("predicted", "measured"))
     answer = (
         f"At {phrasing.percent(last['sparsity'])} the single effects add up to {predicted}, measured was {measured} "
-        f"({phrasing.span(last['low'], last['high'])}). The sum lies inside the measured interval at {inside} of "
-        f"{len(table)} sparsities. {_parts_said(last)}"
+        f"({phrasing.span(last['low'], last['high'])})."
     )
+    more = f"The sum lies inside the measured interval at {inside} of {len(table)} sparsities. {_parts_said(last)}"
     note = (
         "Bars on the sum add the intervals of the single effects up as if they erred together, so they are wide. "
         "Single effects come from validation prompts, measured changes from test prompts. Heads chosen for large "
         "effects look larger than they are, which makes the sum too large; heads that stand in for each other show "
         "only when they are cut together, which makes it too small."
     )
-    return Panel("additivity", question, answer, _figure(choice, table), table, note)
+    return Panel("additivity", question, answer, _figure(choice, table), table, note, more=more)
 
 
 def _parts_said(row: pd.Series) -> str:

@@ -51,9 +51,9 @@ def correlation_panel(key: str, wide: pd.DataFrame, kind: str, choice: Choice, c
     values = matrix.to_numpy().copy()
     np.fill_diagonal(values, np.nan)  # always 1: no news, so no colour
     figure = matrix_figure(values, names, choice, -1.0, 1.0)
-    answer = f"{warning} {_pair_answer(matrix, kind)}".strip()
+    answer, more = (warning, _pair_answer(matrix, kind)) if warning else (_pair_answer(matrix, kind), "")
     table = matrix.rename(index=words.axis_name, columns=words.axis_name).rename_axis("axis").reset_index()
-    return Panel(key, question, answer, figure, table, f"{kind.capitalize()} correlation. {caveat}")
+    return Panel(key, question, answer, figure, table, f"{kind.capitalize()} correlation. {caveat}", more=more)
 
 
 def method_agreement(run: Run, choice: Choice) -> Panel:
@@ -113,8 +113,9 @@ def top_panel(
     figure = _count_figure(counts, n_heads, wide.shape[1], choice, names, chosen)
     rows = [{"head": names[unit], "axes": int(counts[unit]), "which": ", ".join(_axes_of(unit, chosen))}
             for unit in counts.sort_values(ascending=False, kind="stable").index if counts[unit]]  # fmt: skip
-    answer = f"{warning} {_top_answer(counts, names, len(wide), wide.shape[1], share)}".strip()
-    return Panel(key, question, answer, figure, pd.DataFrame(rows), note)
+    top = _top_answer(counts, names, len(wide), wide.shape[1], share)
+    answer, more = (warning, top) if warning else (top, "")
+    return Panel(key, question, answer, figure, pd.DataFrame(rows), note, more=more)
 
 
 def wide_scores(run: Run) -> pd.DataFrame:

@@ -50,8 +50,8 @@ def head_map(run: Run, choice: Choice, score: str = "z_bias", unit: int | None =
     _add_frame(figure, run, choice, unit)
     hovers = [_hover(row, score) for row in table.to_dict("records")]
     pickable(figure, choice, table["unit"].to_numpy(), shape_of(run)[1], hovers)
-    answer = f"{NOT_SUPPORTED} {warning}" if warning else _map_answer(table, score, _power(run, table, score))
-    return Panel(key, question, answer, figure, _readable(table), _note(run, table, score))
+    answer, mind = (f"{NOT_SUPPORTED} {warning}", "") if warning else _map_answer(run, table, score)
+    return Panel(key, question, answer, figure, _readable(table), _note(run, table, score), mind=mind)
 
 
 def bias_map(run: Run, choice: Choice, unit: int | None = None) -> Panel:
@@ -77,9 +77,13 @@ def fasp_picture(run: Run, choice: Choice, unit: int | None = None) -> Panel:
     table = table.assign(critical=table["unit"].isin(critical), cut=table["unit"].isin(cut))
     warning, figure = null_warning(run, choice), picture(run, choice, table, unit)
     ranked = table["value"].notna().any()
-    answer = _picture_answer(run, choice, variant, table, warning) if ranked else _not_ranked(table)
+    answer = _picture_answer(run, choice, variant, table) if ranked else _not_ranked(table)
+    more = f"{_ties_said(variant)}{_gamma_said(run, choice)}".strip() if ranked and table["cut"].any() else ""
+    if ranked and warning:
+        answer, more = f"{NOT_SUPPORTED} {warning}", f"{answer} {more}".strip()
     readable = _readable(table).assign(critical=table["critical"].to_numpy(), cut=table["cut"].to_numpy())
-    return Panel("fasp_picture", question, answer, figure, readable, _note(run, table, "z_bias"))
+    note = _note(run, table, "z_bias")
+    return Panel("fasp_picture", question, answer, figure, readable, note, more=more)
 
 
 def picture(run: Run, choice: Choice, table: pd.DataFrame, unit: int | None = None) -> go.Figure:
@@ -176,22 +180,21 @@ def _power(run: Run, table: pd.DataFrame, score: str) -> str:
     return f" {own.power_words(known.get(str(table['axis'].iloc[0])))}"
 
 
-def _map_answer(table: pd.DataFrame, score: str, power: str) -> str:
-    """The strongest heads, how many can be told from zero and, where none, what could have been (`power`)."""
+def _map_answer(run: Run, table: pd.DataFrame, score: str) -> tuple[str, str]:
+    """The strongest head; how many can be told from zero and, where none, what effect could have been."""
     if score not in ("z_bias", "z_ppl"):
         top = table.loc[table["value"].idxmax()]
-        return f"Highest: {words.head_name(top['layer'], top['head'])} ({phrasing.number(top['value'])})."
+        return f"Highest: {words.head_name(top['layer'], top['head'])} ({phrasing.number(top['value'])}).", ""
     sign = 1 if score == "z_bias" else -1
     top = table.loc[(sign * table["value"]).idxmax()]
     verb = "adds most bias" if score == "z_bias" else "matters most for perplexity"
     value = phrasing.with_interval(top["value"], top["low"], top["high"])
-    text = f"{words.head_name(top['layer'], top['head']).capitalize()} {verb}: {value}."
-    sure = table[(table["low"] > 0) | (table["high"] < 0)]
+    text = f"{phrasing.sentence(words.head_name(top['layer'], top['head']))} {verb}: {value}."
     if table["q"].notna().any():
-        return f"{text} {_discoveries(table, score)}{power}"
-    if table["low"].notna().any():
-        return f"{text} For {len(sure)} of {len(table)} heads the interval excludes zero."
-    return text
+        return text, f"{_discoveries(table, score)}{_power(run, table, score)}"
+    sure = table[(table["low"] > 0) | (table["high"] < 0)]
+    known = f"For {len(sure)} of {len(table)} heads the interval excludes zero." if table["low"].notna().any() else ""
+    return text, known
 
 
 def _discoveries(table: pd.DataFrame, score: str) -> str:
@@ -206,19 +209,18 @@ def _discoveries(table: pd.DataFrame, score: str) -> str:
     )
 
 
-def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame, warning: str) -> str:
-    start = f"{NOT_SUPPORTED} {warning} " if warning else ""
+def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd.DataFrame) -> str:
     gamma, n_critical = gamma_of(run, choice), int(table["critical"].sum())
     parts = []
     if math.isfinite(gamma):
         parts.append(f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})")
     if variant["variant"] == "dense":
-        return start + ("; ".join([*parts, "nothing is cut"]) + ".").capitalize()
+        return phrasing.sentence("; ".join([*parts, "nothing is cut"])) + "."
     cut = table[table["cut"]]
     parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}{_cut_said(cut, table)}")
     if both := int((table["cut"] & table["critical"]).sum()):
         parts.append(f"{both} of the cut heads {'is' if both == 1 else 'are'} critical")
-    return f"{start}{'; '.join(parts)}.{_ties_said(variant)}{_gamma_said(run, choice)}"
+    return f"{'; '.join(parts)}."
 
 
 def _cut_said(cut: pd.DataFrame, table: pd.DataFrame) -> str:

@@ -37,10 +37,11 @@ def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
     parts = tuple(_part(run, choice, table, title) for table, title in zip(tables, titles, strict=True))
     both = tables[0].merge(tables[1][["variant", "value", "low", "high", *CHANGES.values()]],
                            on="variant", suffixes=("", "_q"))  # fmt: skip
-    answer = f"{null_warning(run, choice)} {_answer(run, choice, *tables)}".strip()
+    answer, rest = _answer(run, choice, *tables)
     more = f"{own.PER_CENT} {seeds_note(run, choice, reading.harm)}".strip()
     note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
-    return Panel(KEY, question, answer, None, readable(both, _columns(run)), note, parts, own_axes=True)
+    mind, shown = null_warning(run, choice), readable(both, _columns(run))
+    return Panel(KEY, question, answer, None, shown, note, parts, own_axes=True, mind=mind, more=rest)
 
 
 def _rows(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
@@ -90,8 +91,8 @@ def _signed(value: float) -> str:
     return f"{'+' if value > 0 else ''}{phrasing.percent(value / 100)}"
 
 
-def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame) -> str:
-    """Both changes of the chosen method at the chosen level, then of the others."""
+def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame) -> tuple[str, str]:
+    """Both changes of the chosen method at the chosen level; then of the others."""
     level = track_of(run).level
     both = _pooled(run, harm).merge(_pooled(run, quality), on=["method", level.column], suffixes=("", "_q"))
     at = choice.level if choice.level > level.none else both[level.column].max()
@@ -102,7 +103,10 @@ def _answer(run: Run, choice: Choice, harm: pd.DataFrame, quality: pd.DataFrame)
         f"perplexity {_said({name: row[f'{name}_q'] for name in CHANGES})}"
         for row in rows
     ]
-    return f"At {level.say(at)}, {'; '.join(said)}." if said else f"Nothing was measured at {level.say(at)}."
+    if not said:
+        return f"Nothing was measured at {level.say(at)}.", ""
+    rest = f"{phrasing.sentence('; '.join(said[1:]))}." if len(said) > 1 else ""
+    return f"At {level.say(at)}, {said[0]}.", rest
 
 
 def _columns(run: Run) -> tuple[Column, ...]:

@@ -68,11 +68,11 @@ def run_repeats(run: Run, choice: Choice) -> Panel:
     worst = whole.loc[whole["ICC"].idxmin()]
     answer = (
         f"On {good} of {len(whole)} axes a single seed is reliable (ICC at least {GOOD:g}); "
-        f"lowest: {worst['name']}, {icc_said(worst)}. {_needed(worst)}"
+        f"lowest: {worst['name']}, {icc_said(worst)}."
     )
     note = f"{ICC_SAID} {_seeds_said(table)}, same prompts; 95 % intervals, bootstrap over heads. One "
     note += "strong head alone can lift it, so heads with small effects are shown apart" + _untold(table)
-    return Panel("run_repeats", question, answer, icc_figure(table, choice), shown(table), note)
+    return Panel("run_repeats", question, answer, icc_figure(table, choice), shown(table), note, more=_needed(worst))
 
 
 def seed_scatter(run: Run, choice: Choice) -> Panel:
@@ -92,10 +92,10 @@ def seed_scatter(run: Run, choice: Choice) -> Panel:
         if math.isnan(r)
         else f"Correlation {phrasing.correlation(r)}"
     )
-    answer = f"{said} ({phrasing.count(len(table), 'head')}). {_overlap_said(found, choice.level or 0.2)}"
+    answer, more = f"{said} ({phrasing.count(len(table), 'head')}).", _overlap_said(found, choice.level or 0.2)
     readable = table.rename(columns=lambda seed: f"seed {seed}").reset_index()
     note = "Same prompts, other random streams. On the dashed line both seeds agree."
-    return Panel("seed_scatter", question, answer, figure, readable, note)
+    return Panel("seed_scatter", question, answer, figure, readable, note, more=more)
 
 
 def more_seeds(run: Run, choice: Choice) -> Panel:

@@ -42,7 +42,7 @@ SURPRISED = ByGroup(
 def who_pays(run: Run, choice: Choice) -> Panel:
     """Toxicity per subgroup, dense against pruned; said to be about words where the group band is not passed."""
     panel = by_group(run, choice, TOXIC, lookup.caveat(run, None, more=f"n = test prompts. {own.JUDGE}"))
-    return replace(panel, answer=f"{panel.answer} {group_warning(run, choice)}".strip())
+    return replace(panel, mind=group_warning(run, choice))
 
 
 def perplexity_by_group(run: Run, choice: Choice) -> Panel:

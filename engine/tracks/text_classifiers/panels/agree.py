@@ -77,7 +77,7 @@ def _agree_said(table: pd.DataFrame, chance: float) -> str:
         return f"No two scores agree more than chance gives; closest are {pair} ({r})."
     if len(rows) == 1:
         return phrasing.sentence(f"{pair} agree more than chance gives ({r}).")
-    return f"Most alike: {pair} ({r}). {len(alike)} of {len(rows)} pairs agree more than chance gives."
+    return f"Most alike: {pair} ({r}); {len(alike)} of {len(rows)} pairs agree more than chance gives."
 
 
 def importance_repeats(run: Run, choice: Choice) -> Panel:

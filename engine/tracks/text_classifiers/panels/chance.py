@@ -46,8 +46,8 @@ def random_masks(run: Run, choice: Choice, group: str = "") -> Panel:
         f"{own.RANDOM_MASKS} Band: 95 % of {int(table['n_masks'].max())} random masks, mean over "
         f"{phrasing.count(int(table['n_seeds'].max()), 'seed')}; {phrasing.count(int(table['n'].max()), 'test text')}."
     )
-    answer, figure = _answer(run, choice, table, measure), _figure(choice, table, measure)
-    return Panel("tickets_chance", question, answer, figure, readable(table, COLUMNS), note)
+    (answer, rest), figure = _answer(run, choice, table, measure), _figure(choice, table, measure)
+    return Panel("tickets_chance", question, answer, figure, readable(table, COLUMNS), note, more=rest)
 
 
 def ranks(run: Run, axis: str = "", group: str = "") -> pd.DataFrame:
@@ -92,8 +92,8 @@ def _place(row: dict[str, Any]) -> str:
     return f"{at}{ending} percentile"
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> str:
-    """At the chosen level, or the middle one: who beats chance, then each arm's percentile and p-value."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> tuple[str, str]:
+    """At the chosen level, or the middle one: who beats chance; then each arm's percentile and p-value."""
     level = lookup.level_of(run, choice)
     known = sorted(table["sparsity"].unique())
     level = level if at_level(table["sparsity"], level).any() else known[len(known) // 2]
@@ -106,4 +106,4 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure) -> 
     at = f"With {phrasing.percent(level)} of heads cut and nothing trained again"
     band = f"random masks: {measure.name} {measure.number(rows[0]['null_mean'])}"
     band += f", 95 % from {measure.number(rows[0]['null_low'])} to {measure.number(rows[0]['null_high'])}"
-    return f"{at} {start} (q at most {MAX_Q:g}): {'; '.join(each)}; {band}."
+    return f"{at} {start} (q at most {MAX_Q:g}).", f"{phrasing.sentence('; '.join(each))}; {band}."

@@ -75,21 +75,25 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
     scores = list(dict.fromkeys(arm_of(method)[1] for method in lookup.methods(run) if method in there))
     room = _room(table)
     parts = tuple(_column(run, choice, table, score, measure, room) for score in scores)
-    answer = _answer(run, choice, table, group)
-    return Panel("tickets_curve", question, answer, None, _readable(table), _note(run, table), parts)
+    answer, rest = _answer(run, choice, table, group)
+    return Panel("tickets_curve", question, answer, None, _readable(table), _note(run, table), parts, more=rest)
 
 
 def tickets_by_group(run: Run, choice: Choice) -> Panel:
     """The chosen arm group by group: accuracy minus the full model's."""
-    key, question = "tickets_by_group", f"Still a winning ticket for whom of {words.axis_name(choice.measured)}?"
+    key, question = (
+        "tickets_by_group",
+        f"For which groups of {words.axis_name(choice.measured)} does the cut model keep up?",
+    )
     parts = {group: ticket_levels(run, choice.measured, group) for group in groups_of_axis(run, choice.measured)}
     parts = {group: part[part["method"] == choice.method] for group, part in parts.items() if not part.empty}
     parts = {group: part for group, part in parts.items() if not part.empty}
     if not parts:
         return nothing(key, question, "No subgroup of this axis has levels of its own for this choice.")
     table = pd.concat(parts.values(), ignore_index=True)
-    answer, figure = _groups_said(run, choice, parts), _group_figure(run, choice, parts)
-    return Panel(key, question, answer, figure, _readable(table), _note(run, table))
+    (answer, mind), figure = _groups_said(run, choice, parts), _group_figure(run, choice, parts)
+    rest = _here(run, choice, parts)
+    return Panel(key, question, answer, figure, _readable(table), _note(run, table), mind=mind, more=rest)
 
 
 def _room(table: pd.DataFrame) -> tuple[float, float]:
@@ -189,19 +193,19 @@ def _hover(row: dict[str, Any], measure: Measure) -> str:
     ]))  # fmt: skip
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> str:
-    """How far the chosen arm gets, then the arm that gets furthest."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, group: str) -> tuple[str, str]:
+    """How far the chosen arm gets; then the full model, and the arm that gets furthest."""
     measure = measure_of(run, group)
     row = table.iloc[0]
     start = f"The full model's {measure.name} is {spread(row['full_mean'], row['full_std'], measure)}."
     if few := few_seeds(run):
-        return f"{start} {few}"
-    parts = [start, f"{phrasing.sentence(_reach_said(table, choice.method))}."]
+        return few, start
+    parts = [start]
     known = set(table["method"])
     others = [method for method in lookup.methods(run) if method != choice.method and method in known]
     if others:
         parts.append(furthest_said({method: _reach(table, method) for method in others}, OTHER_ARMS))
-    return " ".join([*parts, *_easy_said(table)])
+    return f"{phrasing.sentence(_reach_said(table, choice.method))}.", " ".join([*parts, *_easy_said(table)])
 
 
 def furthest_said(reach: Mapping[str, Reach], whom: str) -> str:
@@ -298,26 +302,26 @@ def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> g
     return figure
 
 
-def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
-    """How far each group's ticket reaches, the shortest first."""
+def _groups_said(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> tuple[str, str]:
+    """How far each group's ticket reaches, the shortest first; then what must be said about them."""
     if few := few_seeds(run):
-        return f"{few} {_here(run, choice, parts)}".strip()
+        return few, ""
     every = {group: _reach(part, choice.method) for group, part in parts.items()}
     reach = {group: one for group, one in every.items() if one.state != UNJUDGED}
     name, whom = words.method_name(choice.method), f"subgroup of {words.axis_name(choice.measured)}"
     if not reach:
-        return f"Whether {name} is a ticket for any {whom} is left open. {_here(run, choice, parts)}".strip()
+        return f"Whether {name} is a ticket for any {whom} is left open.", ""
     first, last = first_and_last(reach)
     least, most = reach[first[0]].unbroken, reach[last[0]].unbroken
-    more = f"{but_said(reach)} {_here(run, choice, parts)}".rstrip()
+    mind = but_said(reach).strip()
     if least == most:
         at = "any level" if not any(one.share for one in reach.values()) else "the first cut"
         far = f"reaches {phrasing.percent(least)} for every {whom}" if least else f"is no ticket for any {whom} at {at}"
-        return phrasing.sentence(f"{name} {far}.{more}")
+        return phrasing.sentence(f"{name} {far}."), mind
     until = f"after {phrasing.percent(least)}" if least else "at the first cut"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
     text = f"With {name} the ticket is lost first for {firsts}, {until}; it lasts longest for {lasts}"
-    return f"{text}, up to {phrasing.percent(most)}.{more}"
+    return f"{text}, up to {phrasing.percent(most)}.", mind
 
 
 def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:

@@ -38,7 +38,8 @@ def borkan(run: Run, choice: Choice) -> Panel:
     table = pd.concat([readable(part, columns(run)).assign(measure=_name(metric)) for metric, part in found.items()])
     positive = run.meta["data"]["classes"][1]
     note = lookup.caveat(run, None, more=f"Positive: {words.quoted(positive)}. {_definitions()}")
-    return Panel(KEY, question, _answer(run, choice), None, table, note, parts)
+    answer, more = _answer(run, choice)
+    return Panel(KEY, question, answer, None, table, note, parts, more=more)
 
 
 def _in_one_order(run: Run, choice: Choice) -> dict[str, pd.DataFrame]:
@@ -82,7 +83,7 @@ def _about(metric: str) -> ByGroup:
     )
 
 
-def _answer(run: Run, choice: Choice) -> str:
+def _answer(run: Run, choice: Choice) -> tuple[str, str]:
     """The lowest of the two that compare a subgroup with the rest, and what the cut did to it."""
     rows = []
     for metric in METRICS[1:]:
@@ -90,23 +91,22 @@ def _answer(run: Run, choice: Choice) -> str:
         rows += [{**row, "metric": metric} for row in table[table["verdict"] == ""].to_dict("records")]
     rows = [row for row in rows if pd.notna(row["value_dense"])]
     if not rows:
-        return "No subgroup has enough texts of both classes."
+        return "No subgroup has enough texts of both classes.", ""
     low = min(rows, key=lambda row: row["value_dense"])
     measure = Measure(low["metric"], few="texts")
-    text = (
-        f"Uncut, the lowest is the {measure.name} of {words.quoted(low['group'])}, "
-        f"{measure.number(low['value_dense'])}: {_as_pairs(low, run)}."
-    )
+    where = f"{measure.name} of {words.quoted(low['group'])}, {measure.number(low['value_dense'])}"
+    pairs_said = f"{phrasing.sentence(_as_pairs(low, run))}."
     if lookup.variant_of(run, choice)["variant"] == "dense":
-        return text
+        return f"Uncut, the lowest is the {where}.", pairs_said
     lost = [row for row in rows if phrasing.direction(row) == "fell"]
     if not lost:
-        return f"{text} The cut clearly lowers it for no subgroup."
+        return f"Uncut, the lowest is the {where}; the cut clearly lowers it for no subgroup.", pairs_said
     most = min(lost, key=lambda row: row["delta"])
     name = Measure(most["metric"], few="texts")
     return (
-        f"{text} The cut costs most in the {name.name} of {words.quoted(most['group'])}: {name.change(most)}; "
-        f"{_wrong(most['metric'], run)} more often."
+        f"The cut costs most in the {name.name} of {words.quoted(most['group'])} ({name.change(most)}): "
+        f"{_wrong(most['metric'], run)} more often.",
+        f"Uncut, the lowest is the {where}. {pairs_said}",
     )
 
 

@@ -64,8 +64,8 @@ def score_difference(run: Run, choice: Choice) -> Panel:
         f"{own.INTERVALS_TEXTS} Several intervals are read at once: only differences with q (false discovery "
         f"rate) of at most {MAX_Q:g} are claimed."
     )
-    answer, figure = _answer(run, choice, table, procedure, score), _figure(choice, table)
-    return Panel("score_difference", question, answer, figure, readable(table, COLUMNS), note)
+    (answer, rest), figure = _answer(run, choice, table, procedure, score), _figure(choice, table)
+    return Panel("score_difference", question, answer, figure, readable(table, COLUMNS), note, more=rest)
 
 
 def _asked(run: Run, choice: Choice) -> tuple[str, str]:
@@ -111,8 +111,9 @@ def _measure(row: dict[str, Any]) -> Measure:
     return Measure(row["metric"], few="texts")
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score: str) -> str:
-    """The difference on all texts from each other score; then the subgroups for which it helps or harms."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score: str) -> tuple[str, str]:
+    """The difference on all texts from the first other score; then the subgroups for which it helps or harms, and the
+    rest."""
     parts: list[str] = []
     name, arm = own.importance_name(score), own.procedure_name(procedure)
     for other, rows in table.groupby("other", sort=False):
@@ -122,7 +123,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, procedure: str, score
             parts.append(phrasing.sentence(said) if parts else said)
         parts.append(_groups_said(rows[rows["group"] != ""]))
     start = f"{arm} at {phrasing.percent(lookup.level_of(run, choice))}: "
-    return phrasing.sentence(start + " ".join(filter(None, parts)))
+    told = [part for part in parts if part]
+    return phrasing.sentence(start + "".join(told[:1])), " ".join(told[1:])
 
 
 def _said(row: dict[str, Any], name: str, other: str) -> str:

@@ -85,7 +85,7 @@ def importance_maps(run: Run, choice: Choice, score: str = "conductance", group:
     cut = mostly_cut(run, choice) if arm_of(choice.method)[1] == score else []
     parts = tuple(_map(run, choice, score, stage, table, scale, cut) for stage, table in found.items())
     table = pd.concat([part.assign(stage=stage) for stage, part in found.items()], ignore_index=True)
-    answer = _answer(run, score, found)
+    answer, rest = _answer(run, score, found)
     return Panel(
         "importance_maps",
         question,
@@ -94,6 +94,7 @@ def importance_maps(run: Run, choice: Choice, score: str = "conductance", group:
         readable(table, COLUMNS).reset_index(drop=True),
         _note(run, score, found, cut),
         parts,
+        more=rest,
     )
 
 
@@ -144,8 +145,8 @@ def rank_correlation(first: pd.Series, second: pd.Series) -> float:
     return float(ranks.iloc[:, 0].corr(ranks.iloc[:, 1]))
 
 
-def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
-    """How much of the order of heads fine-tuning keeps; negative heads; heads that never vary."""
+def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> tuple[str, str]:
+    """How much of the order of heads fine-tuning keeps, where that is known; negative heads; heads that never vary."""
     parts = []
     if len(found) == 2:
         r = rank_correlation(*(table.set_index("unit")["value"] for table in found.values()))
@@ -162,7 +163,8 @@ def _answer(run: Run, score: str, found: dict[str, pd.DataFrame]) -> str:
     if constant:
         verb = "have maps that never vary" if constant > 1 else "has maps that never vary"
         parts.append(f"{phrasing.count(constant, 'head')} {verb} and count{'s' * (constant == 1)} as 0")
-    return phrasing.sentence("; ".join(parts) + ".")
+    rest = f"{phrasing.sentence('; '.join(parts[1:]))}." if len(parts) > 1 else ""
+    return f"{phrasing.sentence(parts[0])}.", rest
 
 
 def chance_correlation(total: int) -> float:

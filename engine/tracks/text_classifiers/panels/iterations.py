@@ -38,7 +38,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
         return nothing("tickets_iterations", question, "This run keeps no iterations of this arm.")
     measure, full = task(run), lookup.result(run, DENSE, task(run).metric)
     figure = _figure(run, choice, table, measure, full)
-    answer = _answer(choice, table, measure, full)
+    answer, more = _answer(choice, table, measure, full)
     return Panel(
         "tickets_iterations",
         question,
@@ -46,6 +46,7 @@ def iterations(run: Run, choice: Choice) -> Panel:
         figure,
         readable(table.assign(heads=_named(run, table)), COLUMNS),
         _note(table),
+        more=more,
     )
 
 
@@ -88,7 +89,8 @@ def _hover(run: Run, row: dict[str, Any], measure: Measure) -> str:
     return text
 
 
-def _answer(choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None) -> str:
+def _answer(choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[str, Any] | None) -> tuple[str, str]:
+    """Where the arm ends; then which iteration costs most."""
     name, last = words.method_name(choice.method), int(table["iteration"].max())
     mean = table.groupby("iteration")[["n_cut", "metric"]].mean()
     how = f"takes {phrasing.count(last, 'iteration')} to cut"
@@ -102,8 +104,8 @@ def _answer(choice: Choice, table: pd.DataFrame, measure: Measure, full: dict[st
         f"{measure.number(mean['metric'].iloc[-1])}{_against(measure, full)}"
     )
     if last > 1 and drops.notna().any() and drops.min() < 0:
-        text += f". Iteration {int(drops.idxmin())} costs most ({measure.signed(float(drops.min()))})"
-    return f"{text}."
+        return f"{text}.", f"Iteration {int(drops.idxmin())} costs most ({measure.signed(float(drops.min()))})."
+    return f"{text}.", ""
 
 
 def _against(measure: Measure, full: dict[str, Any] | None) -> str:

@@ -47,9 +47,9 @@ def survival(run: Run, choice: Choice) -> Panel:
         table[f"kept by seed {seed}"] = table.index.isin(units)
     found = set_overlap([sorted(units) for units in kept.values()], total)
     name = words.method_name(choice.method)
-    answer = f"{name} at {at}: {_always(share)} {_agree(found, len(kept))}{_gone(run, share)}"
+    answer, more = f"{name} at {at}: {_always(share)}", f"{_agree(found, len(kept))}{_gone(run, share)}".strip()
     note = f"{trials_said(run)}. {SAME_ORDER} {words.COUNTING}"
-    return Panel("tickets_survival", question, phrasing.sentence(answer), figure, table, note)
+    return Panel("tickets_survival", question, phrasing.sentence(answer), figure, table, note, more=more)
 
 
 def _by_head(run: Run, columns: dict[str, Any]) -> pd.DataFrame:

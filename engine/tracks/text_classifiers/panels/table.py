@@ -72,9 +72,8 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
         f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only; "
         f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
     )
-    return Panel(
-        "tickets_table", question, _answer(run, choice, mine, reach, groups), figure, readable(mine, COLUMNS), note
-    )
+    answer, mind, rest = _answer(run, choice, mine, reach, groups)
+    return Panel("tickets_table", question, answer, figure, readable(mine, COLUMNS), note, mind=mind, more=rest)
 
 
 def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
@@ -84,14 +83,14 @@ def _state(run: Run, reach: Reaches, row: dict[str, Any]) -> str:
     return state_of(from_pretrained(run, row["method"]), not math.isnan(row["sparsity"]), row["n_seeds"])
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> str:
-    """The chosen arm: overall, then the group that loses it first."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, groups: list[str]) -> tuple[str, str, str]:
+    """The chosen arm: overall; then the group that loses it first; then what must be said about larger shares."""
     if few := few_seeds(run):
-        return few
+        return few, "", ""
     mine = table[table["method"] == choice.method].set_index("group")
     if mine.empty:
         whole = {method: one for (method, group), one in reach.items() if not group}
-        return furthest_said(whole, ALL_ARMS) if whole else "No arm was measured."
+        return furthest_said(whole, ALL_ARMS) if whole else "No arm was measured.", "", ""
     name, parts = words.method_name(choice.method), []
     if "" in mine.index:
         row, one = mine.loc[""], reach.get((choice.method, ""), Reach())
@@ -105,26 +104,26 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, group
     alone = {group: one for group, one in alone.items() if one.state != UNJUDGED}
     if alone:
         parts.append(_lost_first(alone, choice))
-    return phrasing.sentence(" ".join(parts))
+    first = phrasing.sentence(parts[0]) if parts else "No arm can be judged."
+    return first, " ".join(parts[1:]), but_said(alone).strip() if alone else ""
 
 
 def _lost_first(alone: dict[str, Reach], choice: Choice) -> str:
-    """Which subgroup loses it first as more and more is cut, and what must be said about larger shares."""
+    """Which subgroup loses it first as more and more is cut."""
     first, last = first_and_last(alone)
     least, most = alone[first[0]].unbroken, alone[last[0]].unbroken
     if least == most:
         who = "every" if least else "no"
         at = "any level" if not any(one.share for one in alone.values()) else "the smallest share"
         far = f"up to {phrasing.percent(least)}" if least else f"at {at}"
-        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}.{but_said(alone)}"
+        return f"Alone, {who} subgroup of {words.axis_name(choice.measured)} has it {far}."
     verbs = ["has" if len(some) == 1 else "have" for some in (first, last)]
     far = f"{verbs[0]} it up to {phrasing.percent(least)} only" if least else f"{verbs[0]} it at no level"
     if not least and any(alone[group].share for group in first):
         far = f"{'does' if len(first) == 1 else 'do'} not have it at the smallest share"
     alone_said = "which alone" if len(first) == 1 else "which by themselves"
     firsts, lasts = (phrasing.listing(map(words.quoted, some)) for some in (first, last))
-    text = f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}."
-    return text + but_said(alone)
+    return f"It is lost first for {firsts}, {alone_said} {far}; {lasts} {verbs[1]} it up to {phrasing.percent(most)}."
 
 
 def _arms(run: Run, choice: Choice, table: pd.DataFrame) -> list[str]:

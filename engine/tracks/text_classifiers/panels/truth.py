@@ -44,7 +44,8 @@ def score_truth(run: Run, choice: Choice) -> Panel:
     score = asked if asked in set(mine["score"]) else str(mine["score"].iloc[0])
     parts = (_slopes(choice, mine), _scatter(run, choice, score))
     note = f"{own.TRUTH} Costs in nats of cross-entropy, mean over {trials_said(run)}; the table has accuracy too."
-    return Panel("score_truth", question, _answer(mine, score), None, readable(table, COLUMNS), note, parts, True)
+    answer, rest = _answer(mine, score)
+    return Panel("score_truth", question, answer, None, readable(table, COLUMNS), note, parts, True, more=rest)
 
 
 def _slopes(choice: Choice, table: pd.DataFrame) -> go.Figure:
@@ -86,8 +87,8 @@ def _scatter(run: Run, choice: Choice, score: str) -> go.Figure:
     return figure
 
 
-def _answer(table: pd.DataFrame, score: str) -> str:
-    """The score of the chosen arm, then the one that agrees best."""
+def _answer(table: pd.DataFrame, score: str) -> tuple[str, str]:
+    """The score of the chosen arm; then the one that agrees best."""
     rows = table.set_index("score")
     best, mine = table.iloc[0], rows.loc[score]
     parts = [f"{own.importance_name(score)} {_said(mine.to_dict())}"]
@@ -96,7 +97,8 @@ def _answer(table: pd.DataFrame, score: str) -> str:
     unknown = [own.importance_name(row.score) for row in table.itertuples() if not row.slope_low > 0]
     if unknown and len(table) > 1:
         parts.append(f"not told apart from knowing nothing: {phrasing.listing(unknown)}")
-    return phrasing.sentence(". ".join(phrasing.sentence(part) for part in parts) + ".")
+    told = [f"{phrasing.sentence(part)}." for part in parts]
+    return told[0], " ".join(told[1:])
 
 
 def _said(row: dict[str, Any]) -> str:
