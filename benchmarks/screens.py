@@ -29,6 +29,8 @@ QUIET = 0.7
 """Seconds without a change after which a screen counts as settled; they are not counted."""
 PATIENCE = 60.0
 """Bar: seconds after which a screen counts as one that never comes to rest."""
+HIGH = 360
+"""Pixels of the height of a small picture."""
 COUNTED = (PROJECT / "benchmarks" / "screens.js").read_text(encoding="utf-8")
 SETTLED = """
 ([quiet, limit]) => new Promise(done => {
@@ -212,7 +214,7 @@ def print_table(screens: Sequence[Screen]) -> None:
 
 
 def write_shots(screens: Sequence[Screen], folder: Path) -> None:
-    """One picture per screen, its looks side by side, 300 px high, in 32 colours."""
+    """One picture per screen, its looks side by side; few colours, of which rare ones are kept."""
     from io import BytesIO
 
     from PIL import Image
@@ -220,14 +222,18 @@ def write_shots(screens: Sequence[Screen], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in dict.fromkeys(screen.name for screen in screens):
         shots = [Image.open(BytesIO(one.shot)).convert("RGB") for one in screens if one.name == name]
-        small = [shot.resize((round(shot.width * 300 / shot.height), 300), Image.Resampling.LANCZOS) for shot in shots]
-        sheet = Image.new("RGB", (sum(shot.width + 4 for shot in small) - 4, 300), "#8a939c")
+        small = [
+            shot.resize((round(shot.width * HIGH / shot.height), HIGH), Image.Resampling.LANCZOS) for shot in shots
+        ]
+        sheet = Image.new("RGB", (sum(shot.width + 4 for shot in small) - 4, HIGH), "#8a939c")
         left = 0
         for shot in small:
             sheet.paste(shot, (left, 0))
             left += shot.width + 4
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        sheet.quantize(32, dither=Image.Dither.NONE).save(folder / f"{file}.png", optimize=True)
+        sheet.quantize(48, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
+            folder / f"{file}.png", optimize=True
+        )
 
 
 if __name__ == "__main__":
