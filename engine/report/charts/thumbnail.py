@@ -17,7 +17,7 @@ from engine.report.contract import Measure
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 
-WIDTH, ROW, NAMES = 320, 24, 96
+WIDTH, ROW, NAMES = 260, 24, 84
 """Pixels: the picture, a subgroup's row, the room of the names at its left."""
 MOST = 5
 """Rows; of more subgroups the worst-off and the best-off are drawn."""
