@@ -1,10 +1,12 @@
-"""Summary: what was audited, the verdict in plain words, who pays, three numbers, the cost, and where to go on."""
+"""Summary: the verdict in plain words, three numbers, what it costs, who pays, what was cut, and where to go on."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from engine.report.charts.panel import Choice
+from engine.report.charts.small import who_pays_small
+from engine.report.charts.what_was_cut import what_was_cut
 from engine.report.contract import Track
 from engine.report.tracks import track_of
 from engine.report.verdict import verdict
@@ -25,20 +27,20 @@ def page() -> None:
     run = shown_at(measured, choice)
     said = made(run, verdict, choice)
     told.sentences(said)
+    told.numbers(said)
     left, right = st.columns([11, 8], gap="large")
     with left:
-        who = track.overview.beside[0]
-        panels.draw_chart(made(run, who, choice), who.__name__)
+        panels.draw_chart(made(run, who_pays_small, choice), who_pays_small.__name__)
     with right:
-        told.numbers(said)
+        panels.picture(made(run, what_was_cut, choice), what_was_cut.__name__)
         told.next_steps(track)
     _more(run, measured, choice, track)
-    panels.look_ahead(run, (verdict, who), choice)
+    panels.look_ahead(run, (verdict, who_pays_small, what_was_cut), choice)
 
 
 def _more(run: KeptRun, measured: KeptRun, choice: Choice, track: Track) -> None:
-    """What else is known about this cut, each behind a question, and what is not finished."""
-    panels.fold("More about this cut", [(run, make, choice) for make in track.overview.folded])
+    """What else is known about this cut, and what is not finished."""
+    panels.fold("More about this cut", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)])
     offer_missing(run, choice)
     if track.trains:
         offer_level(measured, choice)

@@ -12,6 +12,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import levelling, lookup
 from engine.report.charts.panel import Choice, Panel
+from engine.report.charts.small import who_pays_small
 from engine.report.tracks import track_of
 from engine.report.verdict import Fact, Verdict, verdict
 from engine.store.runs import EMBEDDED, Run
@@ -44,9 +45,8 @@ def page_one(run: Run, choice: Choice, chart: str) -> str:
 
 def chart_of(run: Run, choice: Choice) -> Panel:
     """Who pays; where there are too many groups for the page, what became of both ends."""
-    panel = track_of(run).overview.beside[0](run, choice)
-    whole = panel.whole()
-    if whole is not None and whole.layout.height and whole.layout.height > TALLEST:
+    panel = who_pays_small(run, choice)
+    if panel.figure is not None and panel.figure.layout.height > TALLEST:
         return levelling.levelling_down(run, choice)
     return panel
 

@@ -69,18 +69,22 @@ def verdict(run: Run, choice: Choice) -> Verdict:
     """The verdict on the variant a choice means. RequestError for an unknown method or level."""
     variant = lookup.variant_of(run, choice)
     track, is_predicted = track_of(run), lookup.is_predicted(variant)
-    lead = PREDICTED if is_predicted else ""
-    said = _sentence(run, choice, variant)
+    said, cost = _sentence(run, choice, variant), cost_said(run, choice, variant)
     return Verdict(
         audited(run, choice),
-        f"{lead}{said[:1].lower()}{said[1:]}" if lead else said,
+        f"{PREDICTED}{_small(said)}" if is_predicted else said,
         _meaning(run, choice, variant),
         track.telling.more(run, choice, variant),
         tuple(_numbers(run, choice, variant)),
-        f"Predicted: {cost_said(run, choice, variant)}" if is_predicted else cost_said(run, choice, variant),
+        f"{PREDICTED}{_small(cost)}" if is_predicted else cost,
         advice(run, choice),
         is_predicted,
     )
+
+
+def _small(text: str) -> str:
+    """With a small first letter, but for names in capitals."""
+    return text if text[1:2].isupper() else f"{text[:1].lower()}{text[1:]}"
 
 
 def audited(run: Run, choice: Choice) -> str:

@@ -70,6 +70,16 @@ def draw_chart(panel: Panel, key: str) -> None:
             _paragraphs(_marker(), (panel.answer, "pa-answer"), (panel.mind, "pa-mind"))
 
 
+def picture(panel: Panel, key: str) -> None:
+    """Title and chart alone, where a fold of the same page has the rest."""
+    with st.container(gap="small"):
+        st.header(plain(panel.question), anchor=False)
+        if panel.has_chart:
+            _chart(panel, state.key_of("small", key), False)
+        else:
+            _paragraphs(_marker(), (panel.answer, "pa-answer"))
+
+
 def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice]]) -> None:
     """Panels below each other behind a title, drawn when it is opened."""
     with st.expander(title, key=state.key_of(state.FOLD, title), on_change="rerun") as box:

@@ -33,7 +33,7 @@ def numbers(said: Verdict) -> None:
         f'<dt title="{escaped(help)}">{name}</dt><dd title="{escaped(help)}">{_together(text)}</dd>'
         for name, text, help in rows
     )
-    st.html(f'<div class="pa-cards pa-three">{cards}</div><dl class="pa-facts">{facts}</dl>')
+    st.html(f'<div class="pa-told"><div class="pa-cards pa-three">{cards}</div><dl class="pa-facts">{facts}</dl></div>')
 
 
 _TONE = {"better": "pa-good", "worse": "pa-bad"}
@@ -45,8 +45,7 @@ def _card(fact: Fact, predicted: bool) -> str:
     if fact.was:
         kind = f"{fact.kind}, predicted" if predicted else fact.kind
         tone = "" if predicted else _TONE.get(fact.kind, "")
-        change = f'<div class="pa-line">was {escaped(fact.was)}</div>'
-        change += f'<div class="pa-line pa-change {tone}">{escaped(kind)}</div>'
+        change = f'<div class="pa-line">was {escaped(fact.was)}: <b class="{tone}">{escaped(kind)}</b></div>'
     return (
         f'<div class="pa-card" title="{escaped(fact.help)}"><div class="pa-label">{escaped(capital(fact.name))}</div>'
         f'<div class="pa-value">{escaped(fact.value)}</div>{change}</div>'
