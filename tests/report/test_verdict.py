@@ -1,0 +1,28 @@
+"""What holds for verdicts of every kind of audit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from engine.audit.tracks import tracks
+from engine.report.charts import lookup
+from engine.report.contents import default_choice
+from engine.report.verdict import verdict
+from tests.made_up import small
+
+TERMS = ("null band", "95", "±", "γ", "FASP", "BiFP", "interval", "nan")
+
+
+@pytest.mark.parametrize("track", list(tracks()))
+def test_every_choice_has_a_verdict_in_plain_words(track, tmp_path):
+    run = small(track, tmp_path, "told")
+    for axis in run.meta["request"]["axes"]:
+        for method in lookup.methods(run, axis):
+            for level in lookup.levels(run, method, axis):
+                said = verdict(run, replace(default_choice(run, axis), method=method, level=level))
+                assert said.sentence.endswith(".") and len(said.numbers) <= 3 and said.cost
+                assert not [term for term in TERMS if term in said.sentence], said.sentence
+                assert not re.search(r"\b[a-z]+_[a-z_]+\b", f"{said.whole} {said.cost} {said.advice.said}")
