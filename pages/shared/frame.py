@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -23,6 +24,9 @@ from pages.shared.safe import plain
 from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
+UNDER_WAY = 0.15
+"""Seconds in which redraws that the browser asked for by the clock arrive. One that came while a page is being turned
+would name the page that was left, and Streamlit would go back to it."""
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
@@ -48,6 +52,7 @@ def begin_app() -> None:
     st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
     if page := state.take(state.GO_TO):
+        time.sleep(UNDER_WAY)
         turn_to(page)
     with boundary():
         _choose_run()

@@ -209,4 +209,4 @@ def test_a_fault_of_the_export_leaves_the_rest_of_the_page(page, address):
     page.get_by_test_id("stAlert").first.wait_for()
     settled(page, "Export")
     for name in ("Download mask", "Download tables", "Download charts", "Download report"):
-        assert page.get_by_role("button", name=name).count() == 1, name
+        assert page.get_by_role("button", name=name, exact=True).count() == 1, name
