@@ -89,8 +89,8 @@ def count(number_of: int, one: str, many: str = "") -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a large first letter, the rest as it is."""
-    return text[:1].upper() + text[1:]
+    """The text with a large first letter, the rest as it is; a Greek letter is a symbol and stays as it is."""
+    return text if "α" <= text[:1] <= "ω" else text[:1].upper() + text[1:]
 
 
 def listing(names: Iterable[object], limit: int = 6) -> str:

@@ -11,6 +11,7 @@ import streamlit as st
 
 from engine.core import words
 from engine.core.levels import is_level
+from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contents import default_reading
@@ -31,7 +32,7 @@ def is_dark() -> bool:
 
 def capital(text: str) -> str:
     """First letter large, the rest as it is."""
-    return text[:1].upper() + text[1:]
+    return phrasing.sentence(text)
 
 
 def texts_label(group: str) -> str:

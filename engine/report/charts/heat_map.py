@@ -93,9 +93,7 @@ def head_grid(
 
 def pickable(figure: go.Figure, choice: Choice, units: np.ndarray, heads: int, hovers: Sequence[str]) -> None:
     """Invisible points over the cells of `units` (n,), of so many heads in a layer: they carry hovers and the unit, and
-    unlike cells they can be picked. Marks drawn before keep their strength when one is."""
-    for trace in figure.select_traces({"type": "scatter"}):
-        trace.unselected.marker.opacity = 1 if trace.marker.opacity is None else trace.marker.opacity
+    unlike cells they can be picked."""
     marker = {"symbol": "square", "size": 24, "color": choice.theme.ink, "opacity": 0}
     look = {"selected": {"marker": {"opacity": 0.25}}, "unselected": {"marker": {"opacity": 0}}}
     look |= {"name": "heads", "showlegend": False, "customdata": units[:, None]}

@@ -47,13 +47,20 @@ def dot(style: Style, size: float, rim: float | None = None, symbol: str = "") -
 
 def add_points(figure: go.Figure, x: Any, y: Any, hovers: Iterable[str], marker: dict[str, Any], **more: Any) -> None:
     """Points with a hover of their own each. `x`, `y`: [points]; `more`: anything else of a scatter trace."""
-    how = {"mode": "markers", "hovertemplate": HOVER, **more}
+    how = {"mode": "markers", "hovertemplate": HOVER, **lasting(marker), **more}
     figure.add_scatter(x=x, y=y, text=list(hovers), marker=marker, **how)
+
+
+def lasting(marker: dict[str, Any]) -> dict[str, Any]:
+    """What keeps the strength of marks when another point of the chart is picked; Plotly fades them all by itself."""
+    opacity = marker.get("opacity", 1)
+    return {"unselected": {"marker": {"opacity": opacity if isinstance(opacity, (int, float)) else 1}}}
 
 
 def silent(figure: go.Figure, x: Any, y: Any, **more: Any) -> None:
     """Points or lines that say nothing when they are pointed at and stand in no legend."""
-    figure.add_scatter(x=x, y=y, hoverinfo="skip", **{"showlegend": False, **more})
+    kept = lasting(more["marker"]) if "marker" in more else {}
+    figure.add_scatter(x=x, y=y, hoverinfo="skip", **{"showlegend": False, **kept, **more})
 
 
 def entry(figure: go.Figure, name: str, **more: Any) -> None:

@@ -64,9 +64,8 @@ def seeds_note(run: Run, choice: Choice, measure: Measure) -> str:
     if several.empty:
         return ""
     names = phrasing.listing(words.method_name(name) for name in several["method"].unique())
-    return (
-        f"{names.capitalize()}: mean of {int(several['selections'].max())} selections, bars reach the outermost ends."
-    )
+    many = int(several["selections"].max())
+    return f"{phrasing.sentence(names)}: mean of {many} selections, bars reach the outermost ends."
 
 
 def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:

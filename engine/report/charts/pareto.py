@@ -44,7 +44,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     bands = bands_in(run, table[table["method"] == "dense"])
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
-    shown = readable(table, _columns(run, choice))
+    shown = readable(table.assign(variant=_variants_said(run, table)), _columns(run, choice))
     return Panel("pareto", question, answer, whole, shown, note, parts, own_axes=True, mind=mind, more=rest)
 
 
@@ -241,6 +241,12 @@ def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
         "on the front" if row["front"] else "",
         track.flag(row),
     ]))  # fmt: skip
+
+
+def _variants_said(run: Run, table: pd.DataFrame) -> list[str]:
+    """What each variant is, for people: ids are for masks and files."""
+    track = track_of(run)
+    return [f"{lookup.variant_label(run, row)}{track.mark(row)}{track.draw(row)}" for row in table.to_dict("records")]
 
 
 def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:

@@ -208,7 +208,8 @@ def test_pareto_shows_losers_on_validation_only_and_carries_ids(run):
     assert test.table["γ"].dropna().unique().tolist() == [0.3]
     assert sorted(validation.table["γ"].dropna().unique()) == [0.2, 0.3, 0.4]
     ids = {point[0] for trace in test.whole().data if trace.customdata is not None for point in trace.customdata}
-    assert ids == set(test.table["variant"])
+    shown = pareto.points(run, CHOICE, "test")
+    assert ids == set(shown["variant"]) and len(shown) == len(test.table)
     best = test.table[test.table["on the front"]]
     for row in best.itertuples():
         beats = (test.table["bias"] < row.bias) & (test.table["perplexity"] < row.perplexity)
@@ -262,3 +263,11 @@ def test_a_named_variant_becomes_the_choice(run):
     assert (choice.method, choice.sparsity) == ("random", 0.1)
     with pytest.raises(RequestError, match="dense"):
         contents.default_choice(run, variant="fasp-gender_and_sex-g0.20-s0.10")
+
+
+def test_a_click_fades_no_mark(run):
+    """Plotly dims every trace with points but the picked one, unless told to leave it."""
+    for panel in (heads.fasp_picture(run, CHOICE), pareto.pareto(run, CHOICE)):
+        for trace in panel.whole().select_traces({"type": "scatter"}):
+            if "markers" in (trace.mode or "") and trace.name != "heads" and trace.x[0] is not None:
+                assert trace.unselected.marker.opacity == (1 if trace.marker.opacity is None else trace.marker.opacity)

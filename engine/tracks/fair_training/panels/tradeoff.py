@@ -113,7 +113,7 @@ def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, metho
         bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high") for name in ("accuracy", gap)
     )
     look = {"line": {"color": style.colour, "width": 2, "dash": style.dash}, "marker": dot(style, 11, 1.8)}
-    look |= {"textposition": "top right", "textfont": {"size": 11, "color": style.colour}}
+    look |= {"textposition": "top right", "textfont": {"size": 11, "color": choice.theme.soft}}
     figure.add_scatter(
         x=rows["accuracy"],
         y=rows[gap],
