@@ -115,7 +115,8 @@ def test_no_such_head(run):
 
 
 def test_a_frame_marks_the_chosen_head(run):
-    (halo, frame) = fasp_picture(run, CHOICE, 9).figure.layout.shapes
+    shapes = fasp_picture(run, CHOICE, 9).figure.layout.shapes
+    (halo, frame) = (shape for shape in shapes if shape.type == "rect")
     assert (round(np.mean([frame.x0, frame.x1])), round(np.mean([frame.y0, frame.y1]))) == (1, 1)
     assert halo.line.width > frame.line.width
 
