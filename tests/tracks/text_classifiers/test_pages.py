@@ -107,10 +107,10 @@ def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
 @pytest.mark.parametrize(
     ("tab", "charts", "questions"),
     [
-        ("Who", 5, [
+        ("Who", 4, [
             "Up to which share of heads is it still a winning ticket?",
             "Which is the largest winning ticket, and for whom of length is it lost first?",
-            "Still a winning ticket for whom of length?",
+            "For which groups of length does the cut model keep up?",
             "How often is the model right about each subgroup?",
             "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
         ]),
