@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import typing
 
 import pytest
@@ -126,4 +127,14 @@ def test_a_default_choice_is_a_finished_variant(store, name):
 def test_every_panel_of_a_default_choice_answers_a_question(store, name):
     run = store.open(f"{name}-run")
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run))]
-    assert panels and all(panel.question.endswith("?") and panel.said for panel in panels)
+    assert panels and all(panel.question.endswith("?") and panel.answer for panel in panels)
+
+
+@pytest.mark.parametrize("name", tracks())
+def test_an_answer_with_a_chart_is_one_short_sentence(store, name):
+    """What else is to be said stands in `mind`, beside it, or in `more`, behind "How measured"."""
+    run = store.open(f"{name}-run")
+    for _, panel in contents.all_panels(run, contents.default_choice(run)):
+        ends = re.findall(r"[.!?](?=\s+[A-Z“])", panel.answer)
+        is_warning = "null band" in panel.answer  # whole, or it would not be understood
+        assert is_warning or not panel.has_chart or (not ends and len(panel.answer.split()) <= 45), panel.answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -103,7 +104,11 @@ def changed_by_group(run: Run, choice: Choice, trial: int = 0) -> Panel:
         "Wilson intervals meet is no test."
     )
     figure, shown = _figure(choice, table, track.items), readable(table, COLUMNS)
-    answer, more, shown = _answer(table), _compared(table).strip(), shown.rename(columns={"images": track.items})
+    answer, more, shown = (
+        _answer(table),
+        f"{_counts(table)}{_compared(table)}",
+        shown.rename(columns={"images": track.items}),
+    )
     return Panel(key, question, answer, figure, shown, note, more=more)
 
 
@@ -163,14 +168,24 @@ def gallery(run: Run, choice: Choice, trial: int = 0, group: str = "", kind: str
 
 
 def _answer(table: pd.DataFrame) -> str:
-    parts = []
-    for row in table.head(4).to_dict("records"):
-        wrong, right = row["wrong"], row["right"]
-        share = phrasing.percent(round(row["share"], 3))
-        counts = f"{row['changed']} of {row['images']} ({share}; {wrong} newly wrong, {right} newly right)"
-        parts.append(f"{words.quoted(row['group'])} {counts}")
-    more = f"; {len(table) - 4} more subgroups in the table" if len(table) > 4 else ""
-    return f"Changed: {'; '.join(parts)}{more}."
+    """The share of each subgroup that changed."""
+    said = [f"{words.quoted(row['group'])} {phrasing.percent(round(row['share'], 3))}" for row in _first(table)]
+    more = f"; {len(table) - len(said)} more subgroups in the table" if len(table) > len(said) else ""
+    return f"Changed: {', '.join(said)}{more}."
+
+
+def _first(table: pd.DataFrame) -> list[dict[str, Any]]:
+    return table.head(4).to_dict("records")
+
+
+def _counts(table: pd.DataFrame) -> str:
+    """How many changed of how many, and which way."""
+    said = [
+        f"{words.quoted(row['group'])} {row['changed']} of {row['images']}, {row['wrong']} newly wrong and "
+        f"{row['right']} newly right"
+        for row in _first(table)
+    ]
+    return f"{phrasing.sentence('; '.join(said))}."
 
 
 def _compared(table: pd.DataFrame) -> str:

@@ -195,7 +195,7 @@ TERMS: dict[str, str] = {
 }
 
 PAGES: dict[str, str] = {
-    "tickets": "Is it still a winning ticket, and for whom?",
+    "tickets": "How many heads can go, and who loses first?",
     "bench": "What if these heads are off?",
     "sentence": "What does it answer to a sentence, and which words decide?",
 }

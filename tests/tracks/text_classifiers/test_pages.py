@@ -108,8 +108,8 @@ def test_pages_about_texts_say_so_kindly_to_a_run_of_another_kind(texts, page):
     ("tab", "charts", "questions"),
     [
         ("Who", 4, [
-            "Up to which share of heads is it still a winning ticket?",
-            "Which is the largest winning ticket, and for whom of length is it lost first?",
+            "Up to which share of heads does the cut model keep up?",
+            "How many heads can go, and for which groups of length is that too many first?",
             "For which groups of length does the cut model keep up?",
             "How often is the model right about each subgroup?",
             "Are texts of some subgroup of length mistaken for the other class, before and after the cut?",
@@ -151,7 +151,7 @@ def test_a_ticket_can_be_read_for_one_group(texts):
     first = html_of(at)
     at.selectbox(key="texts_of").set_value("short").run()
     assert_calm(at)
-    assert "still a winning ticket for “short”?" in words_of(at).replace("\\", "") and html_of(at) != first
+    assert "does the cut model keep up for “short”?" in words_of(at).replace("\\", "") and html_of(at) != first
 
 
 def test_a_link_is_a_view(texts):
@@ -221,4 +221,4 @@ def test_switching_between_kinds_of_audit_keeps_calm(texts):
         switch_to(at, run)
         assert_calm(at)
         assert ("sparsity" if run == OTHER_RUN else "share") in [slider.key for slider in at.select_slider]
-        assert len(re.findall('class="pa-card"', html_of(at))) == 4
+        assert len(re.findall('class="pa-card"', html_of(at))) == 3

@@ -20,7 +20,7 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 
-QUESTION = "Whom does the PW loss make the pruning look at?"
+QUESTION = "Which subgroups does the PW loss give more weight in pruning?"
 SMOOTH = 10
 """Steps of the running mean of the lines; the numbers in the answer are plain means."""
 LONGEST = 6

@@ -29,7 +29,7 @@ CHANGES = {"value": "change", "low": "change_low", "high": "change_high"}
 def changes_in_per_cent(run: Run, choice: Choice) -> Panel:
     """Both changes along the share of heads cut, every compared method; the table has the levels beside them."""
     reading, axis = lookup.reading(run, choice), words.axis_name(choice.measured)
-    question = f"By how many per cent of the full model's do the bias of {axis} and the perplexity change?"
+    question = f"By how many per cent do the bias of {axis} and the perplexity change?"
     tables = [_rows(run, choice, measure) for measure in (reading.harm, reading.quality)]
     if any(table.empty for table in tables):
         return nothing(KEY, question, "This run lacks bias or perplexity of a cut model, or of the full one.")

@@ -67,7 +67,7 @@ def tickets_curve(run: Run, choice: Choice, group: str = "") -> Panel:
     """Every procedure along the share of heads cut, one column per score; of all texts, or of one group."""
     axis = choice.measured if group else ""
     measure, whom = measure_of(run, group), f" for {words.quoted(group)}" if group else ""
-    question = f"Up to which share of heads is it still a winning ticket{whom}?"
+    question = f"Up to which share of heads does the cut model keep up{whom}?"
     table = ticket_levels(run, axis, group)
     if table.empty:
         return nothing("tickets_curve", question, ABSENT)

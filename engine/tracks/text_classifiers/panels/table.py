@@ -56,7 +56,7 @@ COLUMNS = (
 def tickets_table(run: Run, choice: Choice) -> Panel:
     """Arms against all texts and the groups of the chosen axis: the largest share that is a ticket."""
     axis = words.axis_name(choice.measured)
-    question = f"Which is the largest winning ticket, and for whom of {axis} is it lost first?"
+    question = f"How many heads can go, and for which groups of {axis} is that too many first?"
     table = tickets(run)
     if table.empty:
         return nothing("tickets_table", question, ABSENT)
@@ -72,7 +72,7 @@ def tickets_table(run: Run, choice: Choice) -> Panel:
         f"{own.WINNING} {EASY} {trials_said(run)}. Stars: winning; without a star: matching only; "
         f"in brackets: only because its seeds differ widely; \u2020: some smaller share is none.{more}"
     )
-    answer, mind, rest = _answer(run, choice, mine, reach, groups)
+    answer, rest, mind = _answer(run, choice, mine, reach, groups)
     return Panel("tickets_table", question, answer, figure, readable(mine, COLUMNS), note, mind=mind, more=rest)
 
 
