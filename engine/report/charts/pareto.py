@@ -16,11 +16,14 @@ from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
 from engine.report.charts.marks import add_points, bars_of, dot, faint, front_line, heading, silent
 from engine.report.charts.null_bands import GROUP, WORDS, bands_in, draw_level, name_bands
-from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, plain
+from engine.report.charts.panel import Choice, Panel, apart, blank, needs_log, nothing, wrapped
 from engine.report.contract import Chance
 from engine.report.tracks import track_of
 from engine.stats.pareto import front
 from engine.store.runs import Run
+
+ROOM, LINE = 0.3, 20
+"""For names on the side of the better quality: a share of the width that is added, and letters in a line."""
 
 
 def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
@@ -126,24 +129,39 @@ def crowd(table: pd.DataFrame) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame) -> None:
-    """Names beside the points of the front, moved apart where they would overlap, each with a line to its point."""
+    """Names of the front's points, each with a line to its point, apart from each other: on the side of the better
+    quality, where no point can be, and a little lower."""
     best = table[table["front"]].sort_values("value")
     if best.empty:
         return
-    ends = figure.layout.yaxis.range or (float(table["value"].min()), float(table["value"].max()))
-    pixel = 330 / ((ends[1] - ends[0]) or 1.0)
-    heights = [float(value) * pixel for value in best["value"]]
-    middle = (float(table["value_q"].min()) + float(table["value_q"].max())) / 2
-    look = {"font": {"size": 11}, "arrowwidth": 0.8, "arrowhead": 0, "standoff": 7, "bgcolor": choice.theme.paper}
-    for row, height, place in zip(best.to_dict("records"), heights, apart(heights, 16), strict=True):
-        x = math.log10(row["value_q"]) if figure.layout.xaxis.type == "log" else row["value_q"]
-        side = {"ax": 44, "xanchor": "left"} if row["value_q"] <= middle else {"ax": -44, "xanchor": "right"}
-        name = lookup.method_label(run, "dense") if row["method"] == "dense" else _short(run, row)
-        figure.add_annotation(x=x, y=row["value"], text=plain(name), ay=height - place, opacity=0.9, **side, **look)
+    low, high = figure.layout.yaxis.range or _reach(table, "")
+    pixel, side = 330 / ((high - low) or 1.0), -lookup.reading(run, choice).quality.sign
+    is_log, heights = figure.layout.xaxis.type == "log", [float(value) * pixel for value in best["value"]]
+    look = {"font": {"size": 11}, "arrowwidth": 0.8, "arrowhead": 0, "standoff": 7, "ax": 30 * side}
+    look |= {"arrowcolor": choice.theme.soft, "xanchor": "left" if side > 0 else "right"}
+    names = [wrapped(_short(run, row), LINE) for row in best.to_dict("records")]
+    gap = 3 + 13 * max(name.count("<br>") + 1 for name in names)
+    for row, name, height, place in zip(best.to_dict("records"), names, heights, apart(heights, gap), strict=True):
+        x = math.log10(row["value_q"]) if is_log else row["value_q"]
+        figure.add_annotation(x=x, y=row["value"], text=name, align="left", ay=height - place + 12, **look)
+    if not is_log:
+        ends = list(figure.layout.xaxis.range or _reach(table, "_q"))
+        ends[side > 0] += side * ROOM * (ends[1] - ends[0])
+        figure.update_xaxes(range=ends)
+
+
+def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
+    """From the lowest to the highest end of all intervals, with a little room."""
+    ends = table[[f"{name}{column}" for name in ("value", "low", "high")]]
+    low, high = float(ends.min().min()), float(ends.max().max())
+    room = 0.05 * (high - low)
+    return low - room, high + room
 
 
 def _short(run: Run, row: dict[str, Any]) -> str:
     track = track_of(run)
+    if row["method"] == "dense":
+        return lookup.method_label(run, "dense")
     return f"{words.method_name(row['method'])}, {track.level.say(row[track.level.column])}"
 
 
