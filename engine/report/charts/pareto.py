@@ -152,7 +152,7 @@ def _name_front(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame
 
 def _reach(table: pd.DataFrame, column: str) -> tuple[float, float]:
     """From the lowest to the highest end of all intervals, with a little room."""
-    ends = table[[f"{name}{column}" for name in ("value", "low", "high")]]
+    ends = table[[f"{name}{column}" for name in ("value", "low", "high")]].replace([math.inf, -math.inf], math.nan)
     low, high = float(ends.min().min()), float(ends.max().max())
     room = 0.05 * (high - low)
     return low - room, high + room
