@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli import main
+from tests.builders import instead
 from tests.classifiers.worlds import SMALL
 
 TINY = ["--model", SMALL, "--data", "digits", "--size", "16", "--axis", "class", "--speedup", "2", "--trials", "1",
@@ -79,7 +80,7 @@ def test_audit_list_show_verify(capsys, tmp_path, where):
 )
 def test_wrong_requests_exit_with_2_and_write_nothing(capsys, tmp_path, monkeypatch, where, extra, said):
     monkeypatch.setattr("engine.audit.jobs.run_job", None)  # a request that slips through shall not run for minutes
-    code, out = call(capsys, "audit", *TINY, *extra, *where)
+    code, out = call(capsys, "audit", *instead(TINY, *extra), *where)
     assert code == 2 and said in json.dumps(out, ensure_ascii=False), out
     assert not (tmp_path / "store").exists()
 
@@ -94,12 +95,14 @@ def test_options_of_images_are_refused_for_language_models(capsys, tmp_path, mon
 
 
 def test_faults_of_words_are_told_together(capsys, where):
-    code, out = call(capsys, "audit", *TINY, "--gamma", "0.5", "--speedup", "x", "--set", "a=1", "--pw", "b", *where)
+    code, out = call(
+        capsys, "audit", *instead(TINY, "--gamma", "0.5", "--speedup", "x", "--set", "a=1", "--pw", "b"), *where
+    )
     assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "--speedup", "--set", "--pw"}
 
 
 def test_an_option_of_another_track_hides_no_other_fault(capsys, where):
-    code, out = call(capsys, "audit", *TINY, "--gamma", "0.5", "--trials", "0", "--method", "magic", *where)
+    code, out = call(capsys, "audit", *instead(TINY, "--gamma", "0.5", "--trials", "0", "--method", "magic"), *where)
     assert code == 2 and {fault["where"] for fault in out["faults"]} == {"--gamma", "trials", "method"}
 
 

@@ -22,14 +22,14 @@ def made(tmp_path_factory):
 
 def test_settings_are_a_table_that_wraps(made, monkeypatch):
     use_store(made, monkeypatch)
-    at = opened("compare", run="one")
+    at = opened("compare", run="one", axis="Skin")
     assert_calm(at)
     assert len(at.table) == 1 and not at.dataframe
     table = at.table[0].value
     assert list(table.columns) == ["Setting", "This audit", "The other audit"]
     assert "Images used" in " ".join(table["Setting"])
-    captions = [item.value for item in at.caption]
-    assert any("\\*The second\\* of \\<b\\>them" in text for text in captions)
+    told = [item.value for kind in ("caption", "info") for item in at.get(kind)]
+    assert any("The second" in text for text in told) and not any("<b>" in text for text in told)
     for name in HOSTILE.values():
         assert name not in table.to_csv() or name.isalnum()
     assert "This audit: AUC gap" in words_of(at)

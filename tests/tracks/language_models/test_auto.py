@@ -121,7 +121,7 @@ def test_a_small_budget_measures_some_heads_and_leaves_the_others_as_they_were(j
     some, said = scored(tmp_path, tmp_path / "store", budget=share)
     assert 0 < said["heads"]["gradient"] < 12 and said["work"] <= said["budget"] + 1e-6
     measured = some[some["estimator"] == whole["estimator"]]
-    assert len(measured) and (measured["value"] - whole.loc[measured.index, "value"]).abs().max() == 0, (
+    assert len(measured) and (measured["value"] - whole.loc[measured.index, "value"]).abs().max() < 1e-12, (
         "same texts, same numbers"
     )
     left = some[some["estimator"] == "gradient"]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from engine.cli import main
+from tests.builders import instead
 from tests.places import SHARED
 from tests.tracks.language_models.worlds import world_request
 
@@ -75,7 +76,7 @@ def test_scores_writes_a_table(capsys, tmp_path, words):
     ],
 )
 def test_wrong_requests_exit_with_2_and_write_nothing(capsys, tmp_path, words, extra, said):
-    code, out = call(capsys, "audit", *words, *extra)
+    code, out = call(capsys, "audit", *instead(words, *extra))
     assert code == 2 and said in json.dumps(out, ensure_ascii=False)
     assert not (tmp_path / "store").exists()
 
@@ -104,7 +105,7 @@ def test_a_mask_for_another_model_is_refused(capsys, tmp_path, words):
 
 def test_a_store_that_cannot_be_written_is_said_first(capsys, tmp_path, words):
     (tmp_path / "file").write_text("x")
-    code = main(["audit", *words, "--store", str(tmp_path / "file" / "store")])
+    code = main(["audit", *instead(words, "--store", str(tmp_path / "file" / "store"))])
     assert code == 2 and "is a file" in capsys.readouterr().out
 
 
@@ -119,7 +120,8 @@ def test_import_scores_prints_the_published_findings(capsys):
 @pytest.mark.parametrize("command", [["audit"], ["scores", "--out", "scores.xls"]])
 def test_faults_of_request_and_store_are_told_together(capsys, tmp_path, words, command):
     (tmp_path / "file").write_text("in the way")
-    code = main([*command, *words, "--reading", "wrong", "--sparsity", "0.1", "--store", str(tmp_path / "file" / "s")])
+    other = ["--reading", "wrong", "--sparsity", "0.1", "--store", str(tmp_path / "file" / "s")]
+    code = main([*command, *instead(words, *other)])
     told = json.loads(capsys.readouterr().out)["faults"]
     assert code == 2
     assert {fault["where"] for fault in told} == {"reading", "store"} | ({"--out"} if len(command) > 1 else set())
@@ -128,17 +130,17 @@ def test_faults_of_request_and_store_are_told_together(capsys, tmp_path, words, 
 
 def test_numbers_that_are_none_and_a_store_in_the_way_are_told_together(capsys, tmp_path, words):
     (tmp_path / "file").write_text("in the way")
-    code = main(["audit", *words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s")])
+    code = main(["audit", *instead(words, "--sparsity", "0,x", "--store", str(tmp_path / "file" / "s"))])
     assert code == 2
     assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"--sparsity", "store"}
 
 
 def test_faults_of_machine_and_request_are_told_together(capsys, tmp_path, words):
-    code, out = call(capsys, "audit", *words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong")
+    code, out = call(capsys, "audit", *instead(words, "--dtype", "int8", "--device", "tpu", "--reading", "wrong"))
     assert code == 2 and {fault["where"] for fault in out["faults"]} == {"dtype", "device", "reading"}
 
 
 def test_a_file_that_cannot_be_written_is_said_before_anything_is_scored(capsys, tmp_path, words):
     (tmp_path / "file").write_text("in the way")
-    code, out = call(capsys, "scores", *words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv")
+    code, out = call(capsys, "scores", *instead(words, "--sparsity", "0.1", "--out", tmp_path / "file" / "s.csv"))
     assert code == 2 and out["faults"][0]["where"] == "--out" and not (tmp_path / "store").exists()

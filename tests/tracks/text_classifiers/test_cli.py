@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from engine.cli import main
+from tests.builders import instead
 from tests.tracks.text_classifiers.worlds import text_world
 
 
@@ -46,7 +47,8 @@ def test_scores_of_a_text_classifier(world, tmp_path, capsys):
 
 def test_faults_are_named_together_and_nothing_is_written(world, tmp_path, capsys):
     store = tmp_path / "store"
-    assert main(words(world, store, "--procedure", "lottery", "--sparsity", "1", "--tune", "speed=9", "--json")) == 2
+    wrong = ("--procedure", "lottery", "--sparsity", "1", "--tune", "speed=9", "--json")
+    assert main(instead(words(world, store), *wrong)) == 2
     found = {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]}
     assert {"procedure", "sparsity", "tune"} <= found and not store.exists()
 
