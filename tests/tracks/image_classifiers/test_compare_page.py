@@ -32,4 +32,4 @@ def test_settings_are_a_table_that_wraps(made, monkeypatch):
     assert any("The second" in text for text in told) and not any("<b>" in text for text in told)
     for name in HOSTILE.values():
         assert name not in table.to_csv() or name.isalnum()
-    assert "This audit: AUC gap" in words_of(at)
+    assert "Does the same cut do the same to the AUC gap of skin" in words_of(at)
