@@ -45,6 +45,7 @@ def test_axe_would_find_what_is_wrong(page, address):
     assert {fault.rule for fault in axe.faults(page)} == {"heading-order", "color-contrast", "image-alt"}
 
 
+@pytest.mark.slow
 def test_every_stop_of_the_keyboard_shows_where_it_is_and_charts_hold_it_up_once_at_most(page, address):
     page.emulate_media(color_scheme="dark")
     opened(page, address, "heads")
@@ -66,6 +67,7 @@ def walked(page):
         yield stop
 
 
+@pytest.mark.slow
 def test_escape_closes_the_choice_of_models(page, address):
     opened(page, address, "export")
     page.get_by_role("button", name="Switch").click()

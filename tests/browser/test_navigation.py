@@ -93,6 +93,7 @@ def test_former_addresses_lead_on_with_what_they_ask(page, address, old, new):
     assert page.url == "about:blank", "an address that leads on is no step of its own"
 
 
+@pytest.mark.slow
 def test_a_tab_is_a_link_and_is_reached_by_keyboard(page, address):
     page.goto(f"{address}/heads{RUN}&tab=one_head")
     settled(page)
@@ -118,6 +119,7 @@ def test_a_level_in_a_link_is_taken_as_it_is_spelled_or_said(page, address):
     assert asked(page)["sparsity"] == "10 %"
 
 
+@pytest.mark.slow
 def test_a_choice_of_another_audit_does_not_stay_in_the_address(page, address, store):
     from tests.made_up import another
 
@@ -147,6 +149,7 @@ def test_the_result_of_a_finished_job_opens(page, address, store):
         page.get_by_role("slider").first.wait_for()
 
 
+@pytest.mark.slow
 def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address, store):
     import fcntl
 
@@ -165,6 +168,7 @@ def test_a_running_job_is_seen_on_every_page_and_its_result_opens(page, address,
         assert page.locator(".pa-live").count() == 0
 
 
+@pytest.mark.slow
 def test_resuming_is_said_at_once(page, address, store):
     with job(store, "interrupted"):
         page.goto(f"{address}/jobs{RUN}")
@@ -176,6 +180,7 @@ def test_resuming_is_said_at_once(page, address, store):
         assert page.get_by_role("button", name="Resume").is_enabled()
 
 
+@pytest.mark.slow
 def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(page, address, store):
     import json
 
@@ -195,6 +200,7 @@ def test_audits_without_a_common_axis_are_not_compared_and_that_is_said_once(pag
         shutil.rmtree(run.path)
 
 
+@pytest.mark.slow
 def test_an_audit_is_deleted_and_had_back(page, address, store):
     make("language_models", store, "gone-run", title="To be deleted", per_group=8)
     page.goto(f"{address}/audits{RUN}")
@@ -211,6 +217,7 @@ def test_an_audit_is_deleted_and_had_back(page, address, store):
     shutil.rmtree(store / "runs" / "gone-run")
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_export_leaves_the_rest_of_the_page(page, address):
     page.goto(f"{address}/export{RUN}")
     settled(page, "Export")

@@ -15,7 +15,10 @@ from tests.tracks.language_models.worlds import world_request
 pytestmark = pytest.mark.usefixtures("words_judged")
 
 
-@pytest.mark.parametrize("estimator", ["generate", "reweight", "gradient"])
+@pytest.mark.parametrize(
+    "estimator",
+    ["reweight", *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "gradient"))],
+)
 def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tmp_path, estimator):
     run = run_audit(world_request(tmp_path, estimator=estimator), Store(tmp_path / "store"))
     table, scores = run.table("head_groups"), run.table("scores")

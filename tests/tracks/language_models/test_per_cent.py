@@ -62,7 +62,7 @@ def test_the_panel_shows_changes_beside_levels(tmp_path):
     run = make_run(tmp_path)
     choice = default_choice(run)
     panel = changes_in_per_cent(run, choice)
-    assert len(panel.parts) == 2 and panel.whole().data and "full model" in panel.question
+    assert len(panel.parts) == 2 and panel.whole().data and "By how many per cent" in panel.question
     table = panel.table.dropna(subset=["change of bias, %"])
     results = run.table("results").query("variant == 'dense' and split == 'test'")
     dense = results[(results["metric"] == "bias:group_means") & (results["axis"] == choice.measured)]["value"].iloc[0]
