@@ -10,7 +10,7 @@ import pytest
 
 from engine.audit.tracks import tracks
 from engine.report import tracks as screens
-from engine.store.runs import Run
+from engine.store.runs import Run, Store
 
 
 def make(track: str, folder: Path, run_id: str, **options: Any) -> Run:
@@ -23,6 +23,13 @@ def make(track: str, folder: Path, run_id: str, **options: Any) -> Run:
 def small(track: str, folder: Path, run_id: str) -> Run:
     """The made-up run with few rows: quick to write."""
     return make(track, folder, run_id, **_module(track).FEW)
+
+
+def one_of_each(folder: Path) -> Store:
+    """A store with a small run of every track, named after it."""
+    for name in tracks():
+        small(name, folder, f"{name}-run")
+    return Store(folder)
 
 
 def another(than: str, folder: Path, run_id: str) -> Run:

@@ -6,12 +6,14 @@ Kept under what was asked, the run and the code that computes it, so that the sa
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
+from engine.audit.executors import Executor, Local
 from engine.audit.growth import Growth
 from engine.audit.provenance import provenance
 from engine.audit.request import Plan
@@ -19,9 +21,10 @@ from engine.audit.session import Session, damaged_words
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
+from engine.core.types import Hooks
 from engine.store.additions import id_of, write_addition
 from engine.store.runs import EMBEDDED, Run, Store, find_run
-from engine.store.shards import Used
+from engine.store.shards import Used, noted
 
 LONGEST = 60
 """Characters of a name."""
@@ -76,6 +79,23 @@ class Grown:
         }
         kept = {name: table for name, table in tables.items() if len(table)}
         write_addition(store.root, self.run.id, self.id, json_able(meta), kept)
+
+
+def grown_run(
+    grown: Grown, store: Store, hooks: Hooks, executor: Executor | None, measure: Callable[[Executor, Used], None]
+) -> Run:
+    """The run with the growth, measured now or found. measure: writes the addition; called where nobody else has it.
+
+    What was finished before an interruption is found in the store; a growth asked twice at once is measured once.
+    """
+    if not grown.axes:
+        return grown.run
+    store.prove_writable()
+    with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
+        if grown.id not in {one.id for one in run_of(grown.request, store).added}:
+            with noted() as used:
+                measure(chosen, used)
+    return run_of(grown.request, store)
 
 
 def run_of(request: Growth, store: Store) -> Run:

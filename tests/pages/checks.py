@@ -54,6 +54,17 @@ def assert_calm(at: AppTest) -> None:
     assert [item.value for item in at.error] == []
 
 
+def measured_by(at: AppTest, button: str) -> AppTest:
+    """The page once what this button asks for was measured."""
+    from pages.shared.cache import works
+
+    next(one for one in at.button if one.label.startswith(button)).click().run()
+    assert all(work.over.wait(120) for work in works().values())
+    at = at.run()
+    assert_calm(at)
+    return at
+
+
 def assert_page_alone(page: str, run: str, names: Iterable[str]) -> None:
     """Calm, one title, and none of the users' `names` reaches the page or a chart unescaped."""
     at = opened(page, run=run)

@@ -15,10 +15,7 @@ from tests import made_up
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory) -> Store:
-    folder = tmp_path_factory.mktemp("store")
-    for name in tracks():
-        made_up.small(name, folder, f"{name}-run")
-    return Store(folder)
+    return made_up.one_of_each(tmp_path_factory.mktemp("store"))
 
 
 @pytest.mark.parametrize("track", tracks())

@@ -8,13 +8,12 @@ model, and costs what that costs. What comes out is an addition to the run (engi
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
-from engine.audit.growing import Grown, check_asked, check_units, run_of
+from engine.audit.executors import Executor
+from engine.audit.growing import Grown, check_asked, check_units, grown_run, run_of
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Hooks
@@ -22,7 +21,7 @@ from engine.report import hand_classifiers as hand
 from engine.report.charts import lookup
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.store.shards import noted
+from engine.store.shards import Used
 from engine.surgery.filters.named import checked, cut_of, filter_mask
 
 if TYPE_CHECKING:
@@ -43,16 +42,13 @@ def grow(
     from engine.tracks.image_classifiers.hand_measured import measured, opened  # torch: pages check growths, too
 
     grown = grown_of(request, store)
-    if not grown.axes:
-        return grown.run
-    store.prove_writable()
-    with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
-        if grown.id not in {one.id for one in run_of(request, store).added}:
-            with noted() as used:
-                audit = opened(grown, store, hooks, chosen, warm)
-                found = measured(grown, audit)
-            grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("image_id"))
-    return run_of(request, store)
+
+    def measure(chosen: Executor, used: Used) -> None:
+        audit = opened(grown, store, hooks, chosen, warm)
+        found = measured(grown, audit)
+        grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("image_id"))
+
+    return grown_run(grown, store, hooks, executor, measure)
 
 
 def check_growth(request: Growth, store: Store) -> None:

@@ -7,13 +7,12 @@ to the run (engine/store/additions.py): the run's tables hold it from then on.
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from engine.audit.executors import Executor, Local
-from engine.audit.growing import Grown, check_asked, check_name, check_units, plan_of, run_of
+from engine.audit.executors import Executor
+from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, plan_of, run_of
 from engine.audit.growth import Growth
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
@@ -22,7 +21,7 @@ from engine.report.charts import lookup
 from engine.report.hand_sets import check_taken, name_of
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.store.shards import Used, noted
+from engine.store.shards import Used
 from engine.surgery.heads.named import mask_of_units
 from engine.tracks.language_models.any_level import variants_at
 from engine.tracks.language_models.bias import bias
@@ -61,20 +60,16 @@ def grow(
 ) -> Run:
     """The run with what was asked, measured now or found. warm: what is loaded already, and keeps what is loaded now.
 
-    RequestError before anything heavy loads; what was finished before an interruption is found in the store.
+    RequestError before anything heavy loads.
     """
     from engine.tracks.language_models.opening import open_audit  # loads torch: pages check growths, too
 
     grown = grown_of(request, store)
-    if not grown.axes:
-        return grown.run
-    store.prove_writable()
-    with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
-        if grown.id not in {one.id for one in run_of(request, store).added}:
-            with noted() as used:
-                audit = open_audit(grown.plan, store, hooks, chosen, warm)
-                _measure(grown, audit, store, used)
-    return run_of(request, store)
+
+    def measure(chosen: Executor, used: Used) -> None:
+        _measure(grown, open_audit(grown.plan, store, hooks, chosen, warm), store, used)
+
+    return grown_run(grown, store, hooks, executor, measure)
 
 
 def check_growth(request: Growth, store: Store) -> None:

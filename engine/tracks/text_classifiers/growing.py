@@ -9,13 +9,12 @@ What comes out is an addition to the run (engine/store/additions.py).
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from engine.audit.executors import Executor, Local
-from engine.audit.growing import Grown, check_asked, check_units, run_of
+from engine.audit.executors import Executor
+from engine.audit.growing import Grown, check_asked, check_units, grown_run, run_of
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Hooks
@@ -23,7 +22,7 @@ from engine.report import hand_classifiers as hand
 from engine.report.charts import lookup
 from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
-from engine.store.shards import noted
+from engine.store.shards import Used
 from engine.surgery.heads.named import mask_of_units
 
 if TYPE_CHECKING:
@@ -39,21 +38,18 @@ def grow(
 ) -> Run:
     """The run with what was asked, measured now or found. warm: keeps the model between two questions.
 
-    RequestError before anything heavy loads; what was finished before an interruption is found in the store.
+    RequestError before anything heavy loads.
     """
     from engine.tracks.text_classifiers.hand_measured import measured, opened  # torch: pages check growths, too
 
     grown = grown_of(request, store)
-    if not grown.axes:
-        return grown.run
-    store.prove_writable()
-    with store.alone(f"{grown.run.id}-{grown.id}", hooks.check), closing(executor or Local()) as chosen:
-        if grown.id not in {one.id for one in run_of(request, store).added}:
-            with noted() as used:
-                audit = opened(grown, store, hooks, chosen, warm)
-                found = measured(grown, audit)
-            grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("text_id"))
-    return run_of(request, store)
+
+    def measure(chosen: Executor, used: Used) -> None:
+        audit = opened(grown, store, hooks, chosen, warm)
+        found = measured(grown, audit)
+        grown.write(store, audit, used, tables_of(grown, found), found.notes, hand.keys_of("text_id"))
+
+    return grown_run(grown, store, hooks, executor, measure)
 
 
 def check_growth(request: Growth, store: Store) -> None:

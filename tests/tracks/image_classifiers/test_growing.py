@@ -26,8 +26,7 @@ from engine.surgery.filters.record import read_filter_mask
 from engine.tracks.image_classifiers.growing import grow
 from engine.tracks.image_classifiers.panels.bench import rows
 from engine.tracks.image_classifiers.run import run_image_audit
-from pages.shared.cache import works
-from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.image_classifiers.worlds import image_request
 
 UNITS = (0, 1, 5)
@@ -146,15 +145,7 @@ def test_filters_are_switched_on_the_page_and_measured_in_two_steps(run, store, 
     at.slider[1].set_value(1).run()
     assert_calm(at)
     assert "3 filters of" in html_of(at) + words_of(at)
-    at = _measured(at, "Measure on")
+    at = measured_by(at, "Measure on")
     assert "What came out where it was tried?" in words_of(at)
-    at = _measured(at, "Measure on test images")
+    at = measured_by(at, "Measure on test images")
     assert "a variant like any other" in words_of(at) and "nothing is trained again" in words_of(at)
-
-
-def _measured(at, button: str):
-    next(one for one in at.button if one.label.startswith(button)).click().run()
-    assert all(work.over.wait(120) for work in works().values())
-    at = at.run()
-    assert_calm(at)
-    return at

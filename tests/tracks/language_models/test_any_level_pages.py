@@ -14,8 +14,7 @@ from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.run import run_audit
-from pages.shared.cache import works
-from tests.pages.checks import assert_calm, charts_of, html_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import make_run
 from tests.tracks.language_models.worlds import world_request
 
@@ -36,13 +35,6 @@ def run(folder, monkeypatch) -> Run:
     return find_run(store.ids()[0], [store])
 
 
-def measured(at, button: str):
-    """The page once what `button` began is over."""
-    next(one for one in at.button if one.label.startswith(button)).click().run()
-    assert all(work.over.wait(60) for work in works().values())
-    return at.run()
-
-
 def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     axis = run.meta["request"]["axes"][0]
     at = opened("summary", run.id, axis=axis.capitalize())
@@ -54,8 +46,7 @@ def test_a_level_between_finished_ones_is_predicted_and_then_measured(run):
     assert PREDICTED in html_of(at)
     assert "predicted</b>" in html_of(at), "the numbers are called predicted too"
     assert "circle-open" in str(charts_of(at))
-    measured(at, "Measure")
-    assert_calm(at)
+    measured_by(at, "Measure")
     assert PREDICTED not in html_of(at)
     again = find_run(run.id, [Store(run.path.parents[1])])
     assert lookup.levels(again, method, axis) == sorted([*finished, between])
@@ -70,27 +61,25 @@ def test_heads_are_switched_by_hand_predicted_and_measured_in_two_steps(run):
     assert "1 head of 12 off" in words_of(at) or "1 head" in html_of(at)
     next(one for one in at.button if one.label == "Undo").click().run()
     assert at.multiselect(key="off").value == [1, 11]
-    measured(at, "Measure on validation")
-    assert_calm(at)
+    measured_by(at, "Measure on validation")
     assert "Does it do what was predicted?" in words_of(at)
     assert PREDICTED in html_of(at), "test prompts were not touched"
-    measured(at, "Measure on test")
-    assert_calm(at)
+    measured_by(at, "Measure on test")
     assert PREDICTED not in html_of(at) and "a variant like any other" in words_of(at)
     assert "1 set tried by hand" in words_of(at)
 
 
 def test_what_is_kept_on_one_axis_is_predicted_and_measured_on_another(run):
     at = opened("bench", run.id, off="1.1,2.0")
-    measured(at, "Measure on validation")
-    measured(at, "Measure on test")
+    measured_by(at, "Measure on validation")
+    measured_by(at, "Measure on test")
     assert PREDICTED not in html_of(at)
     kept = lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"]
     at.selectbox(key="axis").set_value(run.meta["request"]["axes"][1]).run()
     assert_calm(at)
     assert PREDICTED in html_of(at) and "a variant like any other" not in words_of(at)
-    measured(at, "Measure on validation")
-    measured(at, "Measure on test")
+    measured_by(at, "Measure on validation")
+    measured_by(at, "Measure on test")
     assert PREDICTED not in html_of(at)
     assert lookup.reported(find_run(run.id, [Store(run.path.parents[1])]))["variant"].tolist() == kept.tolist()
 

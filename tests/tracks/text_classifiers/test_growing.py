@@ -27,9 +27,8 @@ from engine.surgery.heads.record import read_mask
 from engine.tracks.text_classifiers.growing import grow
 from engine.tracks.text_classifiers.predicted import known
 from engine.tracks.text_classifiers.run import run_text_audit
-from pages.shared.cache import works
 from tests.classifiers.worlds import stop_after
-from tests.pages.checks import assert_calm, html_of, opened, use_store, words_of
+from tests.pages.checks import assert_calm, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
 
 METHODS = ("once:magnitude", "one-shot-isp:random")
@@ -161,18 +160,10 @@ def test_heads_are_switched_on_the_page_predicted_and_measured_in_two_steps(run,
     assert_calm(at)
     assert at.multiselect(key="off").value == [1, 5]
     assert "Predicted, not measured" in html_of(at) and "nothing is trained again" in words_of(at)
-    at = _measured(at, "Measure on training texts")
+    at = measured_by(at, "Measure on training texts")
     assert "What came out where it was tried?" in words_of(at) and "Predicted, not measured" in html_of(at)
-    at = _measured(at, "Measure on test texts")
+    at = measured_by(at, "Measure on test texts")
     assert "Predicted, not measured" not in html_of(at) and "a variant like any other" in words_of(at)
-
-
-def _measured(at, button: str):
-    next(one for one in at.button if one.label.startswith(button)).click().run()
-    assert all(work.over.wait(120) for work in works().values())
-    at = at.run()
-    assert_calm(at)
-    return at
 
 
 def test_without_random_masks_nothing_is_predicted_and_that_is_said(world, tmp_path, monkeypatch):
