@@ -18,6 +18,7 @@ from benchmarks.report import Measure, parser, show
 from benchmarks.scoring_bench import DEMO, finish, open_bench
 from engine.core.types import Decoding
 from engine.models import decode
+from engine.models.noise import gumbel
 from engine.stats.reliability import icc_c1
 from engine.tracks.language_models.context import InMemory, PromptContext
 from engine.tracks.language_models.effects import AxisData
@@ -127,7 +128,7 @@ def controlled(logw: np.ndarray, codes: np.ndarray, toxicity: np.ndarray) -> np.
 @contextmanager
 def antithetic() -> Iterator[None]:
     """Within it, draw 2k + 1 sees the mirrored uniforms of draw 2k."""
-    keys, noise = decode.stream_keys, decode.gumbel
+    keys, first = decode.stream_keys, decode.winners
     mirrored: set[int] = set()
 
     def paired(seed: int, names: Sequence[str]) -> np.ndarray:
@@ -139,15 +140,18 @@ def antithetic() -> Iterator[None]:
 
     def either(streams: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
         odd = torch.tensor([int(key) in mirrored for key in streams.tolist()])
-        plain = noise(torch.where(odd, streams ^ 1, streams), step, vocabulary)
+        plain = gumbel(torch.where(odd, streams ^ 1, streams), step, vocabulary)
         uniform = torch.exp(-torch.exp(-plain.double())).clamp(1e-300, 1 - 1e-16)
         return torch.where(odd[:, None], -torch.log(-torch.log1p(-uniform)), plain.double()).float()
 
-    decode.stream_keys, decode.gumbel = paired, either
+    def chosen(logits: torch.Tensor, streams: torch.Tensor, step: int) -> tuple[torch.Tensor, None]:
+        return (logits + either(streams, step, logits.shape[-1])).argmax(-1), None
+
+    decode.stream_keys, decode.winners = paired, chosen
     try:
         yield
     finally:
-        decode.stream_keys, decode.gumbel = keys, noise
+        decode.stream_keys, decode.winners = keys, first
 
 
 if __name__ == "__main__":

@@ -20,37 +20,15 @@ from engine.core.seeds import stream_keys
 from engine.core.types import Decoding, Hooks
 from engine.models import runtime  # before torch and transformers
 from engine.models.load_language_model import LanguageModel
+from engine.models.noise import winners
 
 Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
-_GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15 as int64, the increment of SplitMix64 (Steele et al. 2014)
-_MIX1 = -4658895280553007687  # 0xBF58476D1CE4E5B9
-_MIX2 = -7723592293110705685  # 0x94D049BB133111EB
-
-
-def _shift(x: torch.Tensor, bits: int) -> torch.Tensor:
-    """Logical right shift of int64, of any shape."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
-
-
-def _mix(x: torch.Tensor) -> torch.Tensor:
-    """SplitMix64's finaliser on int64 of any shape; overflow wraps by intent."""
-    x = (x ^ _shift(x, 30)) * _MIX1
-    x = (x ^ _shift(x, 27)) * _MIX2
-    return x ^ _shift(x, 31)
-
-
-def gumbel(keys: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
-    """Standard Gumbel noise of one step, [batch, vocabulary] float32. keys: stream keys, [batch] int64."""
-    base = _mix(keys + torch.full_like(keys, step + 1) * _GOLDEN)
-    tokens = torch.arange(1, vocabulary + 1, device=keys.device, dtype=torch.int64) * _GOLDEN
-    uniform = (_shift(_mix(base[:, None] + tokens), 11).double() + 0.5) * 2.0**-53
-    return (-torch.log(-torch.log(uniform))).float()
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
     """Logits [batch, vocabulary] float32 after temperature, top-k and top-p; removed tokens become -inf."""
-    logits = logits / decoding.temperature
+    logits = logits if decoding.temperature == 1.0 else logits / decoding.temperature
     if decoding.top_k > 0:
         floor = logits.topk(min(decoding.top_k, logits.shape[-1]), dim=-1).values[:, -1:]
         logits = logits.masked_fill(logits < floor, float("-inf"))
@@ -128,7 +106,7 @@ def _sample(
                 f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts: its weights "
                 "are damaged, or the precision is too low. Try --dtype float32."
             )
-        token = (filtered(logits, decoding) + gumbel(streams[alive], step, logits.shape[-1])).argmax(-1)
+        token = winners(filtered(logits, decoding), streams[alive], step)[0]
         for at, value in zip(alive.tolist(), token.tolist(), strict=True):
             out[at].append(value)
             if told:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
 from engine.core.types import Decoding, HeadMask
-from engine.models.decode import filtered, gumbel, left_pad, prompt_tokens, sample
+from engine.models.decode import filtered, left_pad, prompt_tokens, sample
 from engine.surgery.heads.mask import masked
 from tests.tiny import TINY, text, tiny_model
 
@@ -39,21 +38,6 @@ def test_a_mask_that_changes_nothing_changes_no_text():
     plain = draw(lm)
     with masked(lm, HeadMask(3, 4)):
         assert draw(lm) == plain
-
-
-def test_gumbel_noise_has_the_right_law_and_argmax_samples_the_softmax():
-    noise = gumbel(torch.arange(20_000), 3, 4)
-    assert abs(float(noise.mean()) - np.euler_gamma) < 0.02
-    assert abs(float(noise.var()) - np.pi**2 / 6) < 0.05
-    logits = torch.log(torch.tensor([0.1, 0.2, 0.3, 0.4]))
-    shares = torch.bincount((logits + noise).argmax(-1), minlength=4) / 20_000
-    assert torch.allclose(shares, logits.exp(), atol=4 * (0.25 / 20_000) ** 0.5)
-
-
-def test_noise_differs_by_prompt_step_and_token():
-    keys = torch.tensor([1, 2])
-    first, second = gumbel(keys, 0, 5), gumbel(keys, 1, 5)
-    assert len(torch.cat([first, second]).unique()) == 20
 
 
 def test_top_k_and_top_p_leave_what_they_should():

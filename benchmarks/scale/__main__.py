@@ -1,0 +1,23 @@
+"""`python -m benchmarks.scale [--only NAME …] [--json]`."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+
+from benchmarks import scale
+from benchmarks.report import parser, show
+
+
+def main() -> int:
+    names = [info.name for info in pkgutil.iter_modules(scale.__path__) if not info.name.startswith("_")]
+    options = parser(scale.__doc__)
+    options.add_argument("--only", nargs="+", choices=names, default=names, help="rows")
+    asked = options.parse_args()
+    found = [importlib.import_module(f"{scale.__name__}.{name}") for name in asked.only]
+    return show([measure for module in found for measure in module.measures()], asked.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
