@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import cache
 
 import pytest
 
 from engine.store.runs import Run, Store
 
 os.environ["PRUNEAUDIT_ENGINE"] = "off"  # the test's own process answers, and no engine stays behind
+
+
+@pytest.fixture(scope="session", autouse=True)
+def components_found_once():
+    """Streamlit reads every installed package's description for components whenever a test opens a page, .2 s each
+    time: here once."""
+    from streamlit.components.v2 import manifest_scanner
+
+    found = cache(manifest_scanner.scan_component_manifests)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(manifest_scanner, "scan_component_manifests", found)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,8 @@ the same made-up generations, so that the tables agree with each other. Determin
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from tests.tracks.language_models.made_up_world import (
 )
 
 __all__ = ["GROUPS", "HEADS", "HOSTILE", "LAYERS", "SPARSITIES", "make_run"]
+SAID = ("judge", "created", "title")
 FEW = {"per_group": 8}
 """Options of a small run."""
 
@@ -44,15 +47,24 @@ def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) 
     Options: null_bias (subgroups of the first axis do not differ, so its bias lies inside its null band);
     levelling_down (the gap shrinks because the better-off groups get worse); per_group and small_group (prompts of a
     full and of the small subgroup: 16, 6); seeds (2); judge (name); created (ISO time); title; stream (re-draws all).
+    Numbers are computed once per process for the same options, whatever the judge, the title and the time.
     """
     defaults = {"null_bias": False, "levelling_down": False, "per_group": 16, "small_group": 6, "seeds": 2}
     more = {"judge": "demo-judge", "created": "2026-01-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic run (made-up numbers, for tests)"
-    world = draw_world(options_of(options, {**defaults, **more}))
+    every = options_of(options, {**defaults, **more})
+    world, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
+    return Store(folder).write(run_id, _meta(replace(world, options=every)), tables)
+
+
+@cache
+def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[World, dict[str, pd.DataFrame]]:
+    """World and tables of the run with these options."""
+    world = draw_world(dict(options))
     variants = make_variants(world)
     generations, texts = make_generations(world, variants)
     results, groups = _measure(world, variants, generations)
-    tables = {
+    return world, {
         "scores": _scores(world),
         "variants": variants,
         "results": results,
@@ -62,7 +74,6 @@ def make_run(folder: Path | str, run_id: str = "synthetic-run", **options: Any) 
         "texts": texts,
         "costs": _costs(variants),
     }
-    return Store(folder).write(run_id, _meta(world), tables)
 
 
 def _shares(table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ from tests.tracks.text_classifiers.made_up_world import (
 
 DRAWS, MASKS = 40, 50
 METRICS = ("auc", "accuracy", "auc_gap", "accuracy_gap", "cross_entropy")
+SAID = ("task", "created", "title")
 FEW = {"trials": 2, "sparsities": (0.5,), "texts": 120}
 """Options of a small run."""
 
@@ -58,12 +61,21 @@ def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Ru
     and Markdown); procedures, scores, sparsities; texts (240) and trials (3); metric ("accuracy" or "matthews"); task
     (name of the data); pretrained (True; False: only a fine-tuned model was brought); weights (True); lens (True);
     created (ISO time); title; stream (re-draws all).
+    Numbers are computed once per process for the same options, whatever the task's name, the title and the time.
     """
     usual = {"helps": True, "hostile": False, "procedures": PROCEDURES, "scores": SCORES, "sparsities": SPARSITIES}
     more = {"texts": 240, "trials": 3, "metric": "accuracy", "task": "synthetic remarks", "pretrained": True}
     more |= {"weights": True, "lens": True, "created": "2026-03-01T12:00:00+00:00", "stream": 0}
     more["title"] = "Synthetic text run (made-up numbers, for tests)"
-    world = draw_text_world(options_of(options, {**usual, **more}))
+    every = options_of(options, {**usual, **more})
+    world, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
+    return Store(folder).write(run_id, _meta(replace(world, options=every), tables["groups"], notes), tables)
+
+
+@cache
+def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[TextWorld, tuple[str, ...], dict[str, pd.DataFrame]]:
+    """World, notes and tables of the run with these options."""
+    world = draw_text_world(dict(options))
     trials = range(world.options["trials"])
     found = {("dense", 0.0): [answers(world, "dense", 0.0, seed) for seed in trials]}
     for arm in world.arms:
@@ -101,7 +113,7 @@ def make_run(folder: Path | str, run_id: str = "text-run", **options: Any) -> Ru
         tables["lens"] = _lens(world)
     if world.options["weights"]:
         tables["weights"] = _weights(world)
-    return Store(folder).write(run_id, _meta(world, groups, measure.notes), tables)
+    return world, measure.notes, tables
 
 
 def _numbers(
