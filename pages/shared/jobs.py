@@ -17,14 +17,13 @@ from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.store.runs import Store, default_root
 from pages.shared import background, form, frame, roots, state
 from pages.shared.controls import capital
+from pages.shared.strip import MOVING
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
 
 EVERY = 1.5
 """Seconds between two looks at the jobs."""
-
-MOVING = ("queued", "running")
 STATUS = {
     "queued": "Waiting",
     "running": "Running",

@@ -19,7 +19,7 @@ from pages.shared import state
 from pages.shared.cache import Call, KeptRun, made, memory
 from pages.shared.controls import capital, neighbours
 from pages.shared.frame import current_run
-from pages.shared.safe import escaped, plain
+from pages.shared.safe import escaped, plain, unbroken
 from pages.shared.terms import Marker
 
 CONFIG = {
@@ -131,11 +131,6 @@ def _paragraphs(marker: Marker, *lines: tuple[str, str]) -> None:
         st.html(told)
 
 
-def _together(text: str) -> str:
-    """Text escaped, with numbers on one line with their percent sign."""
-    return escaped(text).replace(" %", "\u00a0%")
-
-
 def _parts(panel: Panel, key: str, selectable: bool) -> Any:
     """The columns of a figure as charts of their own: a narrow screen puts them below each other.
 
@@ -243,7 +238,7 @@ def headline(head: Headline) -> None:
     warnings = "".join(f'<p class="pa-warning">{escaped(warning)}</p>' for warning in head.warnings)
     cards = "".join(_card(number) for number in head.numbers)
     st.html(
-        f'<p class="pa-lead">{_together(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
+        f'<p class="pa-lead">{unbroken(head.sentence)}</p>{warnings}<div class="pa-cards">{cards}</div>'
         f'<p class="pa-caveat">{escaped(head.caveat)}</p>'
     )
 

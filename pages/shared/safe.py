@@ -23,6 +23,11 @@ def escaped(text: object) -> str:
     return html.escape(visible(str(text)), quote=True).replace("\n", "<br>")
 
 
+def unbroken(text: object) -> str:
+    """`escaped`, with numbers on one line with their percent sign."""
+    return escaped(text).replace(" %", "\u00a0%")
+
+
 def veil(text: str) -> str:
     """Crosses as long as the text, with its spaces, shown in its place until the reader asks for it."""
     return re.sub(r"\S", "x", text[:400])

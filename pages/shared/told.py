@@ -10,17 +10,17 @@ from engine.report.verdict import Fact, Verdict
 from pages.shared import state
 from pages.shared.controls import capital
 from pages.shared.frame import link
-from pages.shared.safe import escaped
+from pages.shared.safe import escaped, unbroken
 
 
 def sentences(said: Verdict) -> None:
     """What was audited, the verdict, whether that is a lot, and what else belongs to it."""
     lines = (("pa-audited", said.audited), ("pa-lead", said.sentence), ("pa-answer", said.meaning))
-    st.html("".join(f'<p class="{name}">{_together(text)}</p>' for name, text in lines if text) + _mind(said.more))
+    st.html("".join(f'<p class="{name}">{unbroken(text)}</p>' for name, text in lines if text) + _mind(said.more))
 
 
 def _mind(text: str) -> str:
-    return f'<p class="pa-mind">{_together(text)}</p>' if text else ""
+    return f'<p class="pa-mind">{unbroken(text)}</p>' if text else ""
 
 
 def numbers(said: Verdict) -> None:
@@ -30,7 +30,7 @@ def numbers(said: Verdict) -> None:
     if said.advice.said:
         rows.append(("Advice", said.advice.said, RULE))
     facts = "".join(
-        f'<dt title="{escaped(help)}">{name}</dt><dd title="{escaped(help)}">{_together(text)}</dd>'
+        f'<dt title="{escaped(help)}">{name}</dt><dd title="{escaped(help)}">{unbroken(text)}</dd>'
         for name, text, help in rows
     )
     st.html(f'<div class="pa-told"><div class="pa-cards pa-three">{cards}</div><dl class="pa-facts">{facts}</dl></div>')
@@ -59,8 +59,3 @@ def next_steps(track: Track) -> None:
         link(track.pages[0], "Why")
         link(sure, "How sure")
         link("export", "Take it")
-
-
-def _together(text: str) -> str:
-    """Text escaped, with numbers on one line with their percent sign."""
-    return escaped(text).replace(" %", "\u00a0%")
