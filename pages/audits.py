@@ -47,7 +47,7 @@ def _audit(summary: RunSummary) -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         st.checkbox(f"Compare {visible(title)}", key=_tick(summary.id), label_visibility="collapsed", width="content")
         with st.container(gap="xxsmall"):
-            st.text(title)
+            st.text(visible(title))
             about = capital(track.about) if track else "Of a kind that is not here"
             st.caption(plain(f"{about} · {summary.created[:10]} · {origin} · {axes} · {methods}"))
         st.button(
@@ -65,7 +65,7 @@ def _more(summary: RunSummary, title: str) -> None:
     """Rename and delete, folded away."""
     key = state.key_of(state.TITLE, summary.id)
     with st.popover("More", key=state.key_of("more", summary.id), width="content"):
-        st.text_input("Title", value=title, key=key, help="Kept beside the audit. Empty: its own title.")
+        st.text_input("Title", value=visible(title), key=key, help="Kept beside the audit. Empty: its own title.")
         st.button("Rename", key=state.key_of("rename", summary.id), on_click=_rename, args=(summary.id, key))
         if summary.embedded:
             st.caption("An embedded audit comes with the program and cannot be deleted.")

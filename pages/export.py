@@ -23,7 +23,7 @@ from pages.shared.cache import KeptRun
 from pages.shared.controls import capital, choose, select
 from pages.shared.frame import begin_app, boundary, heading, need_run
 from pages.shared.roots import refuse_target
-from pages.shared.safe import plain
+from pages.shared.safe import plain, visible
 
 PARTS = {
     "tables": ("Tables", "Every number of this audit: CSV, parquet and JSON.", "tables.zip"),
@@ -112,7 +112,7 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
     with st.container(border=True):
         st.markdown(f"**{plain(one.title)}**  \n{plain(one.about)}")
         try:
-            text = one.write(run)
+            text = visible(one.write(run))
         except RequestError as error:
             st.caption(plain(str(error)))
             return

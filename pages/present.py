@@ -106,7 +106,7 @@ def _edit(run: KeptRun, talk: Talk, step: str) -> None:
     with st.popover("Edit", icon=":material/edit:"):
         begun = _begun(run.id, step, talk.of(step))
         title, note = _fields(run.id, step, begun)
-        st.text_input("Title", begun.words.title, LONGEST_TITLE, key=title, placeholder=story.TITLES[step])
+        st.text_input("Title", visible(begun.words.title), LONGEST_TITLE, key=title, placeholder=story.TITLES[step])
         st.text_area("Notes for the speaker", begun.words.note, key=note, max_chars=LONGEST_NOTE)
         st.button("Keep", type="primary", on_click=_keep, args=(run.id, step, begun))
         st.caption("Kept beside the audit, in your store.")

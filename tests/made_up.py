@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from engine.audit.tracks import tracks
@@ -48,3 +49,38 @@ def akin(to: str, folder: Path, run_id: str) -> Run:
 def _module(track: str) -> Any:
     """Every track's tests hold a builder of made-up runs: `make_run(folder, run_id, **options)`, options FEW."""
     return importlib.import_module(f"tests.tracks.{track}.made_up_run")
+
+
+STEERING = "\x1b[2J\x9b31m\u202egnirts\u2066\u200b\ufeff\x00"
+"""Characters that steer a terminal, turn what follows, or cannot be seen."""
+MARKUP = "=1+1 <b>x</b> http://evil.example www.evil.example me@evil.example :smile: [a](http://evil.example) **b**"
+
+
+def hostile(track: str, folder: Path, run_id: str) -> Run:
+    """The small run with everything a user or a model names or writes made hostile: title, model, axes, groups,
+    classes and texts all hold STEERING, and MARKUP where they are names."""
+    run = small(track, folder / "harmless", run_id)
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    words = {*run.meta["request"]["axes"], *tables["groups"]["group"], run.meta["model"]["name"], run.meta["title"]}
+    names = {word: f"{MARKUP} {word}{STEERING}" for word in words - {"", "class"}}
+    meta = {key: value for key, value in run.meta.items() if key not in ("tables", "id", "schema")}
+    changed = {name: _renamed(table, names) for name, table in tables.items()}
+    return Store(folder).write(run_id, _renamed_in(meta, names), changed)
+
+
+def _renamed_in(value: Any, names: dict[str, str]) -> Any:
+    if isinstance(value, dict):
+        return {names.get(key, key): _renamed_in(item, names) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_renamed_in(item, names) for item in value]
+    return names.get(value, value) if isinstance(value, str) else value
+
+
+def _renamed(table: pd.DataFrame, names: dict[str, str]) -> pd.DataFrame:
+    """The table with other names in its columns and cells, and texts that end in STEERING."""
+    table = table.rename(columns=names)
+    for column in table.select_dtypes(object):
+        table[column] = [names.get(cell, cell) if isinstance(cell, str) else cell for cell in table[column]]
+        if column in ("text", "text_b"):
+            table[column] = [f"{cell}{STEERING}" for cell in table[column]]
+    return table

@@ -11,6 +11,7 @@ from typing import Any
 
 from engine.audit.executors import Executor
 from engine.core.errors import Fault, RequestError
+from engine.core.text import visible
 from engine.core.types import Event
 from engine.store.runs import EMBEDDED, Store, default_root
 
@@ -75,7 +76,7 @@ class Ticker:
 
     def __call__(self, event: Event) -> None:
         if event.note:
-            print(f"{event.note}", file=sys.stderr)
+            print(visible(f"{event.note}"), file=sys.stderr)
             return
         left = (
             ""
@@ -89,6 +90,7 @@ class Ticker:
             if event.total
             else f"{event.phase}: {event.what}"
         )
+        line = visible(line)
         if time.monotonic() - self.last < (0.2 if sys.stderr.isatty() else 5.0) or line == self.line:
             return
         self.last, self.line = time.monotonic(), line

@@ -9,6 +9,7 @@ import traceback
 from engine.audit.executors import Executor
 from engine.audit.jobs import job_request, leave_when_cancelled, run_job
 from engine.core.errors import PruneAuditError
+from engine.core.text import visible
 from engine.store.runs import Store
 
 
@@ -20,10 +21,10 @@ def main(root: str, job_id: str) -> int:
         request = job_request(store, job_id)
         run_job(store, request, executor=_executor(), submitted=True)
     except PruneAuditError as error:
-        print(error, file=sys.stderr)
+        print(visible(str(error)), file=sys.stderr)
         return error.exit_code
     except Exception:
-        traceback.print_exc()
+        print(visible(traceback.format_exc()), file=sys.stderr)
         return 1
     return 0
 

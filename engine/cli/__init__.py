@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import pkgutil
 import sys
 import traceback
@@ -16,7 +15,7 @@ from engine.audit.fields import special_fault
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import is_special
-from engine.core.text import CONTROL, visible
+from engine.core.text import json_text, visible
 
 
 class _Parser(argparse.ArgumentParser):
@@ -60,7 +59,7 @@ def main(words: Sequence[str] | None = None) -> int:
         args = parser().parse_args(words)
         _refuse_special(args)
         value, text = args.run(args)
-        print(_json(value) if args.json else text)
+        print(json_text(value, indent=2, allow_nan=True) if args.json else visible(str(text)))
         return 0 if value is None or not isinstance(value, dict) or value.get("ok", True) else 1
     except RequestError as error:
         return _fail(as_json, error.exit_code, "The request is wrong:", [asdict(fault) for fault in error.faults])
@@ -71,7 +70,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return 1
     except Exception as error:  # a defect of ours: said in the form that was asked for
-        traceback.print_exc()
+        print(visible(traceback.format_exc()), file=sys.stderr)
         said = (str(error).splitlines() or [""])[0][:300]
         return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
 
@@ -90,15 +89,9 @@ def _refuse_special(args: argparse.Namespace) -> None:
         raise RequestError(faults)
 
 
-def _json(value: Any) -> str:
-    """JSON in which characters that steer a terminal are written as escapes, those too that JSON allows as they are."""
-    text = json.dumps(value, indent=2, ensure_ascii=False)
-    return CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
 def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
     if as_json:
-        print(_json({"error": message, "faults": faults}))
+        print(json_text({"error": message, "faults": faults}, indent=2))
     lines = [f"  - {fault['where']}: {fault['what']} {fault['fix']}" for fault in faults]
     print(visible("\n".join([message, *lines])), file=sys.stderr)
     return code

@@ -14,6 +14,7 @@ from engine.audit.reading import add_options, foreign_options
 from engine.audit.tracks import parts_of, tracks
 from engine.core.errors import Fault
 from engine.core.files import writable, write_whole
+from engine.report.tables import write_csv
 
 
 def add(commands: Any) -> None:
@@ -54,7 +55,7 @@ def _out_faults(out: Path) -> list[Fault]:
 
 def _written(out: Path, table: pd.DataFrame) -> tuple[dict[str, Any], str]:
     if out.suffix == ".csv":
-        write_whole(out, lambda path: table.to_csv(path, index=False), "file")
+        write_whole(out, lambda path: write_csv(table, path), "file")
     else:
         write_whole(out, lambda path: table.to_parquet(path, index=False))
     notes: Sequence[str] = table.attrs.get("notes", ())

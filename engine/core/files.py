@@ -6,7 +6,6 @@ import contextlib
 import errno
 import fcntl
 import hashlib
-import json
 import math
 import os
 import re
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import StoreError
+from engine.core.text import json_text
 
 PROJECT = Path(__file__).resolve().parents[2]
 """The folder that holds app.py."""
@@ -98,7 +98,7 @@ def writable(path: Path) -> bool:
 
 def write_json(path: Path, value: Any) -> None:
     """JSON, sorted and indented, whole or not at all. NaN is refused: it is not JSON."""
-    text = json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json_text(value, indent=2, sort_keys=True)
     write_whole(path, lambda temporary: temporary.write_text(text + "\n", encoding="utf-8") and None)
 
 

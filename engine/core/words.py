@@ -13,6 +13,8 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
+from engine.core.text import visible
+
 PRODUCT = "PruneAudit"
 CLAIM = "Cut parts of a model, see who pays, and how sure we are."
 
@@ -140,7 +142,7 @@ KINDS_ON_OTHER_IMAGES = (
 
 def axis_name(axis: str) -> str:
     """An axis in words; axes of the user's own files keep their name."""
-    return AXES.get(axis, axis.replace("_", " "))
+    return AXES.get(axis) or visible(axis.replace("_", " "))
 
 
 @cache
@@ -176,12 +178,12 @@ def of_track(track: str, name: str) -> Mapping[str, Any]:
 def method_name(method: str) -> str:
     """A method in words; an arm with its loss or score: "AutoBot + PW", "ISP by conductance"."""
     if is_by_hand(method):
-        return f"{BY_HAND}: {method.removeprefix(PREFIX)}"
+        return f"{BY_HAND}: {visible(method.removeprefix(PREFIX))}"
     for vocabulary in _vocabularies():
         if name := getattr(vocabulary, "arm_name", lambda method: "")(method):
             return name
     known = gathered("METHODS").get(method)
-    return known.name if known else method.replace("_", " ")
+    return known.name if known else visible(method.replace("_", " "))
 
 
 def is_by_hand(method: str) -> bool:
@@ -198,13 +200,13 @@ def work_name(what: str) -> str:
     """What a job is at, e.g. "snip, 67.2 % cut, seed 0", with the method's name where it begins with one."""
     method, comma, rest = str(what).partition(",")
     known = gathered("METHODS")
-    return f"{method_name(method)}{comma}{rest}" if method.partition("+")[0] in known else str(what)
+    return visible(f"{method_name(method)}{comma}{rest}" if method.partition("+")[0] in known else str(what))
 
 
 def choice_name(setting: str, value: str) -> str:
     """A value of a setting in words, for instance a reading of bias; blanks for underscores where it has none."""
     known = gathered("CHOICES").get(setting.replace(" ", "_"), {}).get(value)
-    return known.name if known else value.replace("_", " ")
+    return known.name if known else visible(value.replace("_", " "))
 
 
 def metric_name(metric: str) -> str:
@@ -213,7 +215,7 @@ def metric_name(metric: str) -> str:
 
 
 def group_name(group: str) -> str:
-    return group.replace("_", " ")
+    return visible(group.replace("_", " "))
 
 
 def quoted(group: str) -> str:
@@ -231,7 +233,7 @@ def title_said(title: str, axes: Iterable[str]) -> str:
     """A run's or job's title with its axes in words."""
     for axis in axes:
         title = title.replace(axis, axis_name(axis))
-    return title
+    return visible(title)
 
 
 def head_name(layer: int, head: int) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import explained
+from engine.core.text import visible
 from engine.report.charts import lookup
 from engine.report.contents import all_panels, default_choice, variant_row
 from engine.report.contract import Foreign
@@ -121,7 +122,7 @@ def _model_card(run: Run, to: Path, show_offensive: bool, variant: str | None) -
 
 
 def _foreign(one: Foreign, run: Run, to: Path, show_offensive: bool, variant: str | None) -> None:
-    (to / one.file).write_text(one.write(run), encoding="utf-8")
+    (to / one.file).write_text(visible(one.write(run)), encoding="utf-8")
 
 
 def _variant(run: Run, variant: str | None) -> dict:

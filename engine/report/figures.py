@@ -12,6 +12,7 @@ from pathlib import Path
 from plotly.offline import get_plotlyjs
 
 from engine.core.errors import PruneAuditError
+from engine.core.text import visible
 from engine.core.types import digest_of
 from engine.report.charts.panel import CONFIG, Panel
 from engine.report.palette import theme
@@ -39,7 +40,7 @@ def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -
     if figure is not None:
         height = figure.layout.height
         chart = figure.to_html(full_html=False, include_plotlyjs=plotlyjs, config=dict(CONFIG), default_height=height)
-    text = {name: html.escape(getattr(panel, name)) for name in ("question", "said", "caveat")}
+    text = {name: html.escape(visible(getattr(panel, name))) for name in ("question", "said", "caveat")}
     return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
 
 

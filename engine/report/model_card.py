@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from engine.core import words
+from engine.core.text import visible
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import headline
@@ -38,7 +39,7 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
     lines += ["", plain(headline(run, choice).caveat), "", "## Limits", ""]
     lines += [f"- {text}" for text in track.card_limits(run)]
     lines += ["", "## Loading", "", *track.loading(run)]
-    return "\n".join(lines) + "\n"
+    return visible("\n".join(lines) + "\n")
 
 
 def is_one_of_several(variant: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ import pandas as pd
 from plotly.offline import get_plotlyjs
 
 from engine.core import words
+from engine.core.text import harmless, visible
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.headline import Headline, Number, headline
@@ -93,7 +94,7 @@ def _dark(choice: Choice) -> Choice:
 
 def document(title: str, body: str, figures: dict[str, Any]) -> str:
     """One HTML document that opens offline. body: HTML, escaped; figures: by id, as `panels_html` leaves them."""
-    data = json.dumps({"figures": figures, "config": CONFIG}, allow_nan=False).replace("<", "\\u003c")
+    data = json.dumps(harmless({"figures": figures, "config": CONFIG}), allow_nan=False).replace("<", "\\u003c")
     scripts = [get_plotlyjs(), (_HERE / "report.js").read_text(encoding="utf-8")]
     hashes = " ".join(f"'sha256-{_sha(script)}'" for script in scripts)
     policy = f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
@@ -102,10 +103,10 @@ def document(title: str, body: str, figures: dict[str, Any]) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         '<meta name="color-scheme" content="light dark">',
-        f"<title>{escape(title)}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>",
+        f"<title>{escape(visible(title))}</title><style>{(_HERE / 'report.css').read_text(encoding='utf-8')}</style>",
         "</head><body>",
         '<button id="theme" type="button">light or dark</button>',
-        f"<main>{body}</main>",
+        f"<main>{visible(body)}</main>",
         f'<script type="application/json" id="data">{data}</script>',
         *(f"<script>{script}</script>" for script in scripts),
         "</body></html>\n",

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
+from engine.core.text import cell, harmless, json_text
 from engine.store.runs import Run
 
 HIDDEN = "[text left out; export with texts to see it]"
 TEXTS = {"texts": ("text", "text_b"), "lens": ("tokens",)}
 """Columns with words a model or a user wrote, by table."""
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[Path]:
@@ -23,14 +24,14 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
     """
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "run.json"]
-    written[0].write_text(json.dumps(run.meta, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+    written[0].write_text(json_text(run.meta, indent=2, sort_keys=True, allow_nan=True) + "\n", encoding="utf-8")
     for name in sorted(run.meta["tables"]):
         table = shown(run.table(name), name, show_offensive)
         paths = [folder / f"{name}.{kind}" for kind in ("csv", "parquet", "json")]
         table.to_parquet(paths[1], compression="zstd", index=False)
         readable = without_bytes(table)
-        for_spreadsheets(readable).to_csv(paths[0], index=False)
-        readable.to_json(paths[2], orient="records", force_ascii=False, double_precision=10)
+        write_csv(readable, paths[0])
+        readable.to_json(paths[2], orient="records", force_ascii=True, double_precision=10)
         written += paths
     return written
 
@@ -48,10 +49,20 @@ def without_bytes(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def for_spreadsheets(table: pd.DataFrame) -> pd.DataFrame:
-    """Text cells that begin like a formula are quoted with an apostrophe; numbers stay numbers."""
+    """Names and text cells as a spreadsheet may be given them (see `cell`); numbers stay numbers."""
+    return _each(table, cell)
+
+
+def for_screens(table: pd.DataFrame) -> pd.DataFrame:
+    """Names and text cells without what steers or hides; numbers stay numbers."""
+    return _each(table, harmless)
+
+
+def _each(table: pd.DataFrame, change: Callable[[Any], Any]) -> pd.DataFrame:
     texts = [column for column in table if not pd.api.types.is_numeric_dtype(table[column])]
-    return table.assign(**{column: table[column].map(_harmless) for column in texts})
+    return table.assign(**{column: table[column].map(change) for column in texts}).rename(columns=change)
 
 
-def _harmless(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """A table for spreadsheets, without its index: every CSV file that leaves is written here."""
+    for_spreadsheets(table).to_csv(path, index=False)

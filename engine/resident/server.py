@@ -22,6 +22,7 @@ from engine.audit import turn
 from engine.audit.turn import device_named
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.locks import EVERY, taken
+from engine.core.text import visible
 from engine.resident.answers import answered, told
 from engine.resident.asks import Ask, asks
 from engine.resident.batch import Batch
@@ -250,7 +251,7 @@ def main(words: list[str] | None = None) -> int:
     try:
         return run(Store(args.store), prepare=load, idle=args.idle)
     except PruneAuditError as error:
-        print(error, file=sys.stderr)
+        print(visible(str(error)), file=sys.stderr)
         return error.exit_code
 
 

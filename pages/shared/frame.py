@@ -20,7 +20,7 @@ from engine.report.measured import in_words
 from engine.report.tracks import question, track_of, tracks
 from pages.shared import cache, gallery, landing, state, strip, tour
 from pages.shared import sections as sections_of
-from pages.shared.safe import plain
+from pages.shared.safe import plain, visible
 from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -165,7 +165,7 @@ def heading(page: str, notes: bool = True) -> None:
             label = phrasing.count(len(warnings), "note")
             with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
                 for warning in warnings:
-                    st.text(in_words(run, warning))
+                    st.text(visible(in_words(run, warning)))
                 link("measured", "How it was measured")
 
 

@@ -14,6 +14,7 @@ from engine.audit.fields import fields_of
 from engine.audit.tracks import track_named
 from engine.core import words
 from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.text import visible
 from engine.store.runs import Store, default_root
 from pages.shared import background, form, frame, roots, state
 from pages.shared.controls import capital
@@ -122,11 +123,11 @@ def draw(job: JobState, place: str) -> None:
             share = min(1.0, job.done / job.total) if job.total else 0.0
             st.progress(share, text=_progress(job))
         elif job.message:
-            st.text(job.message)
+            st.text(visible(job.message))
         if note := _note(job):
-            st.text(note)
+            st.text(visible(note))
         for fault in job.faults:
-            st.text(str(fault))
+            st.text(visible(str(fault)))
         _resume_said(job)
 
 

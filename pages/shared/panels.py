@@ -13,7 +13,7 @@ from engine.report import phrasing
 from engine.report.charts import panel as base
 from engine.report.charts.headline import Headline, Number
 from engine.report.charts.panel import Choice, Panel
-from engine.report.tables import for_spreadsheets
+from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
 from pages.shared import state
 from pages.shared.cache import Call, KeptRun, made, memory
@@ -211,7 +211,7 @@ def _files(panel: Panel, key: str) -> None:
 def table(frame: pd.DataFrame, decimals: int | None = None) -> None:
     """A table; numbers to four digits, or to so many decimals that they align."""
     form = "%.4g" if decimals is None else f"%.{decimals}f"
-    frame = frame.rename(columns=_column_name)
+    frame = for_screens(frame).rename(columns=_column_name)
     numeric = frame.select_dtypes("number").columns
     columns = {
         name: st.column_config.NumberColumn(format=form)

@@ -17,6 +17,11 @@ import streamlit as st
 
 from engine.core.text import visible
 
+PARTS = "\u2060"
+"""Takes no room, and parts what stands beside it."""
+_FOUND = re.compile(r"https?(?=://)|www(?=\.)|:(?=[\w+/-]+:)", re.IGNORECASE)
+"""Before what Streamlit's Markdown would make a link, a symbol or a picture of."""
+
 
 def escaped(text: object) -> str:
     """HTML that prints exactly this text. Control and direction-changing characters become a visible mark."""
@@ -131,5 +136,9 @@ def _tag(label: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown leaves alone: error messages quote what users typed."""
+    """Text that Markdown leaves alone: names are users', error messages quote what they typed.
+
+    Addresses and names of pictures are found in text that is escaped too, so that something unseen parts them.
+    """
+    text = _FOUND.sub(lambda match: f"{match[0]}{PARTS}", visible(text)).replace("@", f"{PARTS}@")
     return "".join(f"\\{letter}" if letter in r"\`*_{}[]<>()#+-.!|~$:" else letter for letter in text)

@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import plotly.graph_objects as go
 
+from engine.core.text import visible
 from engine.report.palette import Theme, theme
 
 CONFIG = {"showSendToCloud": False, "plotlyServerURL": "", "displaylogo": False, "responsive": True}
@@ -69,6 +70,10 @@ class Panel:
     own_axes: bool = False
     mind: str = ""
     more: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("question", "answer", "caveat", "mind", "more"):  # warnings of a run quote names of the user's
+            object.__setattr__(self, name, visible(getattr(self, name)))
 
     @property
     def said(self) -> str:
@@ -156,7 +161,7 @@ def ratio_axis(figure: go.Figure, places: Sequence[float], asked: Sequence[float
 
 def plain(text: str) -> str:
     """A name from the user's files as it is: figures read some HTML, which such a name must not become."""
-    return html.escape(text, quote=False)
+    return html.escape(visible(text), quote=False)
 
 
 def wrapped(text: str, width: int = 16) -> str:

@@ -5,7 +5,6 @@ Reading and writing masks needs no torch.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, RequestError
+from engine.core.text import json_text
 from engine.core.types import HeadMask
 from engine.surgery.mask_file import read_object
 
@@ -75,7 +75,7 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
         for layer, head in record.mask.cut
     ]
     plain = {name: value for name, value in asdict(record).items() if name != "means"} | {"units": units}
-    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = json_text(plain, indent=1) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

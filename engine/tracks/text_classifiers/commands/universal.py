@@ -14,6 +14,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able, writable, write_whole
 from engine.core.types import Hooks
 from engine.report.phrasing import percent
+from engine.report.tables import write_csv
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 from engine.tracks.text_classifiers.request import TextRequest
 
@@ -63,7 +64,7 @@ def _write(out: Path, head: str, table: pd.DataFrame, found: Mapping[str, bool |
     from engine.tracks.text_classifiers.panels.universal import universal_panel
 
     if out.suffix.lower() != ".html":
-        return write_whole(out, lambda path: table.to_csv(path, index=False), "file")
+        return write_whole(out, lambda path: write_csv(table, path), "file")
     light, dark = (universal_panel(table, found, Choice("", "", 0.0, dark=theme)) for theme in (False, True))
     page = page_html("universal subnetworks", head, light.table, runs, [light], [dark])
     write_whole(out, lambda path: path.write_text(page, encoding="utf-8"), "file")

@@ -1,0 +1,82 @@
+"""Text is data on every page: whatever a user or a model named or wrote, nothing that steers or hides reaches a
+browser, and no address becomes a link."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+from google.protobuf.message import Message
+
+from engine.core.text import CONTROL
+from engine.report.tables import for_screens
+from engine.report.tracks import tracks
+from pages.shared.safe import PARTS, plain
+from tests import made_up
+from tests.pages.checks import PAGES, assert_calm, opened, use_store
+
+LINKED = re.compile(r"https?://|www\.\w|\w@|:smile:")
+"""What Streamlit's Markdown makes links or pictures of, escaped or not."""
+MARKDOWN = ("title", "header", "subheader", "markdown", "caption")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in tracks():
+        made_up.hostile(name, folder, f"{name}-run")
+    return folder
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """Every text in an element, keys and ids of ours too."""
+    for field, value in message.ListFields():
+        for one in value if field.is_repeated else [value]:
+            if field.type == field.TYPE_STRING:
+                yield one
+            elif field.type == field.TYPE_MESSAGE and isinstance(one, Message):
+                yield from texts_of(one)
+
+
+def specs_of(message: Message) -> list:
+    return [json.loads(message.spec)] if hasattr(message, "spec") else []
+
+
+def texts_in(value) -> Iterator[str]:
+    """Every text in JSON, names of fields too."""
+    if isinstance(value, str):
+        yield value
+    for one in value if isinstance(value, list) else [*value, *value.values()] if isinstance(value, dict) else ():
+        yield from texts_in(one)
+
+
+def own_pages(track):
+    return [page for page in PAGES if page in track.pages or not any(page in one.pages for one in tracks().values())]
+
+
+CASES = [(name, page) for name, track in tracks().items() for page in own_pages(track)]
+
+
+@pytest.mark.parametrize(("name", "page"), CASES)
+def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
+    """A field for a prompt holds it exactly, since that is what will be asked."""
+    use_store(store, monkeypatch)
+    at = opened(page, run=f"{name}-run")
+    assert_calm(at)
+    found = [node for node in at._tree if getattr(node, "proto", None) is not None and node.type != "text_area"]
+    assert found
+    for node in found:
+        texts = [*texts_of(node.proto), *(text for chart in specs_of(node.proto) for text in texts_in(chart))]
+        assert [ascii(text) for text in texts if CONTROL.search(text.replace(PARTS, ""))] == []
+    for kind in MARKDOWN:
+        assert [item.value for item in at.get(kind) if LINKED.search(item.value.replace("\\", ""))] == []
+
+
+def test_tables_and_names_in_markdown():
+    name = f"{made_up.MARKUP}{made_up.STEERING}"
+    assert not LINKED.search(plain(name).replace("\\", "")) and not CONTROL.search(plain(name).replace(PARTS, ""))
+    table = for_screens(pd.DataFrame({name: [name, "harmless"], "n": [1.5, 2.0]}))
+    assert not CONTROL.search("".join([*table.columns, *table.iloc[:, 0]])) and table["n"].tolist() == [1.5, 2.0]

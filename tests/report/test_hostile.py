@@ -1,0 +1,90 @@
+"""Text is data wherever a run leaves the program: terminal, notes, report, figures, tables, masks, of every track."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+from engine.cli import main
+from engine.core.text import CONTROL, MARK, cell, harmless, json_text, visible
+from engine.core.types import Event
+from engine.report.bundle import export_run
+from engine.report.tracks import track_of, tracks
+from engine.store.runs import Store
+from tests import made_up
+
+STEERED = made_up.STEERING
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Store:
+    folder = tmp_path_factory.mktemp("hostile")
+    for name in tracks():
+        made_up.hostile(name, folder, f"{name}-run")
+    return Store(folder)
+
+
+def raw(text: str) -> list[str]:
+    return [ascii(text[max(0, found.start() - 60) : found.end() + 20]) for found in CONTROL.finditer(text)][:3]
+
+
+@pytest.mark.parametrize("name", tracks())
+def test_no_file_holds_what_steers_or_hides(store, tmp_path, name):
+    run = store.open(f"{name}-run")
+    foreign = [one.name for one in track_of(run).foreign if name != "language_models"]
+    files = export_run(run, tmp_path, ["masks", "tables", "report", "model_card", *foreign], show_offensive=True)
+    assert {path.suffix for path in files} >= {".json", ".csv", ".html", ".md"}
+    for path in files:
+        if path.suffix not in (".parquet", ".npz"):
+            text = path.read_text(encoding="utf-8")
+            assert raw(text.partition("<script>")[0]) == [], path.name  # behind it: the library for charts
+        if path.name == "report.html":  # charts are JSON, whose escapes become characters again
+            drawn = json.loads(re.search(r'<script type="application/json" id="data">(.*)</script>', text)[1])
+            assert drawn["figures"] and drawn == harmless(drawn)
+        if path.suffix == ".csv":
+            rows = list(csv.reader(io.StringIO(text)))
+            assert not [one for row in rows[1:] for one in row if one[:1] in ("=", "@") or one[:2] == "+1"], path.name
+            assert not any(one.startswith("=") for one in rows[0])
+
+
+@pytest.mark.parametrize("words", [("list",), ("show",), ("list", "--json"), ("show", "--json")])
+def test_no_command_steers_the_terminal(store, capsys, words):
+    """Nor does an error: made-up runs lack columns that some summaries read."""
+    for run_id in store.ids() if words[0] == "show" else [None]:
+        main(["runs", words[0], *filter(None, [run_id]), "--store", str(store.root), *words[1:]])
+        told = capsys.readouterr()
+        assert told.out + told.err and raw(told.out + told.err) == []
+
+
+def test_progress_and_faults_do_not_steer_either(store, capsys):
+    from engine.audit.command_line import Ticker
+
+    ticker = Ticker()
+    ticker(Event("phase", 1, 2, f"what{STEERED}"))
+    ticker(Event("phase", 1, 2, "", note=f"note{STEERED}"))
+    assert main(["runs", "show", f"x{STEERED}", "--store", str(store.root)]) != 0
+    told = capsys.readouterr()
+    assert MARK in told.err and raw(told.out + told.err) == []
+
+
+def test_what_is_replaced_and_what_stays():
+    assert visible(STEERED) == f"{MARK}[2J{MARK}31m{MARK}gnirts{MARK * 4}"
+    for text in ("a\tb\nc", "日本語 🙂 naïve", "می\u200cخواهم", "👩\u200d⚕️", "क्\u200dष"):
+        assert visible(text) == text
+    assert visible("pass\u200bword x\u200dy") == f"pass{MARK}word x{MARK}y"
+    for value in ({"a\u202e": ["\x1b\x9b\u2028", 1.5, None]}, "half \ud800", [True]):
+        text = json_text(value)
+        assert json.loads(text) == value and not CONTROL.search(text) and text.encode()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-cmd", "@SUM", "\t=1", " =1", "\n+2", "\u200b=1", "＝1", "'=1"])
+def test_no_cell_is_a_formula(text):
+    assert cell(text) == f"'{visible(text)}"
+
+
+def test_other_cells_stay():
+    assert [cell(one) for one in ("a=b", "mixed-race", 1.5, None, True)] == ["a=b", "mixed-race", 1.5, None, True]
