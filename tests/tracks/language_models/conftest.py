@@ -1,10 +1,48 @@
-"""A judge of words in place of a real one, for audits of the tiny world inside this process."""
+"""A judge of words in place of a real one, for audits of the tiny world inside this process; one of them, audited."""
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
 import pytest
 
-from tests.tracks.language_models.worlds import word_judge
+from engine.core.types import Event, Hooks
+from engine.store.runs import Run, Store
+from tests.tracks.language_models.worlds import word_judge, world_request
+
+
+class Audited(NamedTuple):
+    """The run of the usual request, the folder with model, prompts and text, and what was reported on the way."""
+
+    run: Run
+    folder: Path
+    seen: list[Event]
+
+    def copied(self, folder: Path) -> Store:
+        """Its store with all finished parts, for those who add to it."""
+        return Store(shutil.copytree(self.run.path.parents[1], folder))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def few_timings():
+    """What a cut of twelve heads saves is no finding: it is timed a few times only."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("engine.tracks.language_models.measurements.cost.REPEATS", 2)
+        yield
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory, few_timings) -> Audited:
+    """The usual request's audit, computed once for all files; nobody writes to it."""
+    folder, seen = tmp_path_factory.mktemp("world"), []
+    with pytest.MonkeyPatch.context() as patch:
+        judge_words(patch)
+        from engine.tracks.language_models.run import run_audit
+
+        run = run_audit(world_request(folder), Store(folder / "store"), Hooks(report=seen.append))
+    return Audited(run, folder, seen)
 
 
 @pytest.fixture

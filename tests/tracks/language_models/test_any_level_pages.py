@@ -13,19 +13,15 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.examples import pairs
 from engine.tracks.language_models.growing import grow
-from engine.tracks.language_models.run import run_audit
 from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import make_run
-from tests.tracks.language_models.worlds import world_request
 
 PREDICTED = "Predicted, not measured"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, words_judged_here):
-    folder = tmp_path_factory.mktemp("world")
-    run_audit(world_request(folder, sparsities=(0.0, 0.1, 0.3)), Store(folder))
-    return folder
+def folder(audited, tmp_path_factory, words_judged_here):
+    return audited.copied(tmp_path_factory.mktemp("world") / "store").root
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -31,11 +32,12 @@ from tests.tracks.language_models.worlds import word_judge, world_request
 
 @pytest.fixture
 def judged(monkeypatch):
-    def use(judge):
-        monkeypatch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: judge.info)
-        monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
+    return lambda judge: use(judge, monkeypatch)
 
-    return use
+
+def use(judge: Judge, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: judge.info)
+    patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
 
 
 def constant_judge() -> Judge:
@@ -46,7 +48,10 @@ def constant_judge() -> Judge:
 def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
     judged(constant_judge())
     notes = []
-    request = world_request(tmp_path, estimator="auto", estimator_settings={"most_draws": 4})
+    request = world_request(
+        tmp_path, estimator="auto", estimator_settings={"most_draws": 4}, methods=("fasp", "magnitude", "random"),
+        controls=0,
+    )  # fmt: skip
     run = run_audit(request, Store(tmp_path / "store"), Hooks(report=lambda event: notes.append(event.note)))
     scores = run.table("scores").query("score == 'z_bias'")
     assert scores["value"].isna().all()
@@ -73,7 +78,7 @@ def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_
     judged(loud_judge())
     request = world_request(
         tmp_path, estimator="auto", axes=("nationality",), prompts=str(_told_apart(tmp_path)), max_new_tokens=3,
-        span="prompt+continuation",
+        span="prompt+continuation", methods=("fasp", "bias_only"), controls=0,
         estimator_settings={"most_draws": 4, "precision": 0.5},
     )  # fmt: skip
     run = run_audit(request, Store(tmp_path / "store"))
@@ -84,6 +89,32 @@ def test_with_a_bias_every_head_is_scored_and_the_stop_is_explained(judged, tmp_
     assert pooled["estimator"].value_counts().to_dict() == {name: n for name, n in said["heads"].items() if n}
     assert said["why"] in ("settled", "draws") and 0 <= said["stability"] <= 1
     assert {"fasp", "bias_only"} <= set(run.table("variants")["method"])
+
+
+@pytest.fixture(scope="module")
+def told_apart(tmp_path_factory):
+    """A folder with the model and prompts, and in `store` what audits of no budget and of a large one computed."""
+    folder = tmp_path_factory.mktemp("told-apart")
+    with pytest.MonkeyPatch.context() as patch:
+        use(loud_judge(), patch)
+        for budget in (0, 50.0):
+            scored(folder, folder / "store", budget=budget)
+    return folder
+
+
+@pytest.fixture
+def loud(told_apart, monkeypatch, tmp_path):
+    """`loud(name, budget=...)`: the audit in a store of its own that begins with those finished parts, or in the one
+    that has the audits themselves."""
+    use(loud_judge(), monkeypatch)
+
+    def run(name="", **settings):
+        store = tmp_path / name if name else told_apart / "store"
+        if not store.exists():
+            shutil.copytree(told_apart / "store" / "shards", store / "shards")
+        return scored(told_apart, store, **settings)
+
+    return run
 
 
 def scored(folder, store, **settings):
@@ -104,51 +135,47 @@ def few_heads(none, every) -> float:
     return (every["work"] - 8 * cost) / every["budget"] * 50.0
 
 
-def test_without_a_budget_all_is_first_order_and_with_one_all_is_measured(judged, tmp_path):
-    judged(loud_judge())
-    none, said = scored(tmp_path, tmp_path / "store", budget=0)
+def test_without_a_budget_all_is_first_order_and_with_one_all_is_measured(loud):
+    none, said = loud(budget=0)
     assert set(none["estimator"]) == {"gradient"} and set(none["note"]) == {"first order"}
     assert said["heads"] == {"gradient": 12, "reweight": 0, "generate": 0, "combined": 0}
-    every, said = scored(tmp_path, tmp_path / "store", budget=50.0)
+    every, said = loud(budget=50.0)
     assert not (every["estimator"] == "gradient").any() and said["heads"]["gradient"] == 0
     assert said["work"] <= said["budget"]
 
 
-def test_a_small_budget_measures_some_heads_and_leaves_the_others_as_they_were(judged, tmp_path):
-    judged(loud_judge())
-    whole, spent = scored(tmp_path, tmp_path / "store", budget=50.0)
-    share = few_heads(scored(tmp_path, tmp_path / "store", budget=0)[1], spent)
-    some, said = scored(tmp_path, tmp_path / "store", budget=share)
+def test_a_small_budget_measures_some_heads_and_leaves_the_others_as_they_were(loud):
+    whole, spent = loud(budget=50.0)
+    share = few_heads(loud(budget=0)[1], spent)
+    some, said = loud(budget=share)
     assert 0 < said["heads"]["gradient"] < 12 and said["work"] <= said["budget"] + 1e-6
     measured = some[some["estimator"] == whole["estimator"]]
     assert len(measured) and (measured["value"] - whole.loc[measured.index, "value"]).abs().max() < 1e-12, (
         "same texts, same numbers"
     )
     left = some[some["estimator"] == "gradient"]
-    plain = scored(tmp_path, tmp_path / "store", budget=0)[0].loc[left.index]
+    plain = loud(budget=0)[0].loc[left.index]
     assert (left["value"] == plain["value"]).all() and (left["note"] == "first order").all()
 
 
-def test_a_large_effect_by_weights_with_a_heavy_tail_is_drawn_again(judged, tmp_path, monkeypatch):
-    judged(loud_judge())
+def test_a_large_effect_by_weights_with_a_heavy_tail_is_drawn_again(loud, monkeypatch):
     monkeypatch.setattr(auto, "HEAVY", float("inf"))
-    trusted, said = scored(tmp_path, tmp_path / "store", budget=50.0)
+    trusted, said = loud("trusted", budget=50.0)
     large = trusted["value"].abs() >= auto.LARGE * said["bias"]
     monkeypatch.setattr(auto, "HEAVY", 0.0)
     monkeypatch.setattr(auto, "HALF", 2.0)
-    again = scored(tmp_path, tmp_path / "another", budget=50.0)[0]  # the same request: found finished in the first
+    again = loud("another", budget=50.0)[0]
     heavy = large & (trusted["estimator"] == "reweight") & (trusted["k_hat"] > 0)
     assert heavy.any() and not large.all() and (again.loc[heavy, "estimator"] == "generate").all()
     assert again.loc[heavy, "note"].str.contains("heavy tail").all()
     assert again.loc[~heavy, "value"].to_numpy() == pytest.approx(trusted.loc[~heavy, "value"].to_numpy(), abs=1e-12)
 
 
-def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(judged, tmp_path, monkeypatch):
-    judged(loud_judge())
-    none, every = (scored(tmp_path, tmp_path / "store", budget=budget)[1] for budget in (0, 50.0))
+def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(loud, monkeypatch):
+    none, every = (loud(budget=budget)[1] for budget in (0, 50.0))
     monkeypatch.setattr(auto, "HEAVY", 0.0)
     monkeypatch.setattr(auto, "HALF", 2.0)
-    some, said = scored(tmp_path, tmp_path / "store", budget=few_heads(none, every))
+    some, said = loud("heavy", budget=few_heads(none, every))
     large = some["value"].abs() >= auto.LARGE * said["bias"]
     heavy = large & (some["estimator"] == "reweight") & (some["k_hat"] > 0)
     assert heavy.any() and (~heavy & (some["estimator"] == "reweight")).any(), "small effects need no other texts"
@@ -159,15 +186,12 @@ def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(judged, tmp_p
         assert row.note.endswith(f"(Pareto k̂ {row.k_hat:.1f})")
 
 
-def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(
-    judged, tmp_path, monkeypatch
-):
-    judged(loud_judge())
+def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(loud, monkeypatch):
     found = {}
     for name, heavy, half in (("reweight", math.inf, 0.0), ("generate", 0.0, 2.0), ("combined", 0.0, 0.0)):
         monkeypatch.setattr(auto, "HEAVY", heavy)
         monkeypatch.setattr(auto, "HALF", half)
-        found[name], said = scored(tmp_path, tmp_path / name, budget=50.0)
+        found[name], said = loud(name, budget=50.0)
     both = found["combined"]["estimator"] == "combined"
     assert both.any() and said["heads"]["combined"] == both.sum()
     mean = (found["reweight"]["value"] + found["generate"]["value"])[both] / 2

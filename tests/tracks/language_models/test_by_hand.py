@@ -10,16 +10,14 @@ import pytest
 from engine.audit.start import measure
 from engine.core.errors import RequestError
 from engine.store.runs import EMBEDDED, Run, Store, open_run
-from engine.tracks.language_models.run import run_audit
 from tests.builders import seal
-from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
 
 
 @pytest.fixture
-def run(tmp_path) -> Run:
-    return run_audit(world_request(tmp_path), Store(tmp_path / "store"))
+def run(audited) -> Run:
+    return audited.run
 
 
 def test_the_heads_of_a_variant_give_the_numbers_of_that_variant(run, tmp_path):

@@ -32,17 +32,9 @@ def request_(tmp_path):
     return world_request(tmp_path)
 
 
-@pytest.fixture(scope="module")
-def seen() -> list:
-    """Everything that was reported while the shared run was computed."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def run(words_judged_here, seen, tmp_path_factory):
-    """The run of the usual request, once for the whole file."""
-    folder = tmp_path_factory.mktemp("world")
-    return run_audit(world_request(folder), Store(folder / "store"), Hooks(report=seen.append))
+@pytest.fixture
+def run(audited) -> Run:
+    return audited.run
 
 
 def same_tables(one, two, but=("costs",)):
@@ -155,7 +147,8 @@ def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path
     assert not results[results["split"] == "validation"]["chosen"].all()
 
 
-def test_progress_reaches_its_end_and_names_the_time_left(run, seen):
+def test_progress_reaches_its_end_and_names_the_time_left(audited):
+    seen = audited.seen
     assert seen[-1].done == seen[-1].total > 0
     assert any(event.eta is not None and event.eta >= 0 for event in seen)
     assert {"load", "score heads", "measure variants", "statistics"} <= {event.phase for event in seen}
