@@ -36,7 +36,7 @@ def page() -> None:
 
 
 def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
-    rows = {row["variant"]: row for row in pareto.variants_of(run, choice, split).to_dict("records")}
+    rows = {row["variant"]: row for row in made(run, pareto.variants_of, choice, split).to_dict("records")}
     st.header("What is behind one point?", anchor=False)
     picked = select("Variant", list(rows), state.VARIANT, lambda name: _label(run, rows[name]))
     row = rows[picked]

@@ -298,7 +298,7 @@ def find_run(run_id: str, stores: list[Store]) -> Run:
     for store in stores:
         if store.has(run_id):
             beside = tuple(path for one in stores for path in one.additions(run_id))
-            return replace(store.open(run_id), additions=beside, called=called((one.root for one in stores), run_id))
+            return Run(store.runs_folder / run_id, beside, called((one.root for one in stores), run_id))
     known = ", ".join(known_id for store in stores for known_id in store.ids()) or "none yet"
     raise RequestError(Fault("run", f"{run_id!r} is in no store.", f"Known: {known}."))
 

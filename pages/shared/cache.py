@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from engine.audit.tracks import tracks
@@ -156,6 +158,23 @@ class Memory:
                 return
             with contextlib.suppress(Exception):  # the page that needs it will meet the error and say so
                 self.get(call.key, call)
+
+
+class Ready(go.Figure):
+    """A figure as plain JSON: put into it once, not at every redraw of every session. Only to be drawn."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:  # nothing of a figure's own is needed, and all of it takes time
+        self.__dict__["_spec"] = spec
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.__dict__["_spec"]
+
+
+def ready(figure: go.Figure) -> Ready:
+    """The figure, which nobody may change any more, as it is sent to browsers."""
+    if "_ready" not in figure.__dict__:
+        figure.__dict__["_ready"] = Ready(json.loads(figure.to_json()))
+    return figure.__dict__["_ready"]
 
 
 @dataclass(frozen=True)

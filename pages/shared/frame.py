@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
+from copy import copy
 from pathlib import Path
 
 import streamlit as st
@@ -30,6 +32,8 @@ would name the page that was left, and Streamlit would go back to it."""
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
+_SEEN: ContextVar[dict[str, cache.KeptRun] | None] = ContextVar("seen", default=None)
+"""Runs by id that were looked for while app.py runs a page: its parts ask for the same one."""
 
 
 def begin_app() -> None:
@@ -85,11 +89,12 @@ def run_page() -> None:
     page = navigation()
     if page.url_path:
         landing.leave()
-    mark = _FRAMED.set(True)
+    framed, seen = _FRAMED.set(True), _SEEN.set({})
     try:
         page.run()
     finally:
-        _FRAMED.reset(mark)
+        _FRAMED.reset(framed)
+        _SEEN.reset(seen)
 
 
 def navigation() -> st.Page:
@@ -125,10 +130,16 @@ def _forward(old: str, page: str, added: Mapping[str, str]) -> st.Page:
 
 
 def _page(path: Path, is_shown: bool) -> st.Page:
+    return copy(_made_page(path, strip.badge() if path.stem == "jobs" else "", is_shown))
+
+
+@functools.cache
+def _made_page(path: Path, badge: str, is_shown: bool) -> st.Page:
+    """Looked up on disk once: Streamlit marks a page that runs, so that every redraw takes a copy."""
     entry, is_first = sections_of.entry_of(path.stem), path.stem == sections_of.FIRST
     return st.Page(
         path,
-        title=entry.title + (strip.badge() if path.stem == "jobs" else ""),
+        title=entry.title + badge,
         icon=f":material/{entry.icon}:",
         default=is_first,
         url_path="" if is_first else path.stem,
@@ -150,9 +161,15 @@ def _choose_run() -> None:
 
 def current_run() -> cache.KeptRun | None:
     """The chosen run, None when there is none."""
-    known = {summary.id for summary in cache.all_runs()}
-    run_id = state.kept(state.RUN)
-    return cache.open_run(run_id) if run_id in known else None
+    run_id, seen = state.kept(state.RUN), _SEEN.get()
+    if seen and run_id in seen:
+        return seen[run_id]
+    if run_id not in {summary.id for summary in cache.all_runs()}:
+        return None
+    found = cache.open_run(run_id)
+    if seen is not None:
+        seen[run_id] = found
+    return found
 
 
 def heading(page: str, notes: bool = True) -> None:

@@ -16,7 +16,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.tables import for_screens, for_spreadsheets
 from engine.report.tracks import track_of
 from pages.shared import state
-from pages.shared.cache import Call, KeptRun, made, memory
+from pages.shared.cache import Call, KeptRun, made, memory, ready
 from pages.shared.controls import capital, neighbours
 from pages.shared.frame import current_run
 from pages.shared.safe import escaped, plain, unbroken
@@ -156,7 +156,7 @@ def _chart(panel: Panel, key: str, selectable: bool) -> Any:
         return _parts(panel, key, selectable)
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
-        panel.figure, width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
+        ready(panel.figure), width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
     )
     return selected(event) if selectable else None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from functools import lru_cache
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -20,6 +22,8 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 
 REPORTED = "test"
+_REMEMBERED = 500
+Found = TypeVar("Found")
 
 
 @lru_cache(maxsize=64)
@@ -33,6 +37,32 @@ def frame(run: Run, name: str) -> pd.DataFrame:
     return _read(run.path, run.additions, name, content) if content else run.table(name)
 
 
+def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., Found]]:
+    """For a function of (run, *names) that reads no other table: what it finds, never None, is kept once per content
+    for every session. Tables and lists are given out as copies, other things must not be changed."""
+
+    def wrap(find: Callable[..., Found]) -> Callable[..., Found]:
+        kept: OrderedDict[Hashable, Any] = OrderedDict()
+
+        @wraps(find)
+        def found(run: Run, *given: Any) -> Found:
+            content = tuple(map(run.content, tables)), str(run.meta.get("gamma"))
+            key = (run.path, run.additions, content, run.ahead, given)
+            value = kept.get(key)
+            if value is None:
+                value = kept[key] = find(run, *given)
+                if len(kept) > _REMEMBERED:
+                    kept.popitem(last=False)
+            if isinstance(value, pd.DataFrame):
+                return value.copy(deep=False)
+            return list(value) if isinstance(value, list) else value
+
+        return found
+
+    return wrap
+
+
+@remembered("variants")
 def reported(run: Run) -> pd.DataFrame:
     """Variants to report: the dense model and the chosen ones."""
     table = frame(run, "variants")
@@ -56,12 +86,14 @@ def of_axis(run: Run, table: pd.DataFrame, axis: str) -> pd.DataFrame:
     return at_gamma_star(table, axis, run.meta.get("gamma") or {})
 
 
+@remembered("variants")
 def levels(run: Run, method: str, axis: str) -> list[float]:
     """Asked levels for which this method has a reported variant, that of the dense model first."""
     level = track_of(run).level
     return sorted({level.none, *(float(value) for value in _of_method(run, method, axis)[level.column])})
 
 
+@remembered("variants")
 def methods(run: Run, axis: str | None = None) -> list[str]:
     """Methods with reported variants (without "dense"), in the order of the track."""
     table = reported(run)
@@ -88,6 +120,7 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
 
 
+@remembered("variants")
 def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
     table = of_axis(run, reported(run), axis)
     return table[table["method"] == method]
@@ -95,10 +128,19 @@ def _of_method(run: Run, method: str, axis: str) -> pd.DataFrame:
 
 def result(run: Run, variant: str, metric: str, axis: str = "", split: str = REPORTED) -> dict[str, Any] | None:
     """One row of the results, or None where it was not measured."""
+    place = _places(run).get((variant, metric, split, axis))
+    return None if place is None else frame(run, "results").iloc[place].to_dict()
+
+
+@remembered("results")
+def _places(run: Run) -> Mapping[tuple[str, str, str, str], int]:
+    """Where in the results the first row of a variant, metric, split and axis is."""
     table = frame(run, "results")
-    rows = table[(table["variant"] == variant) & (table["metric"] == metric) & (table["split"] == split)]
-    rows = rows[rows["axis"] == axis]
-    return None if rows.empty else rows.iloc[0].to_dict()
+    columns = [table[name] for name in ("variant", "metric", "split", "axis")]
+    found: dict[tuple[str, str, str, str], int] = {}
+    for place, key in enumerate(zip(*columns, strict=True)):
+        found.setdefault(key, place)
+    return MappingProxyType(found)
 
 
 def reading(run: Run, choice: Choice) -> Reading:

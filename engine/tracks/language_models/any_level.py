@@ -76,6 +76,7 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
     return [Stop(finished.get(count, count / total), count, count in finished) for count in counts]
 
 
+@lookup.remembered("variants", "scores")
 def levels_of(run: Run, method: str, axis: str) -> list[float]:
     """Levels of the `stops`; none where the method's scores could not be ranked, or where it is none of the audit's."""
     request = _request(run)
