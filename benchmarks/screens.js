@@ -1,10 +1,10 @@
 // What benchmarks/screens.py asks of a page: {height, words, quoted, pale}. Height in CSS pixels of the content.
-// words: outside tables, charts and folded parts; quoted: those of them that are a model's texts or captions of
+// words: outside tables, charts and folded parts, and not the crosses in the place of a text that was not asked for; quoted: those of them that are a model's texts or captions of
 // pictures, which are data; pale: texts of charts whose contrast with the page is below 4.5 to 1.
 () => {
   const main = document.querySelector('[data-testid=stMainBlockContainer]');
   const SKIPPED = '.js-plotly-plot, table, [data-testid=stDataFrame], svg, style, script, [data-testid=stIconMaterial], '
-    + '.pa-sr, [data-testid=stTooltipContent]';
+    + '.pa-sr, .pa-veil, [data-testid=stTooltipContent]';
   const QUOTED = '.pa-passage, .pa-words, .pa-generated, .pa-shot';
   const count = text => text.split(/\s+/).filter(word => /[\p{L}\p{N}]/u.test(word)).length;
   const shown = {checkOpacity: true, checkVisibilityCSS: true};

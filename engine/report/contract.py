@@ -312,6 +312,8 @@ class Effects:
     changed: Callable[[Run, Choice, int], Changed]
     ranked: Callable[[Run, Choice], Sequence[int]]
     """The units in the order in which a reader goes from head to head."""
+    first: tuple[str, ...] = ()
+    """Names of the facts of the card that stand open beside the maps; the others are folded. Empty: all."""
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ def _one_by_one(run: KeptRun, choice: Choice, repeat: int, per_page: int, prepar
     st.caption(f"Single {track.items} prove nothing: read them beside the intervals above.")
     for column, kind in zip(st.columns(len(sides), gap="large"), sides, strict=True):
         with column:
-            st.subheader(f"{(KINDS | OTHER)[kind]}: {phrasing.count(len(sides[kind]), track.item)}", anchor=False)
+            st.header(f"{(KINDS | OTHER)[kind]}: {phrasing.count(len(sides[kind]), track.item)}", anchor=False)
             if rows[kind]:
                 st.caption(plain(_order(sides[kind], shown[kind], track.items)))
                 draw(rows[kind])

@@ -48,9 +48,9 @@ def pick(run: KeptRun, **more: Any) -> int:
     return select_number("Head", range(n_layers * n_heads), state.HEAD, named, help=help_text, **more)
 
 
-def about(run: KeptRun, choice: Choice, maps: Effects, unit: int) -> None:
-    """The card of one head."""
-    panels.card(made(run, maps.card, choice, unit), state.key_of("card", "dots"))
+def about(run: KeptRun, choice: Choice, maps: Effects, unit: int, is_short: bool = False) -> None:
+    """The card of one head; where it `is_short`, only what the track says first of it stands open."""
+    panels.card(made(run, maps.card, choice, unit), state.key_of("card", "dots"), maps.first if is_short else ())
 
 
 def without(changed: Changed) -> None:

@@ -88,13 +88,17 @@ def fold(title: str, calls: Sequence[tuple[KeptRun, Callable[..., Panel], Choice
                 draw(made(run, make, choice), make.__name__)
 
 
-def card(panel: Panel, key: str) -> None:
-    """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat."""
+def card(panel: Panel, key: str, first: Sequence[str] = ()) -> None:
+    """A panel that is read beside others: answer, chart, what its table says in two columns of text, its caveat.
+
+    With `first`, facts of other names are folded away.
+    """
     marker = _say(panel)
     if panel.has_chart:
         _chart(panel, key, False)
-    facts(panel.table, marker)
-    _measured(replace(panel, table=panel.table.iloc[:0]), key, marker)
+    is_first = panel.table.iloc[:, 0].isin(first or panel.table.iloc[:, 0])
+    facts(panel.table[is_first], marker)
+    _measured(replace(panel, table=panel.table.iloc[:0]), key, marker, rest=panel.table[~is_first])
 
 
 def facts(table: pd.DataFrame, marker: Marker | None = None) -> None:
@@ -178,17 +182,22 @@ def fresh(key: str, clicked: Any) -> bool:
     return clicked is not None
 
 
-def _measured(panel: Panel, key: str, marker: Marker, with_chart: bool = False) -> None:
-    """Everything else behind one quiet control: what more the data say, method and caveat, table and files; drawn when
-    it is opened."""
+def _measured(
+    panel: Panel, key: str, marker: Marker, with_chart: bool = False, rest: pd.DataFrame | None = None
+) -> None:
+    """Everything else behind one quiet control: what more the data say, method and caveat, table and files, and facts
+    of the `rest`; drawn when it is opened."""
     if not (panel.more or panel.caveat or (with_chart and panel.has_chart) or _has_table(panel)):
         return
     label = "Chart and how measured" if with_chart and panel.has_chart else "How measured"
+    label = label if rest is None or rest.empty else "More, and how measured"
     with st.expander(label, type="compact", key=state.key_of("measured", key), on_change="rerun") as box:
         if not box.open:
             return
         if with_chart and panel.has_chart:
             _chart(panel, key, False)
+        if rest is not None:
+            facts(rest, marker)
         _paragraphs(marker, (panel.more, "pa-more"), (panel.caveat, "pa-caveat"))
         if _has_table(panel):
             table(panel.table)

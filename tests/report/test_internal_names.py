@@ -12,6 +12,7 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice, Panel
 from engine.report.charts.pareto import pareto
 from engine.report.charts.what_was_cut import what_was_cut
+from engine.report.measured import in_words
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from tests.places import ROOT
@@ -70,3 +71,11 @@ def test_embedded_audits_show_words(folder):
     for panel in (*own, pareto(run, choice), what_was_cut(run, choice)):
         found = {hit for text in shown(panel) for hit in INTERNAL.findall(text)} - DEVICES
         assert not found, f"{panel.key}: {sorted(found)}"
+
+
+@pytest.mark.parametrize("folder", RUNS, ids=lambda folder: folder.name)
+def test_notes_are_shown_in_words(folder):
+    """They are stored with ids ("autobot+pw-48x") and translated where they are shown."""
+    run = Run(folder)
+    for note in (*run.meta["warnings"], *track_of(run).notes(run)):
+        assert not INTERNAL.findall(in_words(run, note)), note

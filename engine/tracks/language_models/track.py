@@ -151,6 +151,7 @@ class Heads(Track):
         heads.head_numbers,
         without_head,
         head_card.by_rank,
+        head_card.FIRST,
     )
     published = Published(
         "Head scores as the FASP authors published them: CSV files with one row per head, axis and seed, or "

@@ -11,7 +11,7 @@ from pages.shared.changed_items import Draw, Row, changed_items, outcome
 from pages.shared.looks import looks
 from pages.shared.tabs import Tab
 
-PER_PAGE = 24
+PER_PAGE = 12
 """Pictures at a time."""
 
 

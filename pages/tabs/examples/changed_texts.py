@@ -13,7 +13,7 @@ from pages.shared.cache import KeptRun
 from pages.shared.changed_items import Draw, Row, changed_items, outcome
 from pages.shared.tabs import Tab
 
-PER_PAGE = 12
+PER_PAGE = 8
 """Texts at a time."""
 
 

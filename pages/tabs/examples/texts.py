@@ -19,8 +19,8 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
 from pages.shared.tabs import Tab
 
-PER_PAGE = 6
-PER_SIDE = 3
+PER_PAGE = 4
+PER_SIDE = 2
 EVERY = "(all)"
 BOTH = "both"
 SIDES = {"more": "rose", "less": "fell"}

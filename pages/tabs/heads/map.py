@@ -36,7 +36,7 @@ def _effects(run: KeptRun, choice: Choice, maps: Effects) -> None:
             state.put(state.HEAD, int(clicked))
     with card:
         unit = walk(run, made(run, maps.ranked, choice))
-        about(run, choice, maps, unit)
+        about(run, choice, maps, unit, is_short=True)
     for place, make, key in ((first, maps.picture, PICTURE), (rest, maps.bias, BIAS), (rest, maps.quality, PERPLEXITY)):
         with place:
             panels.draw(made(run, make, choice, unit=unit), key, selectable=True)

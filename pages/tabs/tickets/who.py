@@ -23,7 +23,8 @@ def draw(run: KeptRun, choice: Choice) -> None:
     panels.draw(made(run, curve.tickets_curve, choice, group=group))
     panels.beside(run, choice, table.tickets_table, classifier_groups.paid_by_group)
     panels.draw_folded(made(run, curve.tickets_by_group, choice), "by_group")
-    panels.draw_folded(made(run, groups.borkan, choice), "borkan")
+    if made(run, groups.has_borkan, choice):
+        panels.draw_folded(made(run, groups.borkan, choice), "borkan")
     panels.look_ahead(run, SHOWN, choice, {curve.tickets_curve: {"group": group}})
 
 

@@ -167,7 +167,7 @@ def test_examples_open_with_both_sides_each_with_its_count(here):
     assert f"In {len(fell)} of {len(found)} pairs it fell." in said
     for top in (rose.nlargest(1, "change"), fell.nsmallest(1, "change")):
         assert phrasing.signed(top["change"].iat[0]) in html
-    assert html.count('class="pa-veil"') == 2 * (min(3, len(rose)) + min(3, len(fell)))
+    assert html.count('class="pa-veil"') == 2 * (min(2, len(rose)) + min(2, len(fell)))
 
 
 def test_examples_of_one_subgroup(here):

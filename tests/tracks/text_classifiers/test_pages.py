@@ -69,7 +69,7 @@ def test_texts_that_changed_class_stand_on_both_sides_and_come_only_when_asked(t
     right = sides[(sides[uncut] != sides["label"]) & (sides[variant] == sides["label"])]
     assert len(wrong), "else nothing is counted here"
     at = opened("examples", TEXT_RUN)
-    said = " ".join(item.value for item in at.subheader)
+    said = " ".join(item.value for item in at.header)
     assert f"Newly wrong: {len(wrong)} text" in said and f"Newly right: {len(right)} text" in said
     assert not any(text in html_of(at) for text in sides["text"])
     at.toggle(key="show_all_texts").set_value(True).run()

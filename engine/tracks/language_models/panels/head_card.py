@@ -33,6 +33,9 @@ from engine.tracks.language_models.panels.scored_by import FIRST_ORDER
 from engine.tracks.language_models.selection.base import selection_methods
 from engine.tracks.language_models.selection_stability import WIDTH, picked
 
+RANK, PROTECTED = "Rank", "Protected?"
+FIRST = (RANK, PROTECTED)
+"""Facts that are read beside the maps; the rest follows when asked."""
 DRAWS = 1000
 """Scores redrawn within their errors, for the interval of a rank."""
 FEW_SEEDS = 4
@@ -148,12 +151,12 @@ def _facts(run: Run, choice: Choice, unit: int) -> Iterator[tuple[str, str]]:
     """What else is known, each under a word or two."""
     table = pooled_scores(run, "z_bias", choice.measured)
     if len(table) and table["value"].notna().all():
-        yield "Rank", f"{by_rank(run, choice).index(unit) + 1} of {len(table)} by effect on bias; 1 adds most."
+        yield RANK, f"{by_rank(run, choice).index(unit) + 1} of {len(table)} by effect on bias; 1 adds most."
         if again := " ".join(_again(run, choice, unit, table)):
             yield "Would that come out again?", again
     needed = pooled_scores(run, "z_ppl")
     if len(needed):
-        yield "Protected?", _protected(run, choice, unit, needed)
+        yield PROTECTED, _protected(run, choice, unit, needed)
         yield "What the model loses", _loss(run, needed[needed["unit"] == unit].iloc[0])
     yield "Cut by", _cut_by(run, choice, unit)
 
