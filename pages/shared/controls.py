@@ -87,9 +87,8 @@ def choose(run: Run, ahead: bool = False) -> Choice:
         with middle:
             offered = lookup.methods(run, axis)
             method = select("Method", offered, state.METHOD, method_label) if offered else "dense"
-            missing = [method_label(name) for name in lookup.methods(run) if name not in offered]
-            if missing:
-                st.caption(f"{track_of(run).not_built}: {', '.join(missing)}.")
+            if absent := lookup.not_built(run, axis):
+                st.caption(plain(absent))
         with right:
             level = _slider(run, method, axis, ahead)
     return Choice(method=method, axis=axis, level=level, reading=default_reading(run), dark=is_dark())

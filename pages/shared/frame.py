@@ -26,6 +26,8 @@ from pages.shared.safe import plain, visible
 from pages.shared.wall import boundary
 
 ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ("history.js", "names.js")
+"""Files of assets/ that run in the browser: what Streamlit has no way to say."""
 UNDER_WAY = 0.15
 """Seconds in which redraws that the browser asked for by the clock arrive. One that came while a page is being turned
 would name the page that was left, and Streamlit would go back to it."""
@@ -52,7 +54,7 @@ def begin_app() -> None:
     _configure()
     st.html(ROOT / "assets" / "style.css")
     st.html(_colours())
-    script = (ROOT / "assets" / "history.js").read_text(encoding="utf-8")
+    script = "\n".join((ROOT / "assets" / name).read_text(encoding="utf-8") for name in SCRIPTS)
     st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
     if page := state.take(state.GO_TO):

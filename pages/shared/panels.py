@@ -154,10 +154,12 @@ def _parts(panel: Panel, key: str, selectable: bool) -> Any:
 
 
 def _chart(panel: Panel, key: str, selectable: bool) -> Any:
-    """The description for screen readers is the question, not the answer: the browser draws a chart anew whenever its
-    description changes, and a chart that is the same at every step of the slider shall stay."""
+    """Streamlit is told the question as the chart's name: the browser draws a chart anew whenever that changes, and one
+    that is the same at every step of the slider shall stay. Its answer lies before it, from where assets/names.js makes
+    it the name of the chart."""
     if panel.parts:
         return _parts(panel, key, selectable)
+    st.html(f'<span class="pa-alt" data-answer="{escaped(panel.answer)}"></span>')
     more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
         ready(panel.figure), width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more

@@ -84,6 +84,31 @@ def test_main_path(page, address, tmp_path):
     assert mask["method"] == "bias_only"
 
 
+def names_of_charts(page) -> list[str]:
+    """What a screen reader calls the charts, once each is called by its answer."""
+    page.wait_for_function("""() => {
+        const charts = [...document.querySelectorAll('[data-testid=stPlotlyChart]')];
+        return charts.length && charts.every(chart => chart.getAttribute('aria-label')?.endsWith('.'));
+    }""")
+    return [chart.get_attribute("aria-label") for chart in page.get_by_role("figure").all()]
+
+
+def test_every_chart_is_called_by_its_answer(page, address):
+    page.goto(f"{address}/trade_off{RUN}")
+    settled(page, "cost")
+    said = [text.replace("\u00a0", " ").strip() for text in page.locator(".pa-answer").all_inner_texts()]
+    before = names_of_charts(page)
+    assert before and set(before) & set(said) and not any(name.endswith("?") for name in before)
+    page.goto(f"{address}/{RUN}")
+    settled(page, "who pays")
+    first = names_of_charts(page)
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowLeft")
+    page.locator(".pa-lead", has_text="5 of 32 heads").wait_for()
+    settled(page)
+    assert names_of_charts(page) != first, "another choice, another answer"
+
+
 def test_a_click_on_a_head_shows_its_numbers(page, address):
     page.goto(f"{address}/heads{RUN}")
     settled(page)

@@ -102,6 +102,14 @@ def methods(run: Run, axis: str | None = None) -> list[str]:
     return track_of(run).order(name for name in table["method"].unique() if name != "dense")
 
 
+def not_built(run: Run, axis: str) -> str:
+    """Which methods the run was asked for have no variant for this axis, and why, in a sentence; "" where all do."""
+    here = methods(run, axis)
+    asked = dict.fromkeys([*run.meta["request"].get("methods", ()), *methods(run)])
+    missing = [words.method_name(name) for name in asked if name not in here]
+    return f"{track_of(run).not_built}: {', '.join(missing)}." if missing else ""
+
+
 def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     """The reported variant a choice means; the lowest selection seed where there are several.
 

@@ -43,14 +43,14 @@ class Curve:
 
 def along(run: Run, choice: Choice, curve: Curve, note: str, lead: str = "") -> Panel:
     """A measure against how much is cut, every compared method; `lead` is to be kept in mind, `note` said below."""
-    table = rows_along(run, choice, curve.measure)
+    table, absent = rows_along(run, choice, curve.measure), lookup.not_built(run, choice.axis)
     if table.empty:
-        return nothing(curve.key, curve.question, curve.absent)
+        return nothing(curve.key, curve.question, f"{curve.absent} {absent}".strip())
     figure = _figure(run, choice, curve, table)
     answer, more = _answer(run, choice, curve, table)
     note += ONE_INTERVAL if _crowded(run, table) else ""
     shown = readable(table, _columns(run, curve))
-    return Panel(curve.key, curve.question, answer, figure, shown, note, mind=lead, more=more)
+    return Panel(curve.key, curve.question, answer, figure, shown, note, mind=f"{lead} {absent}".strip(), more=more)
 
 
 def _crowded(run: Run, table: pd.DataFrame) -> bool:

@@ -36,12 +36,14 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     table = points(run, choice, split)
     if len(table) < 2:
         both = f"{reading.harm.name} and {reading.quality.name} on {view.split} {track.items}"
-        return nothing("pareto", question, f"Fewer than two variants have {both}.")
+        absent = lookup.not_built(run, choice.axis)
+        return nothing("pareto", question, f"Fewer than two variants have {both}. {absent}".strip())
     chance = track.chance(run, choice) if split == lookup.REPORTED else None
     figures = _figures(run, choice, table, chance)
     more = f"Shows {view.said}. The front is read from point values; intervals overlap more than it suggests."
     answer, rest = _answer(run, choice, table)
-    mind = f"{null_warning(run, choice)} {chance.said if chance else ''}".strip()
+    absent = lookup.not_built(run, choice.axis)
+    mind = " ".join(filter(None, (null_warning(run, choice), absent, chance.said if chance else "")))
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
     bands = bands_in(run, table[table["method"] == "dense"])

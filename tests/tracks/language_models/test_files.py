@@ -42,6 +42,12 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
+@pytest.fixture(scope="module")
+def page(run) -> str:
+    """The report of one variant."""
+    return report_html(run, variant=VARIANT)
+
+
 @pytest.mark.parametrize("show", [False, True])
 def test_report_is_one_offline_file_and_hostile_texts_stay_texts(run, tmp_path, show):
     hostile = _all_hostile(run, tmp_path)
@@ -67,8 +73,7 @@ def _all_hostile(run, folder):
     return Store(folder).write("hostile", {**meta, "title": "<script>alert('title')</script>"}, tables)
 
 
-def test_only_our_scripts_may_run(run):
-    page = report_html(run)
+def test_only_our_scripts_may_run(page):
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
     assert "default-src 'none'" in policy and "unsafe-inline" not in policy.split("script-src")[1].split(";")[0]
     for script in re.findall(r"<script>(.*?)</script>", page, re.S):
@@ -77,8 +82,7 @@ def test_only_our_scripts_may_run(run):
     assert page.count("plotly.js v") == 1
 
 
-def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run):
-    page = report_html(run, variant=VARIANT)
+def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run, page):
     first, rest = page.split('<nav id="contents">')
     row = run.table("variants").set_index("variant").loc[VARIANT]
     for text in ("Cutting", "What this cannot say", row["mask_digest"], f"export {run.id}", f"--variant {VARIANT}"):
@@ -89,8 +93,7 @@ def test_a_report_begins_with_one_page_and_its_contents_lead_to_all_else(run):
     assert first.count('class="chart"') == 1 < rest.count('class="chart"')
 
 
-def test_report_says_settings_limits_and_provenance(run):
-    page = report_html(run)
+def test_report_says_settings_limits_and_provenance(run, page):
     for text in ("What this cannot say", "Provenance", run.meta["model"]["weight_hash"], "every number is made up"):
         assert text in page
     assert all(item["sha256"] in page for item in run.meta["tables"].values())

@@ -20,7 +20,10 @@ pytestmark = pytest.mark.usefixtures("words_judged")
     ["reweight", *(pytest.param(one, marks=pytest.mark.slow) for one in ("generate", "gradient"))],
 )
 def test_bias_of_the_subgroups_means_with_a_head_off_is_bias_minus_its_effect(tmp_path, estimator):
-    run = run_audit(world_request(tmp_path, estimator=estimator), Store(tmp_path / "store"))
+    run = run_audit(
+        world_request(tmp_path, estimator=estimator, methods=("fasp",), sparsities=(0.0, 0.3), controls=0),
+        Store(tmp_path / "store"),
+    )
     table, scores = run.table("head_groups"), run.table("scores")
     effects = scores[(scores["score"] == "z_bias") & (scores["seed"] == POOLED)]
     assert len(effects) and set(table["axis"]) == set(effects["axis"])

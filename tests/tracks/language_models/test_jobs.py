@@ -21,7 +21,7 @@ from tests.tracks.language_models.worlds import world_request
 
 LONGEST = 240
 """Seconds after which a process that does not end is ended, so that a defect fails and does not hang."""
-SMALL = {"axes": ("religion",), "methods": ("fasp", "magnitude"), "sparsities": (0.0, 0.3)}
+SMALL = {"axes": ("religion",), "methods": ("fasp", "magnitude"), "sparsities": (0.0, 0.3), "controls": 0}
 
 
 WORKER = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,8 +19,8 @@ from tests.tracks.language_models.worlds import world_request
 
 def test_means_change_scores_and_travel_with_the_mask(words_judged, tmp_path, capsys):
     store = Store(tmp_path / "store")
-    zero = world_request(tmp_path, axes=("religion",), methods=("fasp",))
-    mean = world_request(tmp_path, axes=("religion",), methods=("fasp",), ablation="mean")
+    zero = world_request(tmp_path, axes=("religion",), methods=("fasp",), sparsities=(0.0, 0.3), controls=0)
+    mean = replace(zero, ablation="mean")
     runs = [run_audit(one, store) for one in (zero, mean)]
     values = [run.table("scores").query("seed == -1 and score == 'z_ppl'")["value"].to_numpy() for run in runs]
     assert np.abs(values[0] - values[1]).max() > 1e-3

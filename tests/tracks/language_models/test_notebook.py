@@ -67,7 +67,7 @@ def test_a_run_is_opened_by_its_id_and_by_its_folder():
 @pytest.fixture
 def tiny(tmp_path, monkeypatch, words_judged):
     """The document's code with the tiny model and its prompts in place of the demo; masks lie where it reads them."""
-    request = world_request(tmp_path, axes=("nationality",))
+    request = world_request(tmp_path, axes=("nationality",), methods=("fasp", "magnitude"), controls=0)
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "masks").mkdir()

@@ -132,7 +132,7 @@ def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
 
 
 def test_gamma_is_searched_on_validation_and_reported_on_test(request_, tmp_path):
-    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search",
+    searched = AuditRequest.from_dict({**request_.to_dict(), "gamma": "search", "controls": 0,
                                        "methods": ["fasp", "magnitude", "random_noncritical"]})  # fmt: skip
     run = run_audit(searched, Store(tmp_path / "store"))
     variants = run.table("variants")

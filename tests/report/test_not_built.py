@@ -1,0 +1,56 @@
+"""A method that was asked for and could not be built is said wherever it would have stood."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.core import words
+from engine.report.charts import lookup
+from engine.report.charts.pareto import pareto
+from engine.report.contents import axis_panels, default_choice
+from engine.report.tracks import track_of, tracks
+from engine.store.runs import Run, Store
+from tests.made_up import small
+from tests.pages.checks import assert_calm, opened, use_store, words_of
+
+LOST = "lost-run"
+
+
+def without(run: Run, method: str, store: Store) -> Run:
+    """The run as it is written where no variant of `method` could be built, for any axis."""
+    tables = {name: run.table(name) for name in run.meta["tables"]}
+    gone = set(tables["variants"].query("method == @method")["variant"])
+    tables = {name: table[~table["variant"].isin(gone)] if "variant" in table else table
+              for name, table in tables.items()}  # fmt: skip
+    meta = {key: value for key, value in run.meta.items() if key != "tables"}
+    return store.write(LOST, meta, tables)
+
+
+@pytest.fixture(scope="module", params=tracks())
+def lost(request, tmp_path_factory) -> tuple[Run, str]:
+    store = Store(tmp_path_factory.mktemp("store"))
+    run = small(request.param, store.root, "whole-run")
+    method = lookup.methods(run)[-1]
+    return without(run, method, store), method
+
+
+def test_charts_that_compare_methods_say_it_and_no_others_do(lost):
+    run, method = lost
+    axis, name = run.meta["request"]["axes"][0], words.method_name(method)
+    said = lookup.not_built(run, axis)
+    assert said == f"{track_of(run).not_built}: {name}."
+    choice = default_choice(run, axis)
+    assert said in pareto(run, choice).said
+    curves = [panel for panel in axis_panels(run, choice) if said in panel.mind]
+    assert curves or not any("along" in panel.key for panel in axis_panels(run, choice))
+    whole = Store(run.path.parents[1]).open("whole-run")
+    assert lookup.not_built(whole, axis) == "" and track_of(run).not_built not in pareto(whole, choice).said
+
+
+@pytest.mark.parametrize("page", ["summary", "trade_off", "examples"])
+def test_pages_say_it_beside_the_methods(lost, page, monkeypatch):
+    run, method = lost
+    use_store(run.path.parents[1], monkeypatch)
+    at = opened(page, run=LOST)
+    assert_calm(at)
+    assert lookup.not_built(run, run.meta["request"]["axes"][0]) in words_of(at).replace("\\", "")
