@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.core.types import Event
 
 
 @dataclass
 class Progress:
-    """Counts work over all phases of one audit. Work found finished on disk counts as done but not for the speed."""
+    """Counts work over all phases of one audit. Work found finished on disk counts as done but not for the speed.
+
+    Where all work is known before it begins, the share that is said to be done never falls: what turns up beyond it
+    lets the share stand still for a while.
+    """
 
     report: Callable[[Event], None]
     clock: Callable[[], float] = time.monotonic
@@ -20,11 +25,17 @@ class Progress:
     _fresh: float = 0.0
     _spent: float = 0.0
     _phase: str = ""
+    _share: float = 0.0
+    _in_all: bool = False
     spent: dict[str, float] = field(default_factory=dict)
 
+    def expect_in_all(self, size: float) -> None:
+        """Set the amount of all work, in the unit of the measurements' size, where it is known before it begins."""
+        self.total, self._in_all = size, True
+
     def expect(self, size: float) -> None:
-        """Add work that became known."""
-        self.total += size
+        """Work that begins now: counted already where all of it was known, more only where that was too little."""
+        self.total = max(self.total, self.done + size)
 
     def advance(self, phase: str, size: float, seconds: float, what: str = "", fresh: bool = True) -> None:
         """A part of `size` was finished in `seconds`."""
@@ -40,16 +51,28 @@ class Progress:
         fresh = self._fresh + size
         left = max(self.total - self.done - size, 0.0)
         eta = left * (self._spent + seconds) / fresh if fresh > 0 else None
-        self.report(Event(phase, round(self.done + size), round(self.total), what, eta))
+        self.report(self._event(phase, self.done + size, what, eta))
 
     def say(self, phase: str, what: str = "") -> None:
         """Report where things stand."""
         self._phase = phase
-        self.report(Event(phase, round(self.done), round(self.total), what, self.eta))
+        self.report(self._event(phase, self.done, what, self.eta))
+
+    def over(self, phase: str) -> None:
+        """Say that nothing is left: work that was counted and turned out not to be needed is forgotten."""
+        self.total = self.done
+        self.say(phase)
 
     def tell(self, note: str) -> None:
         """A sentence to keep on screen, where things stand."""
-        self.report(Event(self._phase, round(self.done), round(self.total), eta=self.eta, note=note))
+        self.report(replace(self._event(self._phase, self.done, "", self.eta), note=note))
+
+    def _event(self, phase: str, done: float, what: str, eta: float | None) -> Event:
+        total = round(self.total)
+        if total and self._in_all:
+            done = min(math.ceil(max(self._share, done / self.total) * total - 1e-9), total)
+            self._share = done / total
+        return Event(phase, round(done), total, what, eta)
 
     @property
     def eta(self) -> float | None:
@@ -57,16 +80,3 @@ class Progress:
         if self._fresh <= 0:
             return None
         return max(self.total - self.done, 0.0) * self._spent / self._fresh
-
-
-@dataclass
-class Forecast(Progress):
-    """Progress where the amount of all work is known before it begins, though not which parts are finished already."""
-
-    def expect_in_all(self, size: float) -> None:
-        """Set the amount of all work, in the unit of the measurements' size."""
-        self.total = size
-
-    def expect(self, size: float) -> None:
-        """Work of one phase, already counted; more only where the forecast was too small."""
-        self.total = max(self.total, self.done + size)

@@ -14,6 +14,8 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.measurements import InMemory, MeasurementContext
+from engine.audit.provenance import versions
+from engine.audit.source import source_digest
 from engine.core.errors import PruneAuditError
 
 PATIENCE = 90.0
@@ -41,6 +43,10 @@ class Worker:
     def process(self) -> int:
         """The process id; answering it means the model is loaded."""
         return os.getpid()
+
+    def loaded(self) -> tuple[int, str, dict[str, str]]:
+        """The process id, the machine's name, and what computes there."""
+        return os.getpid(), socket.gethostname(), made_of()
 
     def compute(self, shards: list[Any], key: str, known: Tables) -> Tables:
         """The tables of `shards`. `known` are finished tables they need; `key` is the driver's key of the first."""
@@ -80,7 +86,7 @@ class WorkerPool:
         remote = ray.remote(Worker).options(**({"num_gpus": 1} if gpu else {"num_cpus": 1}))
         while len(self.loading) + len(self.processes) < min(slots, parts):
             worker = remote.remote(self._work[1])
-            self.loading[worker.process.remote()] = worker
+            self.loading[worker.loaded.remote()] = worker
 
     def reachable(self, ray: Any) -> None:
         """PruneAuditError where the head of the cluster no longer answers; Ray itself would end this process."""
@@ -124,12 +130,14 @@ class WorkerPool:
         for answer in done:
             worker = self.loading.pop(answer)
             try:
-                self.processes[worker] = ray.get(answer)
+                process, host, theirs = ray.get(answer)
             except RayError as error:
                 self._failed += 1
                 if self._failed >= FAILURES:
                     raise PruneAuditError(f"Ray workers cannot start. The last said: {last_line(error)}") from error
             else:
+                refuse_other(host, theirs)
+                self.processes[worker] = process
                 self.idle.append(worker)
                 self._failed = 0
         self._wait(address)
@@ -160,6 +168,22 @@ class WorkerPool:
             with contextlib.suppress(Exception):
                 ray.kill(worker)
         self.loading, self.idle, self.processes, self._work, self._failed, self._since = {}, [], {}, None, 0, 0.0
+
+
+def made_of() -> dict[str, str]:
+    """Versions of Python and packages here, and a digest of the engine's code."""
+    return {**versions(), "the engine's code": source_digest()}
+
+
+def refuse_other(host: str, theirs: dict[str, str]) -> None:
+    """PruneAuditError where a worker's numbers may not be those of this machine, naming what differs."""
+    differs = [f"{name} is {theirs.get(name, 'unknown')} there and {mine} here"
+               for name, mine in made_of().items() if theirs.get(name) != mine]  # fmt: skip
+    if differs:
+        raise PruneAuditError(
+            f"The Ray worker on {host} computes with something else than this machine, so its numbers would not be the "
+            f"same: {'; '.join(differs)}. Install the same project and packages on every machine."
+        )
 
 
 def last_line(error: BaseException) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.executors import Executor
-from engine.audit.progress import Forecast
+from engine.audit.progress import Progress
 from engine.audit.session import Session, Tables, run_session, timed
 from engine.classifiers.images.context import ImageShard
 from engine.classifiers.images.dense import data_meta, dense_phases, kept_in, model_meta, starting_model
@@ -57,7 +57,7 @@ def _audited(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> 
 
 def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Executor) -> FairAudit:
     """Load the model, and prove on this very model that masking filters changes something."""
-    progress = Forecast(hooks.report)
+    progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
         prove_filter_mask_works(context.start, context.graph)

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.executors import Executor
-from engine.audit.progress import Forecast
+from engine.audit.progress import Progress
 from engine.audit.session import Session, Tables, run_session, timed
 from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.classifiers.images.dense import data_meta, dense_phases, kept_in, model_meta, starting_model
@@ -51,7 +51,7 @@ def _audited(plan: FilterPlan, store: Store, hooks: Hooks, executor: Executor) -
 
 def open_image_audit(plan: FilterPlan, store: Store, hooks: Hooks, executor: Executor) -> ImageAudit:
     """Load the model, and prove on this very model that masking filters changes something."""
-    progress = Forecast(hooks.report)
+    progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
         prove_filter_mask_works(context.start, context.graph)

@@ -14,7 +14,7 @@ from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.request import CONTROLLED, AuditRequest
-from engine.tracks.language_models.scores.base import ScoreJob
+from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
 from engine.tracks.language_models.search import search_shards
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.tables import wanted_shards
@@ -27,6 +27,11 @@ def with_measuring(audit: Audit) -> ScoreJob:
     shards = dict.fromkeys(variant_shards(audit.request, audit.job.total))
     alike: Counter[Shard] = Counter(replace(shard, cut=shard.cut[:1], seed=0) for shard in shards)
     return replace(audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items()))
+
+
+def first_scoring(job: ScoreJob, methods: Sequence[ScoreMethod]) -> float:
+    """Work of what score methods ask for at first, in continuations; what then depends on what they saw."""
+    return job.work(shard for method in methods for shard in method.shards(job))
 
 
 def variant_shards(request: AuditRequest, total: int) -> list[Shard]:

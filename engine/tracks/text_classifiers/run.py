@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.executors import Executor
-from engine.audit.progress import Forecast
+from engine.audit.progress import Progress
 from engine.audit.session import Session, Tables, counts_of, run_session, timed
 from engine.core.errors import RequestError
 from engine.core.types import Hooks
@@ -64,7 +64,7 @@ def _audited(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> 
 
 def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Executor) -> TextAudit:
     """Load the model, and prove on this very model that masking changes something and that conductance is Captum's."""
-    progress = Forecast(hooks.report)
+    progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
         prove_mask_works(context.any_model)

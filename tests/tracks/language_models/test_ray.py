@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 
+from engine.audit import ray_workers  # noqa: E402
 from engine.audit.executors import Local  # noqa: E402
 from engine.audit.progress import Progress  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
@@ -109,6 +111,17 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
     sent_elsewhere(audit, tmp_path / "elsewhere")
     with pytest.raises(PruneAuditError, match="another model, judge, data"):
         OnRay(cluster.address).run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
+
+
+def test_other_code_or_torch_on_a_worker_is_refused_and_named(cluster, local, tmp_path, monkeypatch):
+    mine = ray_workers.made_of()
+    other = {**mine, "torch": "1.0", "the engine's code": "0" * 16}
+    monkeypatch.setattr(ray_workers, "made_of", lambda: other)  # of this process: a worker's own stays as it is
+    _, audit = audit_in(local[0], tmp_path)
+    executor = OnRay(cluster.address)
+    with pytest.raises(PruneAuditError, match=f"torch is {re.escape(mine['torch'])} there and 1.0 here; the engine's"):
+        executor.run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
+    assert not executor.attempts and not executor.workers.processes
 
 
 @pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
