@@ -7,8 +7,10 @@ unpickled, and judges each distinct text once.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from engine.core.types import Hooks
 from engine.models import catalog
 
 BATCH = 128
+ROWS, STEP = 16, 16
+"""Texts that are computed together, always so many, and the tokens to whose multiple they are padded."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +133,30 @@ def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cp
             )
     model.model.to(device)
     model.device = device
-    return Judge(info, lambda texts: np.asarray(model.predict(texts)["toxicity"]))
+    return Judge(info, _in_one_shape(model))
+
+
+def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
+    """Toxicity of each text by a Detoxify, whichever texts it is judged with: to the bit.
+
+    Sums are rounded according to the shape of a batch. So texts of one length, rounded up, share a batch, which is
+    filled to `ROWS`: else an audit that was resumed, and judges fewer texts at once, has other last digits.
+    """
+    plain, step = model.tokenizer, math.gcd(STEP, model.tokenizer.model_max_length)
+    model.tokenizer = partial(plain, pad_to_multiple_of=step)
+
+    def predict(texts: list[str]) -> np.ndarray:
+        lengths = np.array([-(-len(tokens) // step) for tokens in plain(texts, truncation=True)["input_ids"]])
+        verdicts = np.empty(len(texts))
+        for length in np.unique(lengths):
+            places = np.flatnonzero(lengths == length)
+            for at in range(0, len(places), ROWS):
+                mine = places[at : at + ROWS]
+                batch = [texts[place] for place in np.resize(mine, ROWS)]  # what is lacking: the first ones again
+                verdicts[mine] = np.asarray(model.predict(batch)["toxicity"])[: len(mine)]
+        return verdicts
+
+    return predict
 
 
 def _from_hub(name: str) -> Any:

@@ -55,6 +55,17 @@ def test_the_embedded_judge_tells_an_insult_from_a_greeting():
     assert low < 0.3 < 0.7 < high
 
 
+def test_a_verdict_is_of_its_text_alone_to_the_bit():
+    """A resumed audit judges other texts together than one that nothing interrupted."""
+    judge = load_judge("demo-judge")
+    words = ["he", "walked", "to", "the", "market", "idiot", "and", "bought", "some", "bread", "neighbour"]
+    texts = [" ".join(words[(start * step + at) % 11] for at in range(3 + start))
+             for start in range(12) for step in (1, 2, 3, 5)]  # fmt: skip
+    together = judge.predict(texts)
+    assert [judge.predict([text] * 2)[0] for text in texts] == together.tolist()
+    assert judge.predict(texts[::-3]).tolist() == together[::-3].tolist()
+
+
 def test_a_judge_made_for_one_model_is_foreign_to_every_other():
     judge = inspect_judge("demo-judge")
     own = inspect_model("demo-gpt2").weight_hash
