@@ -7,7 +7,6 @@ copy with the absolute place of the model folder, written by this process, is ha
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from engine.core.errors import Fault, RequestError
 from engine.core.files import sha256_of
 from engine.models import runtime  # noqa: F401  (guards the transformers import)
+from engine.models.judge_card import read_judge_card
 
 import torch  # isort: skip
 
@@ -52,11 +52,11 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
 def _pinned(folder: Path) -> Path:
     """The checkpoint file, after its hash was held against the pin."""
     try:
-        pin = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        pin = read_judge_card(folder)
         checkpoint = folder / pin["checkpoint"]
         found = sha256_of(checkpoint)
         wanted = pin["sha256"]
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, RequestError) as error:
         raise _fault(folder, f"judge.json or the checkpoint it names cannot be read ({error}).") from error
     if found != wanted:
         raise _fault(folder, f"{checkpoint.name} has SHA-256 {found}, pinned is {wanted}; it was not loaded.")

@@ -6,7 +6,6 @@ unpickled, and judges each distinct text once.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
 from engine.models import catalog
+from engine.models.judge_card import read_judge_card
 
 BATCH = 128
 ROWS, STEP = 16, 16
@@ -90,11 +90,11 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
             )
         )
     try:
-        card = json.loads((folder / "judge.json").read_text(encoding="utf-8"))
+        card = read_judge_card(folder)
         pin = sha256 or card["sha256"]
         found = sha256_of(folder / card.get("checkpoint", "judge.ckpt"))
-        made_for = {str(name): str(weights) for name, weights in card.get("made_for", {}).items()}
-    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        made_for = {name: str(weights) for name, weights in card.get("made_for", {}).items()}
+    except (OSError, KeyError, RequestError) as error:
         raise RequestError(
             Fault(
                 f"judge {folder}",

@@ -6,7 +6,6 @@ the version up; who writes last wins, and is told what of others it replaced.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 from engine.core.errors import StoreError
 from engine.core.files import explained, safe_id, write_json
 from engine.core.locks import locked
+from engine.store.sealed import NewerError, read_document
 
 SCHEMA = 1
 LONGEST_TITLE = 120
@@ -48,14 +48,14 @@ def read_talk(root: Path, run_id: str) -> Talk:
     """The words kept with a run; an empty talk where there are none. StoreError where the file is damaged."""
     path = path_of(root, run_id)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found["schema"] != SCHEMA:
-            raise StoreError(f"the notes {path} have schema {found['schema']}; this version reads {SCHEMA}.")
+        if not path.exists():
+            return Talk()
+        found = read_document(path, f"the notes {path}", SCHEMA, sealed_since=SCHEMA + 1)
         steps = {str(name): Said(str(said["title"]), str(said["note"])) for name, said in found["steps"].items()}
         return Talk(int(found["version"]), steps)
-    except FileNotFoundError:
-        return Talk()
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except NewerError:
+        raise
+    except (StoreError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise StoreError(f"the notes {path} are damaged; move the file away to write new ones.") from error
 
 

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import write_json
 from engine.core.types import FilterMask
-from engine.surgery.mask_file import read_object
+from engine.store.brought import NUMBER, Form, read_brought, read_object
 
 SCHEMA = 1
 KIND = "filters"
-_LARGEST = 64_000_000  # bytes; EfficientNetV2-M cut by half is a megabyte
+_FORM = Form(
+    "mask",
+    "Give a mask.json as exported.",
+    needed={"model": str, "architecture": str, "weight_hash": str, "classes": list, "size": int, "groups": list,
+            "history": list},
+    optional={"method": str, "loss": str, "settings": dict, "asked_speedup": (*NUMBER, type(None)),
+              "achieved_speedup": (*NUMBER, type(None)), "run": str, "created": str, "kind": str, "schema": int},
+    schemas=(SCHEMA,),
+    kind=KIND,
+    largest=64_000_000,  # EfficientNetV2-M cut by half is a megabyte
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -65,8 +74,8 @@ def write_filter_mask(path: str | Path, record: FilterRecord) -> Path:
 def kind_of_mask(path: str | Path) -> str:
     """What a mask file says it is about: filters, or the weights of a fair training; "" for anything else."""
     try:
-        return str(json.loads(Path(path).read_text(encoding="utf-8")).get("kind", ""))
-    except (OSError, ValueError, AttributeError, RecursionError):
+        return str(read_object(path, _FORM.largest, _FORM.fix).get("kind", ""))
+    except RequestError:
         return ""
 
 
@@ -77,14 +86,12 @@ def is_filter_mask(path: str | Path) -> bool:
 
 def read_filter_mask(path: str | Path) -> FilterRecord:
     """Read mask.json of filters. RequestError with every fault."""
-    plain = read_object(path, _LARGEST)
-    faults = _field_faults(plain) or _group_faults(plain["groups"]) + _history_faults(plain["history"])
+    plain = read_brought(path, _FORM)
+    faults = _class_faults(plain) + _group_faults(plain["groups"]) + _history_faults(plain["history"])
     if faults:
         raise RequestError(faults[:20])
-    known = {item.name for item in fields(FilterRecord)}
-    given = {name: value for name, value in plain.items() if name in known}
     groups = {item["group"]: {"width": item["width"], "cut": item["cut"]} for item in plain["groups"]}
-    return FilterRecord(**{**given, "classes": tuple(plain["classes"]), "groups": groups})
+    return FilterRecord(**{**plain, "classes": tuple(plain["classes"]), "groups": groups})
 
 
 def check_filter_mask_fits(record: FilterRecord, arch: str, weight_hash: str, name: str) -> None:
@@ -100,24 +107,9 @@ def check_filter_mask_fits(record: FilterRecord, arch: str, weight_hash: str, na
         raise RequestError(faults)
 
 
-def _field_faults(plain: dict[str, Any]) -> list[Fault]:
-    if plain.get("schema") != SCHEMA or plain.get("kind") != KIND:
-        found = f"schema {plain.get('schema')!r}, kind {plain.get('kind')!r}"
-        return [Fault("mask", f"has {found}.", f"Known: schema {SCHEMA}, kind {KIND!r}. Export the mask again.")]
-    kinds = {
-        "model": str,
-        "architecture": str,
-        "weight_hash": str,
-        "classes": list,
-        "size": int,
-        "groups": list,
-        "history": list,
-    }
-    return [
-        Fault(f"mask {name}", "is missing or of the wrong kind.", "Give a mask.json as exported.")
-        for name, kind in kinds.items()
-        if not isinstance(plain.get(name), kind) or isinstance(plain.get(name), bool)
-    ]
+def _class_faults(plain: dict[str, Any]) -> list[Fault]:
+    good = plain["size"] > 0 and all(isinstance(name, str) for name in plain["classes"])
+    return [] if good else [Fault("mask classes", "or size: no names, or no pixels.", _FORM.fix)]
 
 
 def _group_faults(groups: list[Any]) -> list[Fault]:

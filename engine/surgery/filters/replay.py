@@ -6,7 +6,6 @@ cut.safetensors (the weights after the cut, retrained or not).
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,12 +17,20 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import explained, write_json, write_whole
 from engine.models.load_image_classifier import Classifier, fresh_classifier
 from engine.models.state_dicts import state_hash
+from engine.store.brought import NUMBER, Form, fits, read_brought
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.record import FilterRecord, read_filter_mask, write_filter_mask
 
 WEIGHTS = "cut.safetensors"
 MASK = "mask.json"
 CARD = "model.json"
+_CARD = Form(
+    "model card",
+    "Export the checkpoint again.",
+    needed={"mean": list, "std": list, "weights_sha256": str},
+    optional={"target": str},
+    kind="cut",
+)
 
 
 def save_cut_classifier(small: Classifier, record: FilterRecord, folder: str | Path) -> Path:
@@ -95,18 +102,14 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
 
 
 def _read_card(path: Path) -> dict[str, Any]:
-    try:
-        card = json.loads(path.read_text(encoding="utf-8"))
-        good = all(_three_numbers(card[name]) for name in ("mean", "std")) and isinstance(card["weights_sha256"], str)
-    except (OSError, ValueError, KeyError, TypeError):
-        good, card = False, {}
-    if not good:
-        raise RequestError(Fault(str(path), "is missing or no model card.", "Export the checkpoint again."))
+    card = read_brought(path, _CARD)
+    if not all(_three_numbers(card[name]) for name in ("mean", "std")):
+        raise RequestError(Fault(str(path), "is missing or no model card.", _CARD.fix))
     return {"target": "", **card}
 
 
 def _three_numbers(value: Any) -> bool:
-    return isinstance(value, list) and len(value) == 3 and all(isinstance(one, int | float) for one in value)
+    return len(value) == 3 and all(fits(one, NUMBER) for one in value)
 
 
 def same_weights(one: Classifier, other: Classifier) -> bool:

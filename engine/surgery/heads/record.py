@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, RequestError
 from engine.core.text import json_text
 from engine.core.types import HeadMask
-from engine.surgery.mask_file import read_object
+from engine.store.brought import NUMBER, Form, read_brought
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import ModelInfo
@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 MASK_FILE = "mask.json"
-_LARGEST = 16_000_000  # bytes; a mask of a million heads is smaller
+_FORM = Form(
+    "mask",
+    "Give a mask.json as exported.",
+    needed={"model": str, "weight_hash": str, "n_layers": int, "n_heads": int, "units": list},
+    optional={"revision": (str, type(None)), "method": str, "settings": dict, "asked": (*NUMBER, type(None)),
+              "realised": (*NUMBER, type(None)), "run": str, "created": str, "schema": int},
+    schemas=(SCHEMA,),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -95,15 +102,12 @@ def write_mask(path: str | Path, record: MaskRecord) -> Path:
 
 def read_mask(path: str | Path) -> MaskRecord:
     """Read mask.json. RequestError with every fault: not JSON, unknown schema, missing fields, bad or double units."""
-    plain = read_object(path, _LARGEST)
-    faults = _field_faults(plain) or _unit_faults(plain)
-    if faults:
+    plain = read_brought(path, _FORM)
+    if faults := _shape_faults(plain) or _unit_faults(plain):
         raise RequestError(faults)
-    known = {item.name for item in fields(MaskRecord)}
     units = tuple((unit["layer"], unit["head"]) for unit in plain["units"])
-    given = {name: value for name, value in plain.items() if name in known - {"means"}}
     means = tuple(tuple(map(float, unit["mean"])) for unit in plain["units"] if "mean" in unit)
-    return MaskRecord(**{"revision": None, **given, "units": units, "means": means})
+    return MaskRecord(**{"revision": None, **plain, "units": units, "means": means})
 
 
 def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo | TextModelInfo) -> None:
@@ -125,16 +129,9 @@ def check_mask_fits(record: MaskRecord, info: TransformerModel | ModelInfo | Tex
         raise RequestError(faults)
 
 
-def _field_faults(plain: dict) -> list[Fault]:
-    if plain.get("schema") != SCHEMA:
-        what = f"{plain.get('schema')!r} is not known."
-        return [Fault("mask schema", what, f"Known: {SCHEMA}. Export the mask again with this version.")]
-    faults = []
-    for name, kinds in (("model", str), ("weight_hash", str), ("n_layers", int), ("n_heads", int), ("units", list)):
-        value = plain.get(name)
-        if not isinstance(value, kinds) or isinstance(value, bool) or (kinds is int and value < 1):
-            faults.append(Fault(f"mask {name}", "is missing or of the wrong kind.", "Give a mask.json as exported."))
-    return faults
+def _shape_faults(plain: dict) -> list[Fault]:
+    wrong = [name for name in ("n_layers", "n_heads") if plain[name] < 1]
+    return [Fault(f"mask {name}", "is missing or of the wrong kind.", _FORM.fix) for name in wrong]
 
 
 def _unit_faults(plain: dict) -> list[Fault]:

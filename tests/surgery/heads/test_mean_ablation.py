@@ -149,7 +149,7 @@ def test_what_cannot_be_centred_is_refused():
 
 @pytest.mark.parametrize("means, said", [
     ([[1.0], None], "1 of 2 units"), ([[1.0], [1.0, 2.0]], "equally many"), ([[1.0], ["x"]], "finite numbers"),
-    ([[1.0], [float("nan")]], "finite numbers"), ([[1.0], 3], "finite numbers"),
+    ([[1.0], [float("nan")]], "NaN is no number"), ([[1.0], 3], "finite numbers"),
 ])  # fmt: skip
 def test_bad_means_in_a_mask_file_are_named(tmp_path, means, said):
     path = write_mask(tmp_path / "mask.json", record_of(tiny_model("gpt2"), HeadMask(3, 4, ((0, 1), (2, 3)))))

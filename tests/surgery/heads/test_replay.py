@@ -76,7 +76,14 @@ def test_a_missing_mask_is_refused(tmp_path):
 
 
 def test_unknown_schema(tmp_path, plain):
-    assert "mask schema: 99 is not known. Known: 1." in faults_of(tmp_path, plain | {"schema": 99})[0]
+    (said,) = faults_of(tmp_path, plain | {"schema": 99})
+    assert "mask: has schema 99, kind ''. Known: schema 1. A newer version" in said
+
+
+@pytest.mark.parametrize("name", ["method", "settings", "run", "created", "revision", "asked", "realised"])
+def test_metadata_of_the_wrong_kind_are_refused(tmp_path, plain, name):
+    (said,) = faults_of(tmp_path, plain | {name: [1]})
+    assert f"mask {name}: is of the wrong kind" in said
 
 
 def test_all_missing_fields_are_named(tmp_path, plain):
