@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import time
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from copy import copy
@@ -28,9 +27,6 @@ from pages.shared.wall import boundary
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("history.js", "names.js")
 """Files of assets/ that run in the browser: what Streamlit has no way to say."""
-UNDER_WAY = 0.15
-"""Seconds in which redraws that the browser asked for by the clock arrive. One that came while a page is being turned
-would name the page that was left, and Streamlit would go back to it."""
 ABOUT = "**PruneAudit**: if we cut these parts of a model, who pays, and how sure are we? Runs on this machine only."
 _FRAMED: ContextVar[bool] = ContextVar("framed", default=False)
 """True while app.py runs a page: the frame is drawn already."""
@@ -48,6 +44,7 @@ def begin_app() -> None:
         st.rerun()
     if _FRAMED.get():
         return
+    state.leave_page()
     state.settle()
     if state.reclaim():
         st.rerun()
@@ -58,7 +55,7 @@ def begin_app() -> None:
     st.html(f"<script>{script}</script>", unsafe_allow_javascript=True)
     st.logo(str(ROOT / "assets" / "logo.svg"), size="large")
     if page := state.take(state.GO_TO):
-        time.sleep(UNDER_WAY)
+        state.leave_page(at_once=True)
         turn_to(page)
     with boundary():
         _choose_run()

@@ -120,6 +120,7 @@ _LATER = "set_on_the_next_run"
 _BACK_NEXT = "goes_back_on_the_next_run"
 _GOES_BACK = "goes_back"
 _BOUND = "bound_widgets"
+_PAGE = "page_drawn_last"
 
 
 def _kept(key: str) -> str:
@@ -191,6 +192,24 @@ def reclaim() -> bool:
         return False
     st.session_state[_BACK_NEXT] = True
     return True
+
+
+def page_drawn() -> str:
+    """What Streamlit calls the page that this script run draws; "" outside one."""
+    context = get_script_run_ctx()
+    return context.page_script_hash if context else ""
+
+
+def leave_page(at_once: bool = False) -> None:
+    """Where another page is drawn than before, or `at_once`: forget the redraws by the clock of the one that is left.
+
+    The browser asks for them until it has heard of the new page. Each names the page that was left, and Streamlit would
+    go back to it; those that it does not know any more it passes over.
+    """
+    context = get_script_run_ctx()
+    if context and (at_once or st.session_state.get(_PAGE) != page_drawn()):
+        context.fragment_storage.clear()
+    st.session_state[_PAGE] = page_drawn()
 
 
 def _plain(text: str) -> str:

@@ -24,7 +24,7 @@ MOST = 3
 def strip() -> None:
     """Drawn with the frame."""
     if _here():
-        _live()
+        _redrawn(state.page_drawn())
 
 
 def badge() -> str:
@@ -41,7 +41,17 @@ def _here() -> list[JobState]:
     return [job for job in found if job.job_id in watched]
 
 
-@st.fragment(run_every=EVERY)
+def _redrawn(page: str) -> None:
+    """The strip, redrawn by the clock. Its fragment has the page's name: a look that the browser asks for on a page
+    that was left meanwhile must not be taken for one of the new page."""
+
+    def look() -> None:
+        _live()
+
+    look.__qualname__ = f"strip on {page}"
+    st.fragment(look, run_every=EVERY)()
+
+
 def _live() -> None:
     if state.kept(state.GO_TO):
         st.rerun(scope="app")

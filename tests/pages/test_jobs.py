@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from streamlit.testing.v1 import AppTest
+
 from engine.audit import jobs
 from engine.audit.jobs import JobState
 from engine.core.locks import taken
 from engine.core.words import PREDICTED
 from engine.store.runs import Store
-from tests.pages.checks import assert_calm, opened, use_store, words_of
+from tests.pages.checks import ROOT, assert_calm, opened, use_store, words_of
 
 
 def test_a_job_in_line_says_how_many_are_before_it(tmp_path, monkeypatch):
@@ -39,3 +41,19 @@ def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_pat
         jobs._write(folder, replace(state, phase="score heads", done=1, total=9, eta=240.0))
         said = words_of(opened("jobs", run=None))
     assert "A head's 95 % interval about 0.02 wide." in said and "29 minutes" not in said
+
+
+def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(tmp_path, monkeypatch):
+    """The browser asks for them until it has heard of the new page, and would be led back."""
+    store = Store(use_store(tmp_path, monkeypatch))
+    folder = store.jobs_folder / "job-a"
+    folder.mkdir(parents=True)
+    jobs._write(folder, JobState("job-a", "A", "running", started="a", updated=jobs._now()))
+    with taken(folder / "lock"):
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
+        found = []
+        for page in ("jobs", "audits"):
+            at.switch_page(f"pages/{page}.py").run()
+            assert_calm(at)
+            found.append(set(at._fragment_storage._fragments))
+    assert len(found[0]) > len(found[1]) > 0 and not found[0] & found[1]
