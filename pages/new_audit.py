@@ -35,14 +35,23 @@ def _new() -> None:
     )
     request, faults = form.ask()
     asked.line(request)
+    ray = _where()
     refused.summary(request)
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"), refused.remembered(request):
-            state.keep(state.STARTED, jobs.start(request, faults))
+            state.keep(state.STARTED, jobs.start(request, faults, ray))
     if state.kept(state.STARTED):
         st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
         jobs.one(state.kept(state.STARTED))
+
+
+def _where() -> str:
+    """The cluster that shall compute the audit, "" for this machine."""
+    with st.expander("Compute on many machines"):
+        st.caption("On a Ray cluster every worker takes parts of the audit; the numbers are the same to the bit.")
+        typed = st.text_input("Address of the cluster", key=state.RAY, placeholder="host:port", max_chars=200)
+    return typed.strip()
 
 
 begin_app()

@@ -76,10 +76,12 @@ class JobState:
     updated: str = ""
     device: str = ""
     """As the request says it: "auto" where it leaves that open."""
+    ray: str = ""
+    """Address of the Ray cluster that computes it; "" where this machine does, or what PRUNEAUDIT_RAY names."""
 
 
 STATUSES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
-_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device")
+_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device", "ray")
 
 
 def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
@@ -135,10 +137,11 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
         raise RequestError(faults)
 
 
-def submit(request: Request | Growth, store: Store) -> str:
+def submit(request: Request | Growth, store: Store, ray: str | None = None) -> str:
     """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it.
 
-    Where an engine serves the store the job waits in line there; elsewhere its process starts at once.
+    Where an engine serves the store the job waits in line there; elsewhere its process starts at once. ray: address of
+    the cluster that shall compute it, "" for none; None: as when it was submitted before.
     """
     _refuse_other_types(request)
     store.prove_writable()
@@ -147,8 +150,9 @@ def submit(request: Request | Growth, store: Store) -> str:
     if is_alive(folder) or (is_served(store) and _is_waiting(folder)):
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
-    moment = _now()
-    _write(folder, JobState(job_id, _title(request), "queued", started=moment, updated=moment, device=request.device))
+    moment, address = _now(), _ray_of(folder) if ray is None else ray
+    state = JobState(job_id, _title(request), "queued", started=moment, updated=moment, device=request.device)
+    _write(folder, replace(state, ray=address))
     if not is_served(store):
         launch(store, job_id)
     return job_id
@@ -296,6 +300,14 @@ def _with_place(state: JobState, jobs: Sequence[JobState]) -> JobState:
     return replace(state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it.")
 
 
+def _ray_of(folder: Path) -> str:
+    """The cluster of a job that was submitted before; "" where there is none, or nothing can be read of it."""
+    try:
+        return _said(folder).ray
+    except RequestError:
+        return ""
+
+
 def _is_waiting(folder: Path) -> bool:
     """Whether a job has its place in the line already."""
     try:
@@ -362,7 +374,7 @@ def run_job(
     with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
         moment = _now()
         state = JobState(job_id, _title(request), "running", "start", started=moment, updated=moment)
-        state = replace(state, device=request.device)
+        state = replace(state, device=request.device, ray=_ray_of(folder) if submitted else "")
         aside = Aside(store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder))
         _write(folder, state)
         try:

@@ -8,6 +8,7 @@ weights, tokenizer, data, judge, precision and device. Needs `pip install -r req
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import socket
 import time
@@ -131,15 +132,13 @@ def connect(address: str) -> Any:
     """The ray module, connected. RequestError where Ray is not installed or the cluster does not answer."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no telemetry
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        what = "the package ray is not installed here."
-        raise RequestError(Fault("--ray", what, "pip install -r requirements-ray.txt")) from error
+    _need_ray()
+    import ray
+
     if ray.is_initialized():
         _same_cluster(ray, address)
         return ray
-    _reach(address)
+    reach(address)
     environment = {"PYTHONPATH": str(PROJECT), "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", runtime_env={"env_vars": environment})
@@ -175,8 +174,15 @@ def _place(address: str) -> tuple[str, str]:
     return host, port
 
 
-def _reach(address: str) -> None:
-    """Fail within seconds where nothing listens; Ray itself would try for minutes."""
+def _need_ray() -> None:
+    if importlib.util.find_spec("ray") is None:
+        what = "the package ray is not installed here."
+        raise RequestError(Fault("--ray", what, "pip install -r requirements-ray.txt"))
+
+
+def reach(address: str) -> None:
+    """RequestError within seconds where nothing listens, Ray itself would try for minutes; and without Ray."""
+    _need_ray()
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if address in ("auto", "local"):
         return

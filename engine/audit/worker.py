@@ -7,7 +7,7 @@ import sys
 import traceback
 
 from engine.audit.executors import Executor
-from engine.audit.jobs import job_request, leave_when_cancelled, run_job
+from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
 from engine.core.errors import PruneAuditError
 from engine.core.text import visible
 from engine.store.runs import Store
@@ -19,7 +19,7 @@ def main(root: str, job_id: str) -> int:
     try:
         leave_when_cancelled(store, job_id)  # first: reading the request loads what takes seconds
         request = job_request(store, job_id)
-        run_job(store, request, executor=_executor(), submitted=True)
+        run_job(store, request, executor=_executor(job_state(store, job_id).ray), submitted=True)
     except PruneAuditError as error:
         print(visible(str(error)), file=sys.stderr)
         return error.exit_code
@@ -29,9 +29,9 @@ def main(root: str, job_id: str) -> int:
     return 0
 
 
-def _executor() -> Executor | None:
-    """Where the app was started with PRUNEAUDIT_RAY, its jobs run on that cluster."""
-    address = os.environ.get("PRUNEAUDIT_RAY")
+def _executor(asked: str) -> Executor | None:
+    """The cluster that the job was given, or that the app was started with (PRUNEAUDIT_RAY); None: this process."""
+    address = asked or os.environ.get("PRUNEAUDIT_RAY")
     if not address:
         return None
     from engine.audit.ray_executor import OnRay

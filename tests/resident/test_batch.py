@@ -14,6 +14,7 @@ import pytest
 from engine.audit import jobs
 from engine.audit.jobs import JobState, cancel, job_state, list_jobs, submit
 from engine.audit.tracks import tracks
+from engine.core.errors import RequestError
 from engine.resident.asks import answer_here
 from engine.resident.batch import Batch
 from engine.store.runs import Store
@@ -168,9 +169,27 @@ def test_what_is_submitted_without_an_engine_starts_at_once(store, workers, requ
     assert jobs.is_up(process.parent), "known to be there before it says anything"
 
 
+def test_a_job_keeps_the_cluster_it_was_given(store, batch, workers, request_):
+    job_id = submit(request_, store, "10.0.0.5:6379")
+    cancel(store, job_id)
+    submit(request_, store)
+    assert job_state(store, job_id).ray == "10.0.0.5:6379", "resumed where it was"
+    cancel(store, job_id)
+    submit(request_, store, "")
+    assert job_state(store, job_id).ray == "", "asked for again, on this machine"
+
+
+@pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers|not installed"),
+                                           ("nonsense", "no host:port|not installed"), (5, "no text")])  # fmt: skip
+def test_a_cluster_that_is_none_starts_nothing(store, workers, request_, address, said):
+    with pytest.raises(RequestError, match=said):
+        answer_here("start", {"request": request_.to_dict(), "ray": address}, store)
+    assert not workers and not store.root.exists()
+
+
 def test_start_checks_and_starts(store, workers, request_, monkeypatch):
     checked = []
-    monkeypatch.setattr(jobs, "check", lambda request, store: checked.append(request))
+    monkeypatch.setattr(jobs, "check", lambda request, store, faults=(): checked.append(request))
     given = {"request": request_.to_dict()}
     assert answer_here("start", {**given, "start": False}, store) == {"job_id": ""} and not store.root.exists()
     found = answer_here("start", given, store)["job_id"]

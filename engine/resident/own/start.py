@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.audit import jobs
+from engine.audit.ray_executor import reach
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Hooks
@@ -15,7 +17,8 @@ from engine.store.runs import Store
 
 
 class Start(Ask):
-    """given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false only checks.
+    """given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false only checks; `ray`:
+    address of the cluster that shall compute it, where one shall.
 
     The answer has `job_id`, "" where nothing was started.
     """
@@ -25,9 +28,10 @@ class Start(Ask):
     def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         request = self._request(given, store)
         hooks.check()
-        jobs.check(request, store)
+        address = given.get("ray")
+        jobs.check(request, store, _ray_faults(address))
         hooks.check()
-        return {"job_id": jobs.submit(request, store) if given.get("start", True) else ""}
+        return {"job_id": jobs.submit(request, store, address) if given.get("start", True) else ""}
 
     def _request(self, given: Mapping[str, Any], store: Store) -> Any:
         if "job_id" not in given:
@@ -39,3 +43,16 @@ class Start(Ask):
         except (OSError, ValueError, TypeError, AttributeError) as error:
             what = f"{given['job_id']!r} cannot be read from the store."
             raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
+
+
+def _ray_faults(address: Any) -> list[Fault]:
+    """What is wrong with a cluster's address: no text, nothing answers there, or Ray is not installed."""
+    if not address:
+        return []
+    if not isinstance(address, str):
+        return [Fault("address of the cluster", "is no text.", 'Write for example 10.0.0.5:6379, or "auto".')]
+    try:
+        reach(address)
+    except RequestError as error:
+        return [replace(fault, where="address of the cluster") for fault in error.faults]
+    return []
