@@ -21,7 +21,7 @@ from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
-from engine.tracks.language_models.work import variant_shards, with_measuring
+from engine.tracks.language_models.work import measuring_shards, with_measuring
 
 NULL_DRAWS = 200
 
@@ -47,7 +47,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * _size(audit, variant_shards(audit.request, audit.job.total)),
+        "measuring_seconds": per_text * _size(audit, measuring_shards(audit.request, audit.job.total)),
     }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))

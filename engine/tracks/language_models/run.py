@@ -27,7 +27,7 @@ from engine.tracks.language_models.search import search_gammas, search_shards
 from engine.tracks.language_models.selection.critical import critical_heads
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
-from engine.tracks.language_models.work import first_scoring, with_measuring
+from engine.tracks.language_models.work import first_scoring, measuring_shards, with_measuring
 
 SPLITS = (TEST, VALIDATION)
 """Splits of the prompts that were asked for."""
@@ -50,11 +50,12 @@ def run_audit(
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
-    audit.progress.expect_in_all(audit.job.measuring + first_scoring(audit.job, request.scores))
+    measuring = audit.job.work(measuring_shards(request, audit.job.total))
+    audit.progress.expect_in_all(measuring + first_scoring(audit.job, request.scores))
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)
     scores = score_heads(audit)
-    audit.progress.expect_in_all(audit.progress.done + audit.job.measuring)
+    audit.progress.expect_in_all(audit.progress.done + measuring)
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
     tables["scores"] = scores

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,12 @@ from engine.core.types import POOLED
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
-from engine.tracks.language_models.request import CONTROLLED, AuditRequest
+from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest
 from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
 from engine.tracks.language_models.search import search_shards
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.tables import wanted_shards
-from engine.tracks.language_models.variants import Variant, all_variants
+from engine.tracks.language_models.variants import Variant, all_variants, with_gamma
 
 
 def with_measuring(audit: Audit) -> ScoreJob:
@@ -34,8 +35,22 @@ def first_scoring(job: ScoreJob, methods: Sequence[ScoreMethod]) -> float:
     return job.work(shard for method in methods for shard in method.shards(job))
 
 
-def variant_shards(request: AuditRequest, total: int) -> list[Shard]:
-    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will."""
+def measuring_shards(request: AuditRequest, total: int) -> list[Shard]:
+    """All that measuring the variants will ask for, as far as can be known before there are scores: with those at a
+    searched γ, each axis at another one, which is most. What a budget is a share of (`with_measuring`) leaves these
+    out."""
+    gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
+    picked = {axis: gammas[place % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
+    return variant_shards(request, total, picked)
+
+
+def variant_shards(
+    request: AuditRequest, total: int, gammas: Mapping[str, float] = MappingProxyType({})
+) -> list[Shard]:
+    """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will.
+
+    gammas: what a search for γ may find per axis; without them variants at a searched γ are left out.
+    """
     wanted = {score for name in request.methods for score in selection_method(name).needs}
     rows = [
         pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
@@ -45,6 +60,7 @@ def variant_shards(request: AuditRequest, total: int) -> list[Shard]:
     ]
     scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
     variants = all_variants(request, scores, total)
+    variants = with_gamma(variants, dict(gammas)) if gammas else variants
     return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
 
 
