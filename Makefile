@@ -69,6 +69,7 @@ benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.conductance
 	$(BIN)/python -m benchmarks.fair_toy
 	$(BIN)/python -m benchmarks.fair_training
+	$(BIN)/python -m benchmarks.hardening
 
 clean:
 	rm -rf .venv .pytest_cache .ruff_cache

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,13 @@ def started(store: Path, log: Path) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(20)
+
+
+@contextlib.contextmanager
+def fresh() -> Iterator[str]:
+    """The app's address, with a store of its own that goes with it."""
+    with tempfile.TemporaryDirectory() as folder, started(Path(folder) / "store", Path(folder) / "log.txt") as address:
+        yield address
 
 
 def _wait(address: str, process: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:

@@ -65,3 +65,20 @@ def rows_of(module: str, *words: str) -> dict[str, dict]:
     done = subprocess.run([sys.executable, "-m", module, *words, "--json"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: a bar was missed, which this size may do
     return {row["name"]: row for row in json.loads(done.stdout)}
+
+
+def test_the_table_of_bad_inputs_is_what_its_script_writes(tmp_path, monkeypatch):
+    for track in ("fair_training", "image_classifiers", "language_models", "text_classifiers"):
+        pytest.importorskip(f"engine.tracks.{track}")  # where one was taken out, its commands are gone
+    from benchmarks.hardening import _build_inputs
+
+    kept = _build_inputs.TABLE.read_text(encoding="utf-8")
+    monkeypatch.setattr(_build_inputs, "TABLE", tmp_path / "again.csv")
+    _build_inputs.main()
+    assert (tmp_path / "again.csv").read_text(encoding="utf-8") == kept and kept.count("\n") > 500
+
+
+@pytest.mark.slow
+def test_hardening_refuses_every_bad_input_and_the_gate_lets_nobody_in():
+    rows = rows_of("benchmarks.hardening", "--only", "inputs,gate")
+    assert len(rows) == 3 and all(row["holds"] for row in rows.values())

@@ -58,3 +58,13 @@ def cluster_world(folder: Path) -> tuple[Any, list[Any]]:
     context = context_of(validate_fair(request))
     names = ("train the dense model", "ask the dense model", "train and cut")
     return context, [shard for name in names for shard in phases[name]]
+
+
+def small_audit(folder: Path) -> list[str]:
+    """Words of a command that audits in seconds and reads nothing of the user's."""
+    return [
+        "fairtrain", "--model", SMALL, "--data", "avatars", "--target", "blond", "--group", "skin", "--sparsity", "k3",
+        "--method", "bifp-str,snip", "--set", "snip.batches=1", "--seeds", "1", "--iterations", "4", "--check-every",
+        "2", "--recipe", "batch=16", "--train", "epochs=1", "--train", "batch=32", "--max-images", "100", "--device",
+        "cpu",
+    ]  # fmt: skip

@@ -61,3 +61,13 @@ def world_request(folder: Path, **changes: object) -> AuditRequest:
         "device": "cpu",
     }
     return AuditRequest(**{**values, **changes})
+
+
+def small_audit(folder: Path) -> list[str]:
+    """Words of a command that audits in seconds; what it reads is written into `folder`. The judge is the demo's."""
+    request = world_request(folder)
+    return [
+        "audit", "--model", request.model, "--prompts", request.prompts, "--corpus", request.corpus, "--axis",
+        "religion", "--estimator", "generate", "--seeds", "2", "--new-tokens", "6", "--prompt-tokens", "8",
+        "--device", "cpu", "--sparsity", "0,0.2", "--method", "fasp", "--method", "magnitude", "--judge", "demo-judge",
+    ]  # fmt: skip

@@ -1,0 +1,414 @@
+"""Broken model folders, masks, runs, jobs, texts and images for bad inputs, each from a sound one by one change."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Header = dict[str, Any]
+
+
+def make_all(folder: Path) -> None:
+    """Everything that bad_inputs.csv names below {bad}, and the sound things below {good}."""
+    good, bad = folder / "good", folder / "bad"
+    _sound(good)
+    for family in ("lm", "text", "image"):
+        for name, change in {**TENSORS, **CONFIGS}.items():
+            _model(good / family, bad / f"{family}-{name}", change)
+    for name, text in {**MASKS, **DOCUMENTS}.items():
+        _write(bad / "masks" / f"{name}.json", text)
+    for name, text in PROMPTS.items():
+        _write(bad / "prompts" / f"{name}.csv", text)
+    for name, text in TEXTS.items():
+        _write(bad / "texts" / f"{name}.csv", text)
+    for name, text in IMAGES.items():
+        _write(bad / "images" / f"{name}.csv", text)
+    for name, text in CORPORA.items():
+        _write(bad / "corpora" / f"{name}.txt", text)
+    for name, text in DOCUMENTS.items():
+        _write(bad / "jobs" / name / "jobs" / "job-0123456789abcdef" / "request.json", text)
+        _write(bad / "judges" / name / "judge.json", text)
+    _runs(good, bad / "runs")
+    _odd(bad)
+
+
+def _sound(good: Path) -> None:
+    from tests import made_up
+    from tests.classifiers.worlds import saved_model
+    from tests.tiny import build
+    from tests.tracks.language_models.worlds import write_corpus, write_prompts
+    from tests.tracks.text_classifiers.worlds import text_world
+
+    build("gpt2", good / "lm")
+    write_prompts(good)
+    write_corpus(good)
+    text_world(good / "task")
+    shutil.copytree(good / "task" / "model", good / "text")
+    saved_model(good / "image", size=16)
+    made_up.one_of_each(good / "store")
+
+
+# --- weights and config of a model folder -----------------------------------------------------------------------------
+
+
+def _model(sound: Path, folder: Path, change: Callable[[Path], None]) -> None:
+    shutil.copytree(sound, folder)
+    change(folder)
+
+
+def _header(folder: Path, change: Callable[[Header, str, str], Any]) -> None:
+    """Rewrite the header of the weights; `change` gets it and the names of its first two tensors, and may return
+    another or bytes."""
+    path = next(folder.glob("*.safetensors"))
+    whole = path.read_bytes()
+    size = struct.unpack("<Q", whole[:8])[0]
+    header = json.loads(whole[8 : 8 + size])
+    names = [name for name in header if name != "__metadata__"]
+    found = change(header, *names[:2])
+    text = found if isinstance(found, bytes) else json.dumps(header if found is None else found).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + size :])
+
+
+def _entry(field: str, value: Any) -> Callable[[Path], None]:
+    def change(header: Header, one: str, other: str) -> None:
+        header[one][field] = value(header[one], header[other]) if callable(value) else value
+
+    return partial(_header, change=change)
+
+
+def _bytes(do: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = next(folder.glob("*.safetensors"))
+        path.write_bytes(do(path.read_bytes()))
+
+    return change
+
+
+def _numbers(value: float) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        from safetensors.numpy import load_file, save_file
+
+        path = next(folder.glob("*.safetensors"))
+        tensors = load_file(path)
+        name = next(name for name, tensor in tensors.items() if tensor.dtype == np.float32 and tensor.size > 8)
+        tensors[name].flat[3] = value
+        save_file(tensors, path, {"format": "pt"})
+
+    return change
+
+
+def _without(folder: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    path = next(folder.glob("*.safetensors"))
+    tensors = load_file(path)
+    tensors.pop(next(name for name, tensor in tensors.items() if tensor.ndim > 1))
+    save_file(tensors, path, {"format": "pt"})
+
+
+def _index(value: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = next(folder.glob("*.safetensors"))
+        path.rename(folder / "model-00001-of-00001.safetensors")
+        _write(folder / "model.safetensors.index.json", value)
+
+    return change
+
+
+def _dropped(header: Header, one: str, field: str) -> None:
+    header[one].pop(field)
+
+
+TENSORS: dict[str, Callable[[Path], None]] = {
+    "offset-negative": _entry("data_offsets", lambda one, other: [-4, one["data_offsets"][1]]),
+    "offset-swapped": _entry("data_offsets", lambda one, other: one["data_offsets"][::-1]),
+    "offset-overlap": _entry("data_offsets", lambda one, other: other["data_offsets"]),
+    "offset-past-end": _entry("data_offsets", lambda one, other: [10**9, 10**9 + 128]),
+    "offset-huge": _entry("data_offsets", [0, 2**70]),
+    "offset-words": _entry("data_offsets", ["0", "128"]),
+    "offset-fraction": _entry("data_offsets", [0.0, 128.5]),
+    "offset-one": _entry("data_offsets", [0]),
+    "offset-null": _entry("data_offsets", None),
+    "shape-negative": _entry("shape", [-1, 8]),
+    "shape-other": _entry("shape", [3, 5, 7]),
+    "shape-words": _entry("shape", ["a"]),
+    "shape-huge": _entry("shape", [2**62, 2**62]),
+    "shape-null": _entry("shape", None),
+    "dtype-unknown": _entry("dtype", "F31"),
+    "dtype-number": _entry("dtype", 32),
+    "dtype-null": _entry("dtype", None),
+    "entry-list": partial(_header, change=lambda header, one, other: {**header, one: []}),
+    "entry-null": partial(_header, change=lambda header, one, other: {**header, one: None}),
+    "no-dtype": partial(_header, change=lambda header, one, other: _dropped(header, one, "dtype")),
+    "no-shape": partial(_header, change=lambda header, one, other: _dropped(header, one, "shape")),
+    "header-deep": partial(_header, change=lambda *_: b'{"a":' * 20_000 + b"1" + b"}" * 20_000),
+    "header-list": partial(_header, change=lambda *_: b"[]"),
+    "header-empty": partial(_header, change=lambda *_: b"{}"),
+    "header-no-json": partial(_header, change=lambda *_: b"{]"),
+    "header-no-utf8": partial(_header, change=lambda *_: b"\xff\xfe{}"),
+    "length-huge": _bytes(lambda whole: b"\xff" * 8 + whole[8:]),
+    "length-zero": _bytes(lambda whole: b"\0" * 8 + whole[8:]),
+    "cut-short": _bytes(lambda whole: whole[: len(whole) // 2]),
+    "too-long": _bytes(lambda whole: whole + b"more"),
+    "empty": _bytes(lambda whole: b""),
+    "seven-bytes": _bytes(lambda whole: whole[:7]),
+    "nan": _numbers(float("nan")),
+    "infinite": _numbers(float("inf")),
+    "minus-infinite": _numbers(float("-inf")),
+    "tensor-missing": _without,
+}
+"""name -> what is done to the weights of a sound model folder."""
+
+
+def _config(**more: Any) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        path = _config_of(folder)
+        found = {**json.loads(path.read_text()), **more}
+        path.write_text(json.dumps({name: value for name, value in found.items() if value is not ...}))
+
+    return change
+
+
+def _config_text(text: str) -> Callable[[Path], None]:
+    return lambda folder: _config_of(folder).write_text(text) and None
+
+
+def _config_of(folder: Path) -> Path:
+    return next(
+        path for path in (folder / "config.json", folder / "classifier.json", *folder.glob("*.json")) if path.exists()
+    )
+
+
+def _pickled(folder: Path) -> None:
+    """Weights that are code: a pickle that would run a command."""
+    next(folder.glob("*.safetensors")).unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch /tmp/pickle_was_run'\ntR.")
+
+
+def _all_gone(folder: Path) -> None:
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+CONFIGS: dict[str, Callable[[Path], None]] = {
+    "config-empty": _config_text(""),
+    "config-list": _config_text("[]"),
+    "config-null": _config_text("null"),
+    "config-cut-short": _config_text('{"model_type": '),
+    "config-deep": _config_text("[" * 100_000),
+    "config-gone": lambda folder: _config_of(folder).unlink(),
+    "pickle": _pickled,
+    "folder-empty": _all_gone,
+    "weights-gone": lambda folder: next(folder.glob("*.safetensors")).unlink(),
+    "weights-folder": lambda folder: _as_folder(next(folder.glob("*.safetensors"))),
+}
+
+
+def _as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+TRANSFORMERS: dict[str, Callable[[Path], None]] = {
+    "kind-unknown": _config(model_type="magic", architectures=["Magic"]),
+    "kind-missing": _config(model_type=...),
+    "kind-number": _config(model_type=3),
+    "kind-other": _config(model_type="t5", architectures=["T5ForConditionalGeneration"]),
+    "activation-unknown": _config(activation_function="magic", hidden_act="magic"),
+    "activation-number": _config(activation_function=3, hidden_act=3),
+    "heads-odd": _config(n_head=5, num_attention_heads=5),
+    "heads-none": _config(n_head=0, num_attention_heads=0),
+    "heads-negative": _config(n_head=-4, num_attention_heads=-4),
+    "heads-words": _config(n_head="four", num_attention_heads="four"),
+    "layers-negative": _config(n_layer=-1, num_hidden_layers=-1),
+    "layers-more": _config(n_layer=9, num_hidden_layers=9),
+    "width-none": _config(n_embd=0, hidden_size=0),
+    "width-other": _config(n_embd=64, hidden_size=64),
+    "vocabulary-small": _config(vocab_size=3),
+    "vocabulary-words": _config(vocab_size="many"),
+    "remote-code": _config(
+        auto_map={
+            "AutoModelForCausalLM": "evil.Model",
+            "AutoModelForSequenceClassification": "evil.M",
+            "AutoConfig": "evil.Config",
+        },
+        model_type="evil",
+    ),
+    "tokenizer-gone": lambda folder: [path.unlink() for path in folder.glob("*token*")] and None,
+    "tokenizer-broken": lambda folder: (folder / "tokenizer.json").write_text("{") and None,
+    "tokenizer-list": lambda folder: (folder / "tokenizer.json").write_text("[]") and None,
+    "index-empty": _index('{"weight_map": {}}'),
+    "index-list": _index("[]"),
+    "index-no-map": _index("{}"),
+    "index-gone": _index('{"weight_map": {"a": "none.safetensors"}}'),
+    "index-outside": _index('{"weight_map": {"a": "../lm/model.safetensors"}}'),
+    "index-number": _index('{"weight_map": {"a": 3}}'),
+    "index-map-list": _index('{"weight_map": ["a"]}'),
+}
+"""What only folders of transformers can have wrong."""
+
+
+# --- documents, tables, texts -----------------------------------------------------------------------------------------
+
+DOCUMENTS = {
+    "empty": "",
+    "list": "[]",
+    "null": "null",
+    "word": '"mask"',
+    "number": "3",
+    "cut-short": '{"schema": 1, "model":',
+    "deep": "[" * 100_000,
+    "no-fields": "{}",
+    "newer": '{"schema": 99}',
+    "schema-word": '{"schema": "one"}',
+    "schema-true": '{"schema": true}',
+    "nan": '{"schema": NaN}',
+    "no-utf8": b"\xff\xfe{}",
+    "nul": "\0" * 40,
+    "sealed-wrongly": '{"schema": 2, "seal": "00"}',
+}
+_MASK = {
+    "schema": 1,
+    "model": "m",
+    "revision": None,
+    "weight_hash": "0" * 64,
+    "n_layers": 3,
+    "n_heads": 4,
+    "units": [[0, 1]],
+    "method": "",
+    "settings": {},
+}
+MASKS = {
+    f"mask-{name}": json.dumps({**_MASK, **change})
+    for name, change in {
+        "other-model": {},
+        "no-units": {"units": []},
+        "units-words": {"units": "all"},
+        "unit-word": {"units": [["a", 1]]},
+        "unit-one": {"units": [[1]]},
+        "unit-three": {"units": [[1, 2, 3]]},
+        "unit-fraction": {"units": [[0.5, 1]]},
+        "unit-true": {"units": [[True, 1]]},
+        "unit-negative": {"units": [[-1, 0]]},
+        "unit-outside": {"units": [[9, 9]]},
+        "unit-twice": {"units": [[0, 1], [0, 1]]},
+        "unit-null": {"units": [None]},
+        "units-null": {"units": None},
+        "layers-word": {"n_layers": "3"},
+        "layers-other": {"n_layers": 5},
+        "layers-negative": {"n_layers": -3},
+        "layers-huge": {"n_layers": 10**12},
+        "heads-none": {"n_heads": 0},
+        "hash-number": {"weight_hash": 3},
+        "hash-short": {"weight_hash": "00"},
+        "model-number": {"model": 3},
+        "method-list": {"method": []},
+        "settings-list": {"settings": []},
+        "settings-word": {"settings": "x"},
+        "means-word": {"means": "x"},
+        "means-nan": {"means": [["a"]]},
+        "asked-word": {"asked": "half"},
+        "schema-newer": {"schema": 99},
+        "run-number": {"run": 3},
+        "created-number": {"created": 3},
+        "revision-number": {"revision": 3},
+    }.items()
+}
+PROMPTS = {
+    "empty": "",
+    "header-only": "prompt,axis,subgroup\n",
+    "no-prompt": "text,axis,subgroup\na,b,c\n",
+    "no-axis": "prompt,subgroup\na,b\n",
+    "no-subgroup": "prompt,axis\na,b\n",
+    "twice": "prompt,prompt,axis,subgroup\na,a,b,c\n",
+    "no-utf8": b"prompt,axis,subgroup\n\xff\xfe,religion,x\n",
+    "nul": b"\0\0\0\0",
+    "one-group": "prompt,axis,subgroup\nw1,religion,x\nw2,religion,x\n",
+    "blank": "prompt,axis,subgroup\n,religion,x\n,religion,y\n",
+    "ragged": 'prompt,axis,subgroup\n"w1,religion\nw2,religion,x,y,z\n',
+    "json": '{"prompt": "w1"}',
+    "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
+}
+TEXTS = {
+    "empty": "",
+    "header-only": "text,label\n",
+    "no-text": "words,label\nw1,red\n",
+    "no-label": "text,kind\nw1,red\n",
+    "one-class": "text,label,split\nw1,red,train\nw2,red,test\n",
+    "no-test": "text,label,split\nw1,red,train\nw2,blue,train\n",
+    "split-unknown": "text,label,split\nw1,red,tomorrow\nw2,blue,train\n",
+    "no-utf8": b"text,label\n\xff\xfe,red\n",
+    "nul": b"\0\0\0\0",
+    "blank": "text,label,split\n,red,train\n,blue,test\n",
+    "one-row": "text,label\nw1,red\n",
+    "twice": "text,text,label\nw1,w1,red\n",
+    "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
+}
+IMAGES = {
+    "empty": "",
+    "header-only": "path,label\n",
+    "no-path": "file,label\na.png,x\n",
+    "no-label": "path,kind\na.png,x\n",
+    "gone": "path,label\nnone.png,a\nnone2.png,b\n",
+    "outside": "path,label\n../../../etc/passwd,a\n/etc/hostname,b\n",
+    "folder": "path,label\n.,a\n..,b\n",
+    "no-picture": "path,label\nempty.csv,a\ngone.csv,b\n",
+    "pipe": "path,label\n../fifo,a\n../fifo,b\n",
+    "no-utf8": b"path,label\n\xff\xfe,a\n",
+    "nul": b"\0\0\0\0",
+    "blank": "path,label\n,a\n,b\n",
+}
+CORPORA = {"empty": "", "blank": " \n \n", "short": "w1", "no-utf8": b"\xff\xfe\x00w1", "nul": b"\0" * 4000}
+
+
+def _write(path: Path, content: str | bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def _runs(good: Path, bad: Path) -> None:
+    """A store each whose one run has another run.json."""
+    sound = next((good / "store" / "runs").iterdir())
+    for name, text in {**DOCUMENTS, **_run_documents(sound)}.items():
+        folder = bad / name / "runs" / "one"
+        folder.mkdir(parents=True)
+        for table in sound.glob("*.parquet"):
+            os.link(table, folder / table.name)
+        _write(folder / "run.json", text)
+
+
+def _run_documents(sound: Path) -> dict[str, str]:
+    whole = json.loads((sound / "run.json").read_text())
+    changes: dict[str, dict[str, Any]] = {
+        "unsealed": {"seal": None},
+        "title-changed": {"title": "another"},
+        "id-changed": {"id": "two"},
+        "tables-list": {"tables": []},
+        "tables-gone": {"tables": None},
+        "model-word": {"model": "m"},
+        "created-number": {"created": 3},
+        "request-list": {"request": []},
+        "track-unknown": {"track": "magic"},
+        "schema-zero": {"schema": 0},
+        "schema-negative": {"schema": -1},
+    }
+    return {name: json.dumps({**whole, **change}) for name, change in changes.items()}
+
+
+def _odd(bad: Path) -> None:
+    """Things in the place of files."""
+    os.mkfifo(bad / "fifo")
+    (bad / "folder").mkdir()
+    (bad / "circle").symlink_to(bad / "circle")
+    (bad / "nowhere").symlink_to(bad / "none")
+    for family in ("lm", "text"):
+        for name, change in TRANSFORMERS.items():
+            _model(bad.parent / "good" / family, bad / f"{family}-{name}", change)

@@ -1,0 +1,54 @@
+"""The server's memory over 300 changes of the page by one session, after every page was shown once."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+from benchmarks import app_server
+from benchmarks.hardening._visitors import Visitor
+from benchmarks.report import Measure
+from engine.store.runs import EMBEDDED, Store
+
+CHANGES, WARM = 300, 3
+"""Changes that are counted, and rounds over all pages and runs before them."""
+PAGES = ("summary", "trade_off", "reliability", "measured", "audits", "compare", "export", "jobs")
+
+
+def measures(times: int) -> list[Measure]:
+    """Growth of the resident memory of the server's process, in per cent of what it was before."""
+    runs = [summary.id for summary in Store(EMBEDDED).list()]
+    places = [(run, page) for page in PAGES for run in runs]
+    with app_server.fresh() as address:
+        visitor, process = Visitor(address, runs[0]), _listening(address)
+        _show(visitor, places * WARM)
+        before = _resident(process)
+        _show(visitor, list(itertools.islice(itertools.cycle(places), times * CHANGES)))
+        after = _resident(process)
+        visitor.close()
+    name = f"{times * CHANGES} page changes: growth of the server's memory"
+    return [Measure("the server's memory before", before / 2**20, "MiB"),
+            Measure(name, 100 * (after - before) / before, "%", 5)]  # fmt: skip
+
+
+def _show(visitor: Visitor, places: list[tuple[str, str]]) -> None:
+    for visitor.run, page in places:
+        visitor.go(page)
+
+
+def _listening(address: str) -> int:
+    """The process that listens at an address of this machine: the one of our children that does."""
+    port = int(address.rpartition(":")[2])
+    for folder in Path("/proc").glob("[0-9]*"):
+        words = (folder / "cmdline").read_bytes().split(b"\0") if (folder / "cmdline").exists() else []
+        if b"pages.shared.serve" in words and str(port).encode() in words:
+            return int(folder.name)
+    raise RuntimeError(f"nobody listens at {address}")
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process holds, caches and models included."""
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError("no VmRSS")
