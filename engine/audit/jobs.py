@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from engine.audit.executors import Executor
     from engine.audit.request import Request
 
-GRACE = 1.2
-"""Seconds a cancelled job has to come to the end of a batch."""
+GRACE, WATCH = 0.8, 0.1
+"""Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was cancelled."""
 EARLY, LATE = -5.0, 60.0
 """Seconds since it was queued within which a job's process may still be on its way; a clock may have been set back."""
 QUIET = 0.3
@@ -198,18 +198,23 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
     A batch of a large model on a CPU takes longer than a user wants to wait. Everything is written whole or not at all,
     so a process may end anywhere.
     """
-    folder = _folder(store, job_id)
+    threading.Thread(target=end_when_cancelled, args=(_folder(store, job_id),), daemon=True).start()
 
-    def watch() -> None:
-        while not (folder / "cancel").exists():
-            time.sleep(QUIET)
-        time.sleep(GRACE)
-        state = _said(folder)
-        if state.status in ("queued", "running"):
-            _write(folder, _ended(state, Cancelled()))
-            os._exit(1)
 
-    threading.Thread(target=watch, daemon=True).start()
+def end_when_cancelled(
+    folder: Path, wait: Callable[[float], None] = time.sleep, leave: Callable[[int], object] = os._exit
+) -> None:
+    """Wait for the file `cancel`, then for the end of a batch; then leave, whether the state can be read and written
+    or not. A job that has come to its end leaves by itself."""
+    while not (folder / "cancel").exists():
+        wait(WATCH)
+    wait(GRACE)
+    with contextlib.suppress(PruneAuditError, OSError):
+        state = state_from(read_document(folder / STATE, f"job {folder.name}", SCHEMA), folder.name)
+        if state.status in ("done", "failed", "cancelled"):
+            return
+        _write(folder, _ended(state, Cancelled()))
+    leave(1)
 
 
 def _refuse_other_types(request: Request | Growth) -> None:

@@ -1,0 +1,82 @@
+"""A cancelled job ends within two seconds in every phase, and no clock that jumps strands a queued one."""
+
+from __future__ import annotations
+
+import datetime
+import fcntl
+
+import pytest
+
+from engine.audit import jobs
+from engine.audit.jobs import JobState, job_state
+from engine.core.errors import StoreError
+from engine.store.runs import Store
+
+JOB = "job-1"
+
+
+def prepared(tmp_path, status="running", updated="2026-01-01T00:00:00+00:00") -> tuple[Store, object]:
+    store = Store(tmp_path)
+    folder = store.jobs_folder / JOB
+    folder.mkdir(parents=True)
+    jobs._write(folder, JobState(JOB, "a job", status, started=updated, updated=updated))
+    return store, folder
+
+
+class Watched:
+    """What the watcher of a job asks for: how long it waits once the job is cancelled, and whether it ends it."""
+
+    def __init__(self, folder, looks: int) -> None:
+        self.folder, self.looks, self.waited, self.left = folder, looks, 0.0, []
+
+    def wait(self, seconds: float) -> None:
+        self.looks -= 1
+        if self.looks == 0:  # cancelled just after a look: the whole of this wait counts
+            (self.folder / "cancel").touch()
+        self.waited += seconds * (self.looks <= 0)
+
+    def watch(self) -> Watched:
+        jobs.end_when_cancelled(self.folder, self.wait, self.left.append)
+        return self
+
+
+@pytest.mark.parametrize("status", ["queued", "running"])
+def test_whatever_it_is_at_it_ends_within_a_second(tmp_path, status):
+    store, folder = prepared(tmp_path, status)
+    found = Watched(folder, looks=5).watch()
+    assert found.left == [1] and found.waited <= 1.0, "the other second is for a busy machine"
+    assert job_state(store, JOB).status == "cancelled"
+
+
+def test_it_ends_also_where_its_state_cannot_be_read_or_written(tmp_path, monkeypatch):
+    _, folder = prepared(tmp_path)
+    (folder / jobs.STATE).write_text("{")
+    assert Watched(folder, looks=1).watch().left == [1]
+
+    def full(*_):
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(jobs, "write_document", full)
+    assert Watched(folder, looks=1).watch().left == [1]
+
+
+@pytest.mark.parametrize("status", ["done", "failed", "cancelled"])
+def test_one_that_came_to_its_end_meanwhile_leaves_by_itself(tmp_path, status):
+    store, folder = prepared(tmp_path, status)
+    assert Watched(folder, looks=2).watch().left == [] and job_state(store, JOB).status == status
+
+
+@pytest.mark.parametrize("days", [-400, 0, 400])
+def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, days):
+    """Its process is on its way, or an engine has it in line, whatever the clock said when it was queued."""
+    moment = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=days)
+    store, folder = prepared(tmp_path, "queued", moment.isoformat())
+    with (folder / "process").open("a") as process:
+        fcntl.flock(process, fcntl.LOCK_EX)
+        assert job_state(store, JOB).status == "queued"
+    with jobs.line_lock(store).open("a") as line:
+        fcntl.flock(line, fcntl.LOCK_EX)
+        assert job_state(store, JOB).status == "queued"
+    found = job_state(store, JOB)
+    assert found.status == ("queued" if days == 0 else "interrupted")
+    assert days == 0 or "Start it again" in found.message
