@@ -45,7 +45,7 @@ def _audit(summary: RunSummary) -> None:
     origin = "embedded demo" if summary.embedded else "your store"
     title = title_of(summary.title, summary.axes)
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
-        st.checkbox(f"Compare {visible(title)}", key=_tick(summary.id), label_visibility="collapsed", width="content")
+        st.checkbox(f"Compare {plain(title)}", key=_tick(summary.id), label_visibility="collapsed", width="content")
         with st.container(gap="xxsmall"):
             st.text(visible(title))
             about = capital(track.about) if track else "Of a kind that is not here"

@@ -41,6 +41,12 @@ def texts_of(message: Message) -> Iterator[str]:
                 yield from texts_of(one)
 
 
+def labels_of(message: Message) -> list[str]:
+    """What stands at a widget as Markdown: its label, its help, options that are buttons."""
+    options = [option.content for option in message.options] if message.DESCRIPTOR.name == "ButtonGroup" else []
+    return [text for text in (getattr(message, "label", ""), getattr(message, "help", ""), *options) if text]
+
+
 def specs_of(message: Message) -> list:
     return [json.loads(message.spec)] if hasattr(message, "spec") else []
 
@@ -73,6 +79,8 @@ def test_no_page_gives_out_what_steers_or_hides(store, monkeypatch, name, page):
         assert [ascii(text) for text in texts if CONTROL.search(text.replace(PARTS, ""))] == []
     for kind in MARKDOWN:
         assert [item.value for item in at.get(kind) if LINKED.search(item.value.replace("\\", ""))] == []
+    labels = [text for node in found for text in labels_of(node.proto)]
+    assert labels and [text for text in labels if LINKED.search(text.replace("\\", ""))] == []
 
 
 def test_tables_and_names_in_markdown():
