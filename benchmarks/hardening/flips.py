@@ -147,7 +147,7 @@ def _computed_again(flip: Flip, store: Path, folder: Path) -> str:
 
 
 def _names(text: str, flip: Flip) -> bool:
-    """Whether damage is said of this very file: a shard by its key, a table by its name, a document by its run or job."""
+    """Whether damage is said of this very file: a shard by its key, a table by its name, a document by run or job."""
     lines = [
         line for line in text.splitlines() if any(word in line for word in ("damaged", "NOT", "other bytes", "is not"))
     ]

@@ -28,6 +28,8 @@ class _Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if twice := self._twice(args or ()):
             self.error(f"{', '.join(twice)}: given more than once")
+        if nothing := self._nothing(args or ()):
+            self.error(f"{', '.join(nothing)}: given nothing")
         return super().parse_known_args(args, namespace)
 
     def _twice(self, words: Sequence[str]) -> list[str]:
@@ -35,6 +37,13 @@ class _Parser(argparse.ArgumentParser):
         given = [self._option_string_actions.get(word.split("=", 1)[0]) for word in _before_rest(words)]
         ones = [action for action in given if isinstance(action, argparse._StoreAction)]
         return sorted({action.option_strings[0] for action in ones if ones.count(action) > 1})
+
+    def _nothing(self, words: Sequence[str]) -> list[str]:
+        """Options given an empty value: some would read it as not given at all."""
+        words, takes = _before_rest(words), argparse._StoreAction | argparse._AppendAction
+        pairs = [word.split("=", 1) if "=" in word else [word, *words[at : at + 1]] for at, word in enumerate(words, 1)]
+        given = {self._option_string_actions.get(name): name for name, *value in pairs if value == [""]}
+        return sorted(name for action, name in given.items() if isinstance(action, takes))
 
     def error(self, message: str) -> NoReturn:
         raise RequestError(Fault("command line", f"{message}.", f"See {self.prog} --help."))

@@ -7,6 +7,7 @@ from typing import Any
 
 from engine.audit.command_line import json_flag
 from engine.audit.tracks import parts_of, tracks
+from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
 
 SHOWN = ("axis", "metric", "group", "value", "low", "high", "n", "verdict")
@@ -26,16 +27,20 @@ def add(commands: Any) -> None:
     add("--split", default="test", help="train, validation or test")
     add("--max-images", "--max-texts", type=int, metavar="N", help="at most so many per split", dest="most")
     add("--device", default="auto")
+    own: dict[str, list[argparse.Action]] = {}
     for name, part in parts.items():
-        part.options(parser.add_argument_group(tracks()[name].cuts).add_argument)
+        group = parser.add_argument_group(tracks()[name].cuts)
+        part.options(group.add_argument)
+        own[part.ITEMS] = group._group_actions
     json_flag(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, own=own)
 
 
 def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Load, ask every image or text of the split, measure."""
     parts = list(parts_of("evaluate").values())
     part = next((part for part in parts if part.claims(args)), parts[-1])
+    _refuse_others(args, part.ITEMS)
     found = part.evaluated(args)
     rows = [{name: row.get(name) for name in SHOWN} for row in found.rows]
     value = {"model": found.model, "data": found.data, part.ITEMS: found.n, "results": json_able(rows),
@@ -46,6 +51,18 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
         *(f"! {note}" for note in found.notes),
     ]
     return value, "\n".join(lines)
+
+
+def _refuse_others(args: argparse.Namespace, items: str) -> None:
+    """RequestError where options are given that only another kind of classifier reads: they would say nothing here."""
+    others = [(action, kind) for kind, actions in args.own.items() if kind != items for action in actions]
+    faults = [
+        Fault(action.option_strings[0], f"is of classifiers of {kind}; this model is one of {items}.", "Leave it out.")
+        for action, kind in others
+        if getattr(args, action.dest) is not None
+    ]
+    if faults:
+        raise RequestError(faults)
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -99,6 +99,8 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         layers = adapter_for(model_type).n_layers(config)
         if not 1 <= layers <= MOST_LAYERS:
             faults.append(Fault("config.json", f"names {layers} layers.", f"Fix config.json: 1 to {MOST_LAYERS}."))
+        if getattr(config, "hidden_size", 1) < 1:
+            faults.append(Fault("config.json", f"names a width of {config.hidden_size}.", "Fix config.json."))
         faults += _activation_faults(config)
         return config, faults
     except Exception as error:

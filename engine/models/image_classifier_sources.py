@@ -138,7 +138,7 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
         card = json.loads((folder / CARD).read_text(encoding="utf-8"))
     except OSError:
         return {}, [Fault(str(folder), f"has no {CARD} that can be read.", _AS_SAVED)]
-    except ValueError:
+    except (ValueError, RecursionError):
         card = None
     if not isinstance(card, dict):
         return {}, [Fault(where, "is no JSON object.", _AS_SAVED)]

@@ -252,8 +252,9 @@ def test_folders_that_are_no_model_folders(tmp_path, folder):
     assert "resnet99" in refusal(folder)[0]
     edit(folder, schema=2)
     assert "schema: 2 is not known. Known: 1." in refusal(folder)[0]
-    (folder / "model.json").write_text("[1")
-    assert "no JSON object" in refusal(folder)[0]
+    for text in ("[1", "[" * 100_000):
+        (folder / "model.json").write_text(text)
+        assert "no JSON object" in refusal(folder)[0]
     (folder / "model.json").unlink()
     assert "has no model.json" in refusal(folder)[0]
 

@@ -160,6 +160,12 @@ def test_heads_that_do_not_divide(tmp_path):
         assert refusal(broken)[0].startswith("config.json"), name
 
 
+@pytest.mark.parametrize("width", [0, -32])
+def test_a_width_that_holds_nothing(folder, width):
+    edit_config(folder, n_embd=width)
+    assert refusal(folder) == [f"config.json: names a width of {width}. Fix config.json."]
+
+
 def test_a_config_with_fields_of_the_wrong_kind(folder):
     edit_config(folder, n_layer="many")
     assert refusal(folder)[0].startswith("config.json: cannot be used")

@@ -25,6 +25,8 @@ def load_corpus(path: str | Path) -> Corpus:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise RequestError(Fault(where, f"Not UTF-8 text (byte {error.start}).", "Save it as UTF-8.")) from error
+    if "\0" in text:
+        raise RequestError(Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8."))
     if not text.strip():
         raise RequestError(Fault(where, "The file is empty.", f"Give at least {MIN_CHARACTERS} characters."))
     if len(text.strip()) < MIN_CHARACTERS:

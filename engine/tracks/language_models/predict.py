@@ -30,7 +30,7 @@ def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executo
     """The prediction of a request, JSON-able. Raises as `run_audit` does."""
 
     plan = validate(request)
-    store.prove_writable()
+    store.prove_writable(create=False)  # nothing is left of a model that turns out not to load
     audit = open_audit(plan, store, hooks, executor or Local())
     audit.job = with_measuring(audit)
     return prediction(audit)

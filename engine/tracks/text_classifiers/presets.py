@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -20,5 +21,5 @@ DEMO: dict[str, Any] = {"epochs": 6, "rate": 1e-3, "batch": 32, "schedule": "lin
 def tune_of(model: str) -> dict[str, Any]:
     """The usual fine-tuning of a model: the thesis', but for the embedded demo-bert and its pre-trained weights."""
     place = resolve(model)
-    small = isinstance(place, Path) and place.resolve() in (SMALL, SMALL / "pretrained")
+    small = isinstance(place, Path) and Path(os.path.realpath(place)) in (SMALL, SMALL / "pretrained")  # of loops too
     return dict(DEMO if small else THESIS)

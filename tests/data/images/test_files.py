@@ -208,6 +208,7 @@ def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
         ("path,label\n,x\n", "name no path"),
         ("path,label\n/etc/passwd,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\n../b.jpg,x\nb.jpg,y\n", "../b.jpg"),
+        ("path,label\n.,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\nC:\\b.jpg,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\nb.jpg,x\nb.jpg,y\n", "contradict each other"),
         ("path,label\nc.jpg,x\nd.jpg,y\n", "None of its images is there"),

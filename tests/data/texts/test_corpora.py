@@ -14,7 +14,14 @@ def test_a_corpus_keeps_its_text_and_names_the_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [(b"", "empty"), (b"short", "too short"), (b"\xff\xfe" * 500, "UTF-8"), (None, "no such file")]
+    ("content", "said"),
+    [
+        (b"", "empty"),
+        (b"short", "too short"),
+        (b"\xff\xfe" * 500, "UTF-8"),
+        (b"a \0" * 500, "zero bytes"),
+        (None, "no such file"),
+    ],
 )
 def test_corpus_faults(tmp_path, content, said):
     path = tmp_path / "text.txt"

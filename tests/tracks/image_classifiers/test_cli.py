@@ -162,3 +162,10 @@ def test_a_wrong_experiment_exits_with_2_and_writes_nothing(capsys, tmp_path, mo
     code, out = call(capsys, "experiment", *words, *where)
     assert code == 2 and said in json.dumps(out, ensure_ascii=False)
     assert not (tmp_path / "store").exists()
+
+
+def test_evaluate_refuses_what_only_a_classifier_of_texts_reads(capsys):
+    asked = ["evaluate", "--model", "demo-resnet", "--text", "words", "--max-length", "8", "--json"]
+    pytest.importorskip("engine.tracks.text_classifiers")
+    assert main(asked) == 2
+    assert {fault["where"] for fault in json.loads(capsys.readouterr().out)["faults"]} == {"--text", "--max-length"}

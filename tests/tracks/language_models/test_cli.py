@@ -59,7 +59,7 @@ def test_scores_writes_a_table(capsys, tmp_path, words):
     [
         (["--gamma", "0.9"], "γ + α > 1"),
         (["--gamma", "x"], "is no number"),
-        (["--gamma", ""], "is no number"),
+        (["--gamma", ""], "given nothing"),
         (["--gamma", "0.1,0.2"], "is no number"),
         (["--sparsity", "0.1001,0.1004"], "one to three decimals"),
         (["--sparsity", "1e-300"], "too small"),
@@ -79,6 +79,13 @@ def test_wrong_requests_exit_with_2_and_write_nothing(capsys, tmp_path, words, e
     code, out = call(capsys, "audit", *instead(words, *extra))
     assert code == 2 and said in json.dumps(out, ensure_ascii=False)
     assert not (tmp_path / "store").exists()
+
+
+def test_a_model_that_turns_out_not_to_load_leaves_nothing(capsys, tmp_path, words):
+    config = Path(words[1]) / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "n_layer": 9}))
+    code, said = call(capsys, "predict", *words)
+    assert code == 2 and "lacks" in str(said) and not (tmp_path / "store").exists()
 
 
 @pytest.mark.parametrize("run", ["../x", "../../etc/passwd", "no-such-run"])

@@ -47,7 +47,7 @@ def test_the_command_says_what_was_predicted_and_measured(run, copy, tmp_path, c
     (["--sparsity", "0.2", "--name", "x"], "chosen by hand"),
     (["--heads", "9.9"], "outside 3 layers"),
     (["--heads", "one"], "'one' is no head"),
-    (["--heads", ""], "one of the two"),
+    (["--heads", ""], "given nothing"),
     (["--heads", "0.1", "--method", "magnitude"], "chooses the heads at a level"),
     (["--heads", "0.1", "--sparsity", "0.2"], "not allowed with"),
     (["--mask", "nowhere.json"], "cannot be read"),

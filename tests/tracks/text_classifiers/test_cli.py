@@ -85,3 +85,9 @@ def test_scores_of_random_are_refused(world, tmp_path, capsys):
     asked = ["scores", "--model", str(world / "model"), "--task", str(world / "colours.csv"), "--method", "random",
              "--store", str(tmp_path / "s"), "--out", str(tmp_path / "s.csv"), "--json"]  # fmt: skip
     assert main(asked) == 2 and "say nothing about heads" in capsys.readouterr().out
+
+
+def test_a_model_that_is_a_circle_of_links_is_refused(world, tmp_path, capsys):
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    asked = instead(words(world, tmp_path / "s", "--retune"), "--model", str(tmp_path / "circle"))
+    assert main(asked) == 2 and "Traceback" not in capsys.readouterr().err

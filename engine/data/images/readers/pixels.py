@@ -250,7 +250,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 def _stays_inside(name: str) -> bool:
     path = PurePosixPath(name)
-    return bool(name) and not (path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0])
+    return bool(path.parts) and not (path.is_absolute() or ".." in path.parts or "\0" in name or ":" in path.parts[0])
 
 
 def _sizes_in(root: Path, folder: PurePosixPath, confined: bool) -> dict[str, int]:
