@@ -98,7 +98,8 @@ def file_of(method: Any) -> str:
     """The file that declares a method: as one of its `ROWS`, else as a class of its own."""
     own = sys.modules[type(method).__module__]
     beside = [module for name, module in sys.modules.items() if name.startswith("engine.")]
-    holds = (module for module in beside if any(row is method for row in getattr(module, "ROWS", ())))
+    tables = ((module, getattr(module, "ROWS", ())) for module in beside)
+    holds = (module for module, rows in tables if isinstance(rows, tuple) and any(row is method for row in rows))
     return Path(inspect.getfile(next(holds, own))).resolve().relative_to(ROOT).as_posix()
 
 
