@@ -5,7 +5,6 @@ Dense validation texts and the pilot's are finished parts of the audit itself, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,27 @@ from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.effects import AxisData, dense_shards
+from engine.tracks.language_models.extrapolated import extrapolated, told
 from engine.tracks.language_models.importance_weights import FEW
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
-from engine.tracks.language_models.work import measuring_shards, with_measuring
+from engine.tracks.language_models.work import left, measuring_shards, other_scores, with_measuring
 
 NULL_DRAWS = 200
+PATIENCE = 60.0
+"""Seconds that a prediction may take; a request for which it would take longer gets one that is extrapolated."""
 
 
 def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executor: Executor | None = None) -> dict:  # noqa: B008  (frozen)
-    """The prediction of a request, JSON-able. Raises as `run_audit` does."""
-
+    """The prediction of a request, JSON-able: extrapolated where the texts of all axes would take longer than PATIENCE.
+    Raises as `run_audit` does."""
     plan = validate(request)
     store.prove_writable(create=False)  # nothing is left of a model that turns out not to load
     audit = open_audit(plan, store, hooks, executor or Local())
     audit.job = with_measuring(audit)
-    return prediction(audit)
+    first = extrapolated(audit)
+    return prediction(audit) if first["predicting_seconds"] <= PATIENCE else told(audit, first)
 
 
 def prediction(audit: Audit) -> dict[str, Any]:
@@ -43,11 +46,11 @@ def prediction(audit: Audit) -> dict[str, Any]:
     method = method_for("z_bias", audit.request.estimator)
     each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
     per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
-    other = per_text * _size(audit, _other_scores(audit))
+    other = per_text * left(audit.context, other_scores(audit.request, audit.job))
     found = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * _size(audit, measuring_shards(audit.request, audit.job.total)),
+        "measuring_seconds": per_text * left(audit.context, measuring_shards(audit.request, audit.job.total)),
     }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
@@ -72,18 +75,6 @@ def _axis(audit: Audit, axis: str) -> dict[str, Any]:
         "least_texts": int(data.table.groupby("subgroup").size().min()),
         "draw_seconds": float(draw["seconds"] / draw["n"]),
     }
-
-
-def _size(audit: Audit, shards: Sequence[Shard]) -> float:
-    """Work in continuations, as progress counts it; what is finished costs nothing."""
-    left = [shard for shard in dict.fromkeys(shards) if not audit.context.kept(shard)]
-    return sum(audit.context.kind(shard.kind).size(audit.context, shard) for shard in left)
-
-
-def _other_scores(audit: Audit) -> list[Shard]:
-    """What scores besides the effect on bias ask for."""
-    methods = [method for method in audit.request.scores if method.score != "z_bias"]
-    return [shard for method in methods for shard in method.shards(audit.job)]
 
 
 def _words(audit: Audit, found: dict[str, Any]) -> str:

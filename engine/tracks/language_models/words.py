@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.core.words import AXES, PREDICTED, Word, duration
+from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
@@ -216,6 +216,17 @@ def prediction_words(scoring: Sequence[float], measuring: float, width: float, s
     if silent:
         text += f" Inside the null band so far, so perhaps nothing to rank heads by: {', '.join(silent)}."
     return text
+
+
+def extrapolated_words(tried: Mapping[str, Any], sure: float) -> str:
+    """On what a prediction rests that did not draw every axis. tried: axis, prompts, seconds; sure: slower draw of two
+    over the quicker."""
+    few = f"{tried['prompts']} prompts of {axis_name(tried['axis'])}"
+    return (
+        f"Extrapolated from {few}, tried for {duration(tried['seconds'])}: of two draws of them one took {sure:.1f} "
+        "times as long as the other, and these times may be off as much, or more where the machine's load changes. "
+        "Whether there is a bias to rank heads by is not known from so few."
+    )
 
 
 METRICS: dict[str, Word] = {

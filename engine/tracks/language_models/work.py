@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED
-from engine.tracks.language_models.context import Shard
+from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest
@@ -62,6 +62,18 @@ def variant_shards(
     variants = all_variants(request, scores, total)
     variants = with_gamma(variants, dict(gammas)) if gammas else variants
     return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
+
+
+def left(context: PromptContext, shards: Sequence[Shard]) -> float:
+    """Work in continuations, as progress counts it; what is finished costs nothing."""
+    missing = [shard for shard in dict.fromkeys(shards) if not context.kept(shard)]
+    return sum(context.kind(shard.kind).size(context, shard) for shard in missing)
+
+
+def other_scores(request: AuditRequest, job: ScoreJob) -> list[Shard]:
+    """What scores besides the effect on bias ask for."""
+    methods = [method for method in request.scores if method.score != "z_bias"]
+    return [shard for method in methods for shard in method.shards(job)]
 
 
 def _controls(request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Variant]) -> list[Shard]:

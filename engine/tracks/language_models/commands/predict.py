@@ -28,9 +28,8 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     found = predict(checked(args, lambda words: request_of(words, AuditRequest)), store_of(args))
     lines = [found["words"]]
     for axis, said in found["axes"].items():
-        lines.append(
-            f"{axis}: dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, {said['prompts']} prompts"
-        )
+        bias = f"dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, " if "bias" in said else ""
+        lines.append(f"{axis}: {bias}{said['prompts']} prompts")
         for name, seconds in said["seconds"].items():
             width = said["width"][name]
             wide = f"interval {width:.3f} wide" if math.isfinite(width) else "interval not known from so few texts"

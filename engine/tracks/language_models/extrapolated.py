@@ -1,0 +1,93 @@
+"""The first number for any request: what it will take, from a few prompts of one axis and two draws of them.
+
+Nothing of it is a part of the audit, and nothing is kept: it takes seconds where drawing all prompts takes an hour.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from engine.core.types import Event
+from engine.models.judge import Judge
+from engine.tracks.language_models import pilot
+from engine.tracks.language_models.context import InMemory, PromptContext, Shard
+from engine.tracks.language_models.measurements.pilot import TEXTS
+from engine.tracks.language_models.opening import Audit
+from engine.tracks.language_models.scores.base import VALIDATION, method_for
+from engine.tracks.language_models.work import left, measuring_shards, other_scores
+
+FEW = 8
+"""Prompts that are drawn, of at most half as many subgroups, the same number of each as far as there are enough."""
+
+
+def extrapolated(audit: Audit) -> dict[str, Any]:
+    """As `predict.prediction`, JSON-able, where nothing is known of any axis' bias: seconds of scoring (least, most)
+    and measuring, width of intervals, and `predicting_seconds`, what the whole prediction would take. `sure`: how many
+    times as long as the quicker of two draws of the same prompts the slower one took."""
+    job, context = audit.job, audit.context
+    counts = {axis: len(context.rows(axis, VALIDATION)) for axis in audit.request.axes}
+    axis = max(counts, key=counts.get)
+    start = time.perf_counter()
+    measured, again = _tried(context, axis, job.seeds[0])
+    took = time.perf_counter() - start
+    draw = measured[measured["estimator"] == "dense"].iloc[0]
+    per_text = float(np.mean([draw["seconds"], again]) / draw["n"])
+    measured = measured.assign(seconds=measured["seconds"] * per_text * draw["n"] / draw["seconds"])
+    axes = {name: _axis(measured, job.total, n, per_text) for name, n in counts.items()}
+    method = method_for("z_bias", audit.request.estimator)
+    each = [method.seconds(job, measured, said["seconds"]) for said in axes.values()]
+    other = per_text * left(context, other_scores(audit.request, job))
+    found = {
+        "axes": axes,
+        "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
+        "measuring_seconds": per_text * left(context, measuring_shards(audit.request, job.total)),
+        "predicting_seconds": _whole(counts, len(job.seeds), per_text, took / int(draw["n"])),
+        "sure": float(max(draw["seconds"], again) / min(draw["seconds"], again)),
+        "tried": {"axis": axis, "prompts": int(draw["n"]), "seconds": took},
+    }
+    found["words"] = _words(found, audit.request.estimator)
+    return found
+
+
+def told(audit: Audit, found: dict[str, Any]) -> dict[str, Any]:
+    """Say it where the audit reports."""
+    audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
+    return found
+
+
+def _tried(context: PromptContext, axis: str, seed: int) -> tuple[pd.DataFrame, float]:
+    """The pilot of a few prompts, and the seconds of drawing and judging them once more by another seed."""
+    rows = context.rows(axis, VALIDATION)
+    groups = sorted(rows["subgroup"].unique())[: FEW // 2]
+    few = rows[rows["subgroup"].isin(groups)].sort_values("prompt_id")
+    few = few.groupby("subgroup", group_keys=False).head(FEW // max(1, len(groups)))
+    judge = Judge(context.judge.info, context.judge.predict)
+    small = replace(context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory())
+    measured = context.kind("pilot").compute(small, [Shard("pilot", (), axis, VALIDATION, seed)])[0]
+    start = time.perf_counter()
+    small.fetch([Shard("verdicts", (), axis, VALIDATION, seed + 1)])
+    return measured, time.perf_counter() - start
+
+
+def _axis(measured: pd.DataFrame, n_heads: int, n: int, per_text: float) -> dict[str, Any]:
+    """What is said of an axis of `n` prompts."""
+    found = {"prompts": n, "seconds": pilot.seconds_for(measured, n_heads, n), "draw_seconds": per_text}
+    return {**found, "width": dict(pilot.widths_for(measured, n))}
+
+
+def _whole(counts: dict[str, int], seeds: int, per_text: float, pilot_per_text: float) -> float:
+    """Seconds of the whole prediction: every axis' texts, and a pilot of each."""
+    return sum(n * seeds * per_text + min(n, TEXTS) * pilot_per_text for n in counts.values())
+
+
+def _words(found: dict[str, Any], estimator: str) -> str:
+    from engine.tracks.language_models.words import extrapolated_words, prediction_words
+
+    widths = [said["width"].get(estimator, said["width"]["gradient"]) for said in found["axes"].values()]
+    text = prediction_words(found["scoring_seconds"], found["measuring_seconds"], float(np.median(widths)), [])
+    return f"{text} {extrapolated_words(found['tried'], found['sure'])}"

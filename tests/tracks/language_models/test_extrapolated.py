@@ -1,0 +1,49 @@
+"""A request that is too large to be predicted from its own texts gets a first number from a few prompts of one axis."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.core.files import json_able
+from engine.store.runs import Store
+from engine.tracks.language_models import predict as module
+from engine.tracks.language_models.extrapolated import FEW
+from engine.tracks.language_models.predict import predict
+from tests.tracks.language_models.worlds import world_request, write_prompts
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+
+
+@pytest.fixture
+def large(tmp_path):
+    """Two axes of 240 prompts each."""
+    return world_request(tmp_path, estimator="auto", prompts=str(write_prompts(tmp_path, n=120)))
+
+
+def test_a_large_request_is_predicted_from_few_prompts_and_nothing_is_kept(large, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    store = Store(tmp_path / "store")
+    found = predict(large, store)
+    assert found["tried"]["prompts"] <= FEW and found["sure"] >= 1 and set(found["axes"]) == set(large.axes)
+    assert found["words"].startswith("Predicted: ") and f"{found['tried']['prompts']} prompts of" in found["words"]
+    assert "nan" not in json.dumps(json_able(found), allow_nan=True).lower().split() and "nan" not in found["words"]
+    least, most = found["scoring_seconds"]
+    assert 0 < least <= most and found["measuring_seconds"] > 0
+    assert not list(store.root.rglob("*.shard"))
+
+
+def test_twice_the_prompts_take_twice_as_long_by_the_same_trial(large, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    axes = predict(large, Store(tmp_path / "store"))["axes"]
+    for said in axes.values():
+        assert said["seconds"]["gradient"] / said["prompts"] == pytest.approx(
+            axes[large.axes[0]]["seconds"]["gradient"] / axes[large.axes[0]]["prompts"]
+        )
+        assert "bias" not in said
+
+
+def test_a_small_request_is_predicted_whole(large, tmp_path):
+    found = predict(large, Store(tmp_path / "store"))
+    assert all(said["bias"] >= 0 for said in found["axes"].values()) and "Extrapolated" not in found["words"]
