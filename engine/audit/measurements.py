@@ -7,7 +7,7 @@ that belong together are computed in one go; each is stored on its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pandas as pd
@@ -47,6 +47,9 @@ class Measurement(ABC):
     name: str
     version: int = 1
     """Raise when the numbers change: shards of older versions are then not found any more."""
+    whole: bool = False
+    """Whether last digits depend on what is computed with a shard. Then a bundle that is kept in part, as a killed or
+    damaged store leaves it, is computed as a whole again, and what is lacking is what it would have been."""
 
     @abstractmethod
     def parts(self, context: Any, shard: Any) -> dict[str, Any]:
@@ -130,11 +133,17 @@ class MeasurementContext(ABC):
         """
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
-        for group in self.bundles([shard for shard, table in found.items() if table is None]):
+        for group in self._lacking(found):
             for shard, table in zip(group, self.kind(group[0].kind).compute(self, group), strict=True):
-                self.keeper.put(keys[shard], table)
-                found[shard] = table
+                if found[shard] is None:
+                    self.keeper.put(keys[shard], table)
+                    found[shard] = table
         return [found[shard] for shard in shards]
+
+    def _lacking(self, found: Mapping[Any, pd.DataFrame | None]) -> list[list[Any]]:
+        """What has to be computed for shards of which some are found, bundle by bundle."""
+        parts = self.bundles([shard for shard, table in found.items() if table is None or self.kind(shard.kind).whole])
+        return [part for part in parts if any(found[shard] is None for shard in part)]
 
     def bundles(self, shards: Sequence[Any]) -> list[list[Any]]:
         """Shards that are computed in one go. One bundle is one unit of work and of resuming."""

@@ -12,6 +12,7 @@ import torch
 
 from engine.core.errors import RequestError
 from engine.core.types import Window
+from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.nll import prompt_nll, window_nll
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import perplexity, spans_of
@@ -88,3 +89,15 @@ def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
     short = SimpleNamespace(n_positions=7, name="tiny")
     request = world_request(tmp_path, published_perplexity=True)
     assert [fault.where for fault in _model_faults(request, short)][0] == "published_perplexity"
+
+
+@pytest.mark.parametrize("lost", [1, 3])
+def test_what_is_lacking_of_a_bundle_is_computed_as_it_was_to_the_bit(tmp_path, lost):
+    """Killed between two shards of a bundle, or with some damaged: alone they would be computed in another way."""
+    context = context_of(validate(world_request(tmp_path)))
+    shards = [Shard("windows", (unit,), split="validation") for unit in range(12)]
+    whole = context.fetch(shards)
+    for shard in shards[4 : 4 + lost]:
+        del context.keeper.tables[context.key(shard)]
+    for one, other in zip(context.fetch(shards), whole, strict=True):
+        pd.testing.assert_frame_equal(one, other, check_exact=True)

@@ -28,6 +28,7 @@ class Windows(Measurement):
 
     name = "windows"
     version = 2
+    whole = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         settings = context.settings
