@@ -138,14 +138,16 @@ def antithetic() -> Iterator[None]:
             mirrored.update(found.tolist())
         return found
 
-    def either(streams: torch.Tensor, step: int, vocabulary: int) -> torch.Tensor:
+    def either(streams: torch.Tensor, step: torch.Tensor, vocabulary: int) -> torch.Tensor:
         odd = torch.tensor([int(key) in mirrored for key in streams.tolist()])
         plain = gumbel(torch.where(odd, streams ^ 1, streams), step, vocabulary)
         uniform = torch.exp(-torch.exp(-plain.double())).clamp(1e-300, 1 - 1e-16)
         return torch.where(odd[:, None], -torch.log(-torch.log1p(-uniform)), plain.double()).float()
 
-    def chosen(logits: torch.Tensor, streams: torch.Tensor, step: int) -> tuple[torch.Tensor, None]:
-        return (logits + either(streams, step, logits.shape[-1])).argmax(-1), None
+    def chosen(
+        logits: torch.Tensor, streams: torch.Tensor, step: torch.Tensor, near: float
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        return (logits + either(streams, step, logits.shape[-1])).argmax(-1), torch.zeros(len(logits))
 
     decode.stream_keys, decode.winners = paired, chosen
     try:

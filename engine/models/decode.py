@@ -24,6 +24,8 @@ from engine.models.noise import winners
 
 Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
+Rows = Callable[[Sequence[int]], None]
+"""Takes the places of the texts in a batch, in the order of its rows."""
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
@@ -77,50 +79,94 @@ def left_pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Batch
     return Batch(*(torch.from_numpy(array).to(device) for array in (ids, mask, positions)))
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Texts to be drawn on, one entry per text: token ids of its prompt, its stream key (int64), and the tokens that
+    it has drawn already."""
+
+    prompts: Sequence[Sequence[int]]
+    keys: np.ndarray
+    drawn: Sequence[Sequence[int]]
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    def of(self, places: Sequence[int]) -> Begun:
+        """Some of them."""
+        at = list(places)
+        return Begun([self.prompts[one] for one in at], self.keys[at], [self.drawn[one] for one in at])
+
+    def from_start(self) -> Begun:
+        """The same with nothing drawn."""
+        return Begun(self.prompts, self.keys, [[] for _ in self.prompts])
+
+    def rows(self) -> list[list[int]]:
+        """Token ids of all that is there."""
+        return [[*prompt, *new] for prompt, new in zip(self.prompts, self.drawn, strict=True)]
+
+
 @torch.no_grad()
 def _sample(
-    lm: LanguageModel,
-    rows: Sequence[Sequence[int]],
-    keys: np.ndarray,
-    decoding: Decoding,
-    hooks: Hooks,
-    told: Told | None = None,
-) -> list[list[int]]:
-    """New tokens for one batch, up to and including end-of-text; keys: stream keys, [batch] int64.
+    lm: LanguageModel, begun: Begun, decoding: Decoding, hooks: Hooks, told: Told | None, near: float, batch: Rows
+) -> tuple[list[list[int]], np.ndarray]:
+    """All drawn tokens of one batch, up to and including end-of-text, and the smallest lead of a token drawn here over
+    its runner-up, [texts] float32, never more than `near`.
 
-    Rows that ended leave the batch at once.
+    Rows that ended leave the batch at once; `batch` hears who is in it.
     """
-    batch = left_pad(rows, lm.device)
-    ids, mask, positions = batch.ids, batch.mask, batch.positions
-    streams = torch.from_numpy(keys).to(lm.device)
-    alive = torch.arange(len(rows), device=lm.device)
-    end, past, out = lm.tokenizer.eos_token_id, None, [[] for _ in rows]
-    for step in range(decoding.max_new_tokens):
+    padded = left_pad(begun.rows(), lm.device)
+    ids, mask, positions = padded.ids, padded.mask, padded.positions
+    streams = torch.from_numpy(begun.keys).to(lm.device)
+    steps = torch.tensor([len(new) for new in begun.drawn], device=lm.device)
+    alive, leads = torch.arange(len(begun), device=lm.device), np.full(len(begun), near, np.float32)
+    end, past, out = lm.tokenizer.eos_token_id, None, [list(new) for new in begun.drawn]
+    batch(range(len(begun)))
+    while True:
         hooks.check()
         result = lm.model(
-            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=past, use_cache=True
-        )
+            input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=past, use_cache=True,
+            logits_to_keep=1,
+        )  # fmt: skip
         past, logits = result.past_key_values, result.logits[:, -1].float()
-        if not bool(torch.isfinite(logits.amax(-1)).all()):  # NaN and inf both show in the maximum
-            raise PruneAuditError(
-                f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts: its weights "
-                "are damaged, or the precision is too low. Try --dtype float32."
-            )
-        token = winners(filtered(logits, decoding), streams[alive], step)[0]
-        for at, value in zip(alive.tolist(), token.tolist(), strict=True):
+        check_finite(lm, logits)
+        token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
+        places = alive.tolist()
+        leads[places] = np.minimum(leads[places], lead.cpu().numpy())
+        for at, value in zip(places, token.tolist(), strict=True):
             out[at].append(value)
             if told:
                 told(at, out[at])
-        going = (token != end) if end is not None else torch.ones_like(token, dtype=torch.bool)
+        steps = steps + 1
+        going = steps < decoding.max_new_tokens if end is None else (steps < decoding.max_new_tokens) & (token != end)
         if not bool(going.any()):
             break
         if not bool(going.all()):
             keep = going.nonzero(as_tuple=True)[0]
             past.batch_select_indices(keep)
-            alive, token, mask, positions = alive[keep], token[keep], mask[keep], positions[keep]
+            alive, token, mask, positions, steps = (part[keep] for part in (alive, token, mask, positions, steps))
+            batch(alive.tolist())
         ids, positions = token[:, None], positions[:, -1:] + 1
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], dim=1)
-    return out
+    return out, leads
+
+
+def check_finite(lm: LanguageModel, logits: torch.Tensor) -> None:
+    """PruneAuditError unless all of logits [texts, vocabulary] are finite: NaN and inf both show in the maximum."""
+    if not bool(torch.isfinite(logits.amax(-1)).all()):
+        raise PruneAuditError(
+            f"{lm.name} in {lm.dtype} gives no finite probability for the next token of some texts: its weights "
+            "are damaged, or the precision is too low. Try --dtype float32."
+        )
+
+
+def begin(
+    lm: LanguageModel, texts: Sequence[str], prompt_ids: Sequence[str], seeds: Sequence[int], decoding: Decoding
+) -> Begun:
+    """Texts of which nothing is drawn yet; (seed, prompt_id) names the random stream of each. The prompt is cut to
+    `decoding.max_prompt_tokens`."""
+    rows = prompt_tokens(lm, texts, decoding.max_prompt_tokens)
+    keys = np.array([stream_keys(seed, [name])[0] for seed, name in zip(seeds, prompt_ids, strict=True)], np.int64)
+    return Begun(rows, keys, [[] for _ in rows])
 
 
 def sample(
@@ -138,22 +184,46 @@ def sample(
     texts, prompt_ids and seeds have one entry per prompt; (seed, prompt_id) names its random stream. The prompt is cut
     to `decoding.max_prompt_tokens`, and the answer stops at end-of-text (kept as the last token) or at the limit.
     """
-    rows = prompt_tokens(lm, texts, decoding.max_prompt_tokens)
-    keys = np.array([stream_keys(seed, [name])[0] for seed, name in zip(seeds, prompt_ids, strict=True)], np.int64)
-    order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))  # equal lengths together: little padding
-    size = batch_size or (128 if lm.device.type == "cpu" else 512)
-    out: list[list[int]] = [[] for _ in rows]
+    return draw_on(lm, begin(lm, texts, prompt_ids, seeds, decoding), decoding, hooks, batch_size, told)[0]
 
-    def draw(n: int, places: list[int]) -> tuple[int, list[list[int]]]:
+
+def draw_on(
+    lm: LanguageModel,
+    begun: Begun,
+    decoding: Decoding,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    batch_size: int | None = None,
+    told: Told | None = None,
+    near: float = 0.0,
+    batch: Rows = lambda places: None,
+) -> tuple[list[list[int]], np.ndarray]:
+    """All drawn tokens of each text, and the smallest lead of a token drawn here, [texts] float32 (see `_sample`).
+
+    `batch` hears which texts are in the batch, whenever that changes.
+    """
+    lengths = [len(row) for row in begun.rows()]
+    order = sorted(range(len(begun)), key=lambda at: (lengths[at], at))  # equal lengths together: little padding
+    size = batch_size or batch_of(lm)
+    out: list[list[int]] = [[] for _ in order]
+    leads = np.full(len(order), near, np.float32)
+
+    def draw(n: int, places: list[int]) -> tuple[int, tuple[list[list[int]], np.ndarray]]:
         hear = told and (lambda at, tokens: told(places[at], tokens))
-        return n, _sample(lm, [rows[at] for at in places[:n]], keys[places[:n]], decoding, hooks, hear)
+        inside = lambda rows: batch([places[at] for at in rows])  # noqa: E731
+        return n, _sample(lm, begun.of(places[:n]), decoding, hooks, hear, near, inside)
 
     while order:
-        size, drawn = runtime.with_backoff(partial(draw, places=order), size)
+        size, (drawn, lead) = runtime.with_backoff(partial(draw, places=order), size)
+        leads[order[:size]] = lead
         for at, tokens in zip(order[:size], drawn, strict=True):
             out[at] = tokens
         order = order[size:]
-    return out
+    return out, leads
+
+
+def batch_of(lm: LanguageModel) -> int:
+    """Texts that are drawn at once."""
+    return 128 if lm.device.type == "cpu" else 512
 
 
 def text_of(lm: LanguageModel, tokens: Sequence[int]) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+import numpy as np
 import torch
 
 from engine.core.errors import MaskError
@@ -44,6 +45,30 @@ def gated(lm: TransformerModel, gates: torch.Tensor) -> Iterator[None]:
     _check_shape(lm, tuple(gates.shape[-2:]))
     with _hooked(lm, gates, range(lm.n_layers)):
         yield
+
+
+@contextmanager
+def masked_rows(lm: TransformerModel, masks: Sequence[HeadMask]) -> Iterator[Callable[[Sequence[int]], None]]:
+    """Within it, every row of a batch has a mask of its own: what it gives takes the place in `masks` of each row, and
+    is to be called before a batch, and again whenever its rows change. Errors as for `masked`."""
+    for mask in masks:
+        _check_shape(lm, (mask.n_layers, mask.n_heads))
+    width, factors = lm.adapter.head_dim(lm.model), {}
+    keep = torch.from_numpy(np.stack([mask.keep() for mask in masks])).to(lm.device, lm.dtype)
+    layers = sorted({layer for mask in masks for layer, _ in mask.cut})
+
+    def choose(rows: Sequence[int]) -> None:
+        for layer in layers:
+            factors[layer] = keep[list(rows), layer].repeat_interleave(width, dim=-1)[:, None]
+
+    def gate(layer: int) -> Callable[..., tuple[torch.Tensor, ...]]:
+        return lambda module, args: (args[0] * factors[layer], *args[1:])
+
+    with claimed(lm), ExitStack() as hooks:
+        for layer in layers:
+            projection = lm.adapter.output_projection(lm.model, layer)
+            hooks.callback(projection.register_forward_pre_hook(gate(layer)).remove)
+        yield choose
 
 
 def prove_mask_works(lm: TransformerModel) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from engine.core.types import Decoding
 from engine.models.decode import prompt_tokens
-from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.context import FEW_TEST, PromptContext, Shard
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,16 @@ def sampled(context: PromptContext, shards: Sequence[Shard]) -> Sampled:
 
 def dense_texts(shard: Shard) -> Shard:
     return replace(shard, kind="texts", cut=())
+
+
+def drafts_of(shard: Shard) -> Shard:
+    """The dense model's texts from which those of a pruned variant are found: of all prompts of its split."""
+    return replace(dense_texts(shard), split="test" if shard.split == FEW_TEST else shard.split)
+
+
+def off_together(context: PromptContext, shard: Shard) -> Hashable:
+    """Texts with single heads of one layer off are drawn together: from one reading of the dense model's."""
+    return ("layer", shard.cut[0] // context.lm.n_heads) if len(shard.cut) == 1 else shard.cut
 
 
 def text_parts(context: PromptContext, shard: Shard) -> dict[str, Any]:

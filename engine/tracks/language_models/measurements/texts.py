@@ -1,16 +1,25 @@
-"""Continuations of the prompts of one axis, drawn with one decoding seed."""
+"""Continuations of the prompts of one axis, drawn with one decoding seed.
+
+Those of a pruned variant are mostly the dense model's, and found from them (engine.surgery.heads.redraw).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from engine.models.decode import sample, text_of
+from engine.models.decode import begin, draw_on, text_of
 from engine.surgery.heads.mask import masked
+from engine.surgery.heads.redraw import drawn_again
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.measurements._texts import drafts_of, off_together
+
+Place = tuple[str, str, int]
+"""Axis, split and decoding seed."""
 
 
 class Texts(Measurement):
@@ -25,25 +34,50 @@ class Texts(Measurement):
             "seed": shard.seed,
         }
 
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return off_together(context, shard)
+
+    def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
+        return [drafts_of(shard)] if shard.cut else []
+
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        tables = [context.rows(shard.axis, shard.split).assign(seed=shard.seed) for shard in shards]
-        table = pd.concat(tables, ignore_index=True)
-        with masked(context.lm, context.mask(shards[0].cut)):
-            drawn = sample(
-                context.lm,
-                table["text"].tolist(),
-                table["prompt_id"].tolist(),
-                table["seed"].tolist(),
-                context.settings.decoding,
-                context.hooks,
-            )
-        all_texts = [text_of(context.lm, ids) for ids in drawn]
-        out, at = [], 0
-        for part in tables:
-            end = at + len(part)
-            out.append(pd.DataFrame({"prompt_id": part["prompt_id"], "text": all_texts[at:end], "ids": drawn[at:end]}))
-            at = end
-        return out
+        places = list(dict.fromkeys(_place(shard) for shard in shards))
+        parts = [context.rows(axis, split).assign(seed=seed) for axis, split, seed in places]
+        table = pd.concat(parts, ignore_index=True)
+        cuts = list(dict.fromkeys(shard.cut for shard in shards))
+        drawn = dict(zip(cuts, _drawn(context, table, places, cuts), strict=True))
+        ends = np.cumsum([len(part) for part in parts]).tolist()
+        spans = {place: slice(end - len(part), end) for place, part, end in zip(places, parts, ends, strict=True)}
+        return [_table(context, table, drawn[shard.cut], spans[_place(shard)]) for shard in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return float(len(context.rows(shard.axis, shard.split)))
+
+
+def _place(shard: Shard) -> Place:
+    return shard.axis, shard.split, shard.seed
+
+
+def _drawn(
+    context: PromptContext, table: pd.DataFrame, places: Sequence[tuple[str, str, int]], cuts: Sequence[tuple[int, ...]]
+) -> list[list[list[int]]]:
+    """New tokens of every text under each cut, from the dense model's texts where these are finished."""
+    decoding = context.settings.decoding
+    begun = begin(context.lm, *(table[name].tolist() for name in ("text", "prompt_id", "seed")), decoding)
+    dense = [drafts_of(Shard("texts", (), *place)) for place in places]
+    if all(cuts) and all(context.kept(shard) for shard in dense):
+        known = [part.set_index("prompt_id")["ids"] for part in context.fetch(dense)]
+        wanted = [context.rows(axis, split)["prompt_id"] for axis, split, _ in places]
+        drafts = [list(map(int, ids)) for ids in pd.concat([a.loc[b] for a, b in zip(known, wanted, strict=True)])]
+        return drawn_again(context.lm, [context.mask(cut) for cut in cuts], begun, drafts, decoding, context.hooks)
+    found = []
+    for cut in cuts:
+        with masked(context.lm, context.mask(cut)):
+            found.append(draw_on(context.lm, begun, decoding, context.hooks)[0])
+    return found
+
+
+def _table(context: PromptContext, table: pd.DataFrame, drawn: Sequence[list[int]], span: slice) -> pd.DataFrame:
+    ids = list(drawn[span])
+    texts = [text_of(context.lm, one) for one in ids]
+    return pd.DataFrame({"prompt_id": table["prompt_id"].to_numpy()[span], "text": texts, "ids": ids})

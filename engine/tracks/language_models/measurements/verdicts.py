@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard, per_prompt
+from engine.tracks.language_models.measurements._texts import off_together
 
 
 class Verdicts(Measurement):
@@ -27,6 +28,9 @@ class Verdicts(Measurement):
 
     def needs(self, context: PromptContext, shard: Shard) -> list[Shard]:
         return [replace(shard, kind="texts")]
+
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return off_together(context, shard)
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         texts = context.fetch([replace(shard, kind="texts") for shard in shards])

@@ -1,0 +1,82 @@
+"""Texts of a model with heads off, where the dense model's are known: by drafts or plainly, whichever is quicker here.
+
+Both give the same texts, so what a clock says decides about seconds only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+
+from engine.core.types import Decoding, HeadMask, Hooks
+from engine.models.decode import Begun, batch_of, draw_on
+from engine.models.load_language_model import LanguageModel
+from engine.surgery.heads.drafts import redrawn
+from engine.surgery.heads.mask import masked
+
+Texts = list[list[list[int]]]
+"""[masks][texts], new tokens of each."""
+_paces: WeakKeyDictionary[torch.nn.Module, dict[tuple[int, int], dict[str, float]]] = WeakKeyDictionary()
+"""Seconds per text of each way, by how many texts and heads there were: what a model's earlier variants took."""
+
+
+def drawn_again(
+    lm: LanguageModel,
+    masks: Sequence[HeadMask],
+    begun: Begun,
+    drafts: Sequence[Sequence[int]],
+    decoding: Decoding,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+) -> Texts:
+    """New tokens of every text under each mask; begun: the texts with nothing drawn, drafts: the dense model's.
+
+    Where texts fill several batches one of them is drawn each way, and the rest the quicker way. Fewer texts are drawn
+    the way that was quicker for earlier variants with about as many heads off, each way being tried once.
+    16-bit numbers round too coarsely for drafts.
+    """
+    ways: dict[str, Callable[[Begun, list[Sequence[int]], Sequence[HeadMask]], Texts]] = {
+        "drafts": lambda some, told, wanted: redrawn(lm, wanted, some, told, decoding, hooks),
+        "plain": lambda some, told, wanted: [_plain(lm, mask, some, decoding, hooks) for mask in wanted],
+    }
+    if torch.finfo(lm.dtype).bits < 32:
+        return ways["plain"](begun, list(drafts), masks)
+    clock = time.process_time if lm.device.type == "cpu" else time.perf_counter  # others may use these cores
+    found: Texts = [[[] for _ in drafts] for _ in masks]
+
+    def draw(way: str, at: Sequence[int], wanted: Sequence[int]) -> float:
+        if not wanted:
+            return 0.0
+        start = clock()
+        texts = ways[way](begun.of(at), [drafts[one] for one in at], [masks[one] for one in wanted])
+        for mask, new in zip(wanted, texts, strict=True):
+            for one, tokens in zip(at, new, strict=True):
+                found[mask][one] = tokens
+        return (clock() - start) / max(1, len(at) * len(wanted))
+
+    every, whole = np.arange(len(drafts)), range(len(masks))
+    parts = len(drafts) // batch_of(lm)
+    if parts < 4:
+        seen = _paces.setdefault(lm.model, {}).setdefault(
+            (len(drafts).bit_length(), len(masks[0].cut).bit_length()), {}
+        )
+        left = list(whole)
+        if "drafts" in seen and "plain" not in seen:
+            seen["plain"] = draw("plain", every.tolist(), [left.pop()])
+        way = min(ways, key=lambda one: seen.get(one, 0.0))
+        seen[way] = draw(way, every.tolist(), left) if left else seen[way]
+        return found
+    first, second = every[::parts].tolist(), every[1::parts].tolist()
+    seconds = {"drafts": draw("drafts", first, whole), "plain": draw("plain", second, whole[:1])}
+    best = min(ways, key=lambda one: seconds[one])
+    draw(best, second, whole[1:])
+    draw(best, [one for one in every.tolist() if one % parts > 1], whole)
+    return found
+
+
+def _plain(lm: LanguageModel, mask: HeadMask, begun: Begun, decoding: Decoding, hooks: Hooks) -> list[list[int]]:
+    with masked(lm, mask):
+        return draw_on(lm, begun, decoding, hooks)[0]
