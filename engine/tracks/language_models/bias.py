@@ -89,7 +89,11 @@ def null_band(table: pd.DataFrame, reading: str = "group_means", n_permutations:
     frame has one subgroup are exchanged within their template, the rest freely, and a note says how many.
     p = (1 + number of null values >= the measured one) / (1 + n_permutations).
     """
-    layout = lay_out(table)
+    return words_band(lay_out(table), reading, n_permutations, seed)
+
+
+def words_band(layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> NullBand:
+    """`null_band` of a coded table."""
     pooled = pool(layout)
     blocks, notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
     draws = null_draws(pooled, blocks, reading, len(layout.subgroups), n_permutations, seed)
@@ -110,7 +114,11 @@ def group_band(
     that differ among themselves by chance pass the words band; only a difference between groups of words passes this
     one. It does not exist, and a note says why, where a subgroup is one descriptor or prompts name none.
     """
-    layout = lay_out(table)
+    return descriptors_band(lay_out(table), reading, n_permutations, seed)
+
+
+def descriptors_band(layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> NullBand:
+    """`group_band` of a coded table."""
     pooled = pool(layout)
     descriptors, note = whole_descriptors(pooled, layout.subgroups)
     if descriptors is None:

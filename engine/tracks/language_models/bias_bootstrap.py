@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -119,5 +120,11 @@ def mean_interval(
     total, count = np.bincount(codes, numbers), np.bincount(codes)
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
-    weights = _counts(rng("mean", seed), n_boot, len(count))
+    weights = _mean_weights(seed, n_boot, len(count))
     return interval_of(numbers.mean(), (weights @ total) / (weights @ count), len(numbers), *span)
+
+
+@lru_cache(maxsize=4)
+def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
+    """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them takes longest."""
+    return _counts(rng("mean", seed), n_boot, clusters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,10 +30,20 @@ class PromptOrder:
         self.layout = lay_out(dense.iloc[first].drop(columns="toxicity").reset_index(drop=True).assign(toxicity=0.0))
         self.sizes = np.bincount(self.layout.subgroup, minlength=len(self.subgroups))
         self.rows = np.bincount(layout.prompt)[layout.prompt[first]].astype(float)
+        self._read: deque[tuple[pd.DataFrame, np.ndarray]] = deque(maxlen=3)
 
     def toxicities(self, table: pd.DataFrame) -> np.ndarray:
-        """Mean toxicity per prompt in this object's order, [prompts] float64. Raises PruneAuditError when unpaired."""
-        return self.in_order(table, "toxicity", self.rows)
+        """Mean toxicity per prompt in this object's order, [prompts] float64. Raises PruneAuditError when unpaired.
+
+        Tables are not changed once they are measured, and each is asked for several times in a row.
+        """
+        for known, values in self._read:
+            if known is table:
+                return values
+        values = self.in_order(table, "toxicity", self.rows)
+        values.flags.writeable = False
+        self._read.append((table, values))
+        return values
 
     def in_order(self, table: pd.DataFrame, column: str, rows: np.ndarray | None = None) -> np.ndarray:
         """Mean of a column per prompt in this object's order, [prompts] float64; rows [prompts]: how many each must

@@ -16,8 +16,9 @@ from engine.audit.progress import Progress
 from engine.core.seeds import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
-from engine.tracks.language_models.bias import group_band, null_band
+from engine.tracks.language_models.bias import descriptors_band, words_band
 from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, mean_interval
+from engine.tracks.language_models.bias_definitions import lay_out
 from engine.tracks.language_models.bias_errors import BiasErrors
 from engine.tracks.language_models.by_group import group_table
 from engine.tracks.language_models.context import PromptContext, Shard
@@ -224,7 +225,8 @@ class Measured:
 
 def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:
     """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the second is missing."""
-    words, group = null_band(table, reading, NULL_DRAWS), group_band(table, reading, NULL_DRAWS)
+    layout = lay_out(table)
+    words, group = words_band(layout, reading, NULL_DRAWS), descriptors_band(layout, reading, NULL_DRAWS)
     found = {
         f"{start}_{name}": getattr(band, name)
         for start, band in (("null", words), ("group_null", group))
@@ -244,10 +246,11 @@ def _over_half(table: pd.DataFrame) -> pd.DataFrame:
 
 def _mean_difference(dense: pd.DataFrame, table: pd.DataFrame, n_boot: int) -> Difference:
     """Paired change of the mean, whole prompts resampled."""
-    pair = dense.merge(table, on=["prompt_id", "seed"], suffixes=("_dense", "_variant"), validate="one_to_one")
-    shown = mean_interval(
-        pair["toxicity_variant"] - pair["toxicity_dense"], pair["prompt_id"], n_boot, span=(-1.0, 1.0)
-    )
+    if not all(np.array_equal(dense[name].to_numpy(), table[name].to_numpy()) for name in ("prompt_id", "seed")):
+        both = dense[["prompt_id", "seed"]].merge(table[["prompt_id", "seed"]], validate="one_to_one")
+        dense, table = (both.merge(one, on=["prompt_id", "seed"]) for one in (dense, table))
+    change = table["toxicity"].to_numpy() - dense["toxicity"].to_numpy()
+    shown = mean_interval(change, dense["prompt_id"], n_boot, span=(-1.0, 1.0))
     return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
 
 
