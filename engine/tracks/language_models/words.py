@@ -102,7 +102,8 @@ ESTIMATORS: dict[str, Word] = {
     "auto": Word(
         "automatic",
         "Starts with the gradient for all heads, measures those that matter by the cheapest honest estimator, then "
-        "takes more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band.",
+        "takes more prompts and draws, within a budget. Ranks nothing where the bias lies inside its null band. Of "
+        "effects on perplexity, it measures those that the protected share hangs on.",
     ),
     "gradient": Word("gradient", "First order: one backward pass for all heads. The fast preview."),
     "reweight": Word(

@@ -33,6 +33,7 @@ from engine.tracks.language_models.importance_weights import (
 from engine.tracks.language_models.nll import window_nll
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.scores.base import COLUMNS, ScoreJob, method_for, score_methods
+from engine.tracks.language_models.selection.critical import critical_heads
 from tests.tiny import TINY, VOCABULARY, text, tiny_model
 from tests.tracks.language_models.worlds import word_judge
 
@@ -363,3 +364,18 @@ def test_weights_that_were_not_cut_are_exact_where_the_cut_is_not(monkeypatch):
     pd.testing.assert_series_equal(plain["ess"], cut["ess"])
     assert (plain["value"] - cut["value"]).abs().max() > 1e-4
     assert cut["value"].abs().mean() < plain["value"].abs().mean(), "a cut pulls towards no effect"
+
+
+@pytest.mark.parametrize("gammas, alone", [((0.25,), False), ((0.1, 0.5), True)])
+def test_auto_perplexity_protects_the_heads_that_exact_protects(gammas, alone):
+    job = ScoreJob(small_bench(), ("x",), (0,), n_boot=20, gammas=gammas, cuts_by_perplexity=alone)
+    auto, exact = (finish(job, method_for("z_ppl", name)) for name in ("auto", "exact"))
+    for gamma in gammas:
+        protected = [critical_heads(table["value"].to_numpy(), gamma) for table in (auto, exact)]
+        assert protected[0] == protected[1]
+    if alone:
+        cut = [np.argsort(-table["value"], kind="stable")[:1].tolist() for table in (auto, exact)]
+        assert cut[0] == cut[1]
+    measured = auto["estimator"] == "exact"
+    assert auto.loc[measured, "value"].tolist() == exact.loc[measured, "value"].tolist()
+    assert measured.sum() >= 8 and (auto.loc[~measured, "note"] == "first order").all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -26,19 +28,32 @@ class ExactPerplexity(ScoreMethod):
         return head_shards(job, lambda cut: [Shard("windows", cut, split=VALIDATION)])
 
     def table(self, job: ScoreJob) -> pd.DataFrame:
-        dense, *masked = job.fetch(self.shards(job))
-        window = job.context.settings.window
-        changes = [paired_perplexity_difference(dense, table, job.n_boot) for table in masked]
-        values = [perplexity(dense, window) - perplexity(table, window) for table in masked]
-        p = np.array([change.p for change in changes])
+        found = effects_of(job, range(job.total))
+        window, values = job.context.settings.window, found.pop("value")
         return score_rows(
             job,
             self,
             values,
-            low=[np.nan if window.published else -change.high for change in changes],
-            high=[np.nan if window.published else -change.low for change in changes],
-            p=p,
-            q=benjamini_hochberg(p),
-            n=int(dense["tokens"].sum()),
+            **found,
+            q=benjamini_hochberg(found["p"]),
+            n=int(job.fetch([Shard("windows", (), split=VALIDATION)])[0]["tokens"].sum()),
             note="published window: no interval" if window.published else "",
         )
+
+
+def effects_of(job: ScoreJob, units: Sequence[int], intervals: bool = True) -> dict[str, np.ndarray]:
+    """value of each of these units, [units] float64, and where asked for low, high and p."""
+    shards = [Shard("windows", cut, split=VALIDATION) for cut in [(), *((unit,) for unit in units)]]
+    dense, *masked = job.fetch(shards)
+    window = job.context.settings.window
+    value = np.array([perplexity(dense, window) - perplexity(table, window) for table in masked])
+    if not intervals:
+        return {"value": value}
+    changes = [paired_perplexity_difference(dense, table, job.n_boot) for table in masked]
+    nan = window.published
+    return {
+        "value": value,
+        "low": np.array([np.nan if nan else -change.high for change in changes]),
+        "high": np.array([np.nan if nan else -change.low for change in changes]),
+        "p": np.array([change.p for change in changes]),
+    }
