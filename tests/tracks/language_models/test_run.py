@@ -116,7 +116,7 @@ def test_shuffled_prompts_change_nothing(run, request_, tmp_path):
 
 
 def test_cancelled_and_resumed_equals_uninterrupted(run, request_, tmp_path):
-    checks = {"left": 400}
+    checks = {"left": 100}
 
     def check():
         checks["left"] -= 1
