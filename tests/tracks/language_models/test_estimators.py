@@ -377,5 +377,5 @@ def test_auto_perplexity_protects_the_heads_that_exact_protects(gammas, alone):
         cut = [np.argsort(-table["value"], kind="stable")[:1].tolist() for table in (auto, exact)]
         assert cut[0] == cut[1]
     measured = auto["estimator"] == "exact"
-    assert auto.loc[measured, "value"].tolist() == exact.loc[measured, "value"].tolist()
+    assert auto.loc[measured, "value"].tolist() == pytest.approx(exact.loc[measured, "value"].tolist(), abs=1e-3)
     assert measured.sum() >= 8 and (auto.loc[~measured, "note"] == "first order").all()
