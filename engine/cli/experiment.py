@@ -105,7 +105,7 @@ def _plans(one: Experiment, ask: ExperimentAsk, args: argparse.Namespace) -> lis
     """Every request of the experiment, checked. RequestError with the faults of all, and of the store."""
     from engine.audit.jobs import check_store
 
-    faults, plans = one.faults(ask), []
+    faults, plans = [*one.faults(ask), *_unread(one, ask)], []
     for request in () if faults else one.requests(ask):
         try:
             plans.append(track_of_request(request).part("validate")(replace(request, restart=args.restart)))
@@ -113,6 +113,30 @@ def _plans(one: Experiment, ask: ExperimentAsk, args: argparse.Namespace) -> lis
             faults += error.faults
     check_store(store_of(args), list(dict.fromkeys(faults)))
     return plans
+
+
+def _unread(one: Experiment, ask: ExperimentAsk) -> list[Fault]:
+    """A fault for every option that changes none of the experiment's requests, whatever it says."""
+    names = ("weights", "corpus", "validation_corpus", "judge", "train")
+    return [
+        Fault(f"--{name.replace('_', '-')}", f"is not read by {one.name} as it is asked for.", "Leave it out.")
+        for name in names
+        if getattr(ask, name) is not None
+        and _requests(one, replace(ask, **{name: None})) == _requests(one, ask) == _requests(one, _other(ask, name))
+    ]
+
+
+def _other(ask: ExperimentAsk, name: str) -> ExperimentAsk:
+    """The same with another value of one option: what it says may just be what the experiment uses anyway."""
+    return replace(ask, **{name: {"epochs": 12345} if name == "train" else "/another"})
+
+
+def _requests(one: Experiment, ask: ExperimentAsk) -> list[Any]:
+    """What it asks for; the options themselves where it looks into them at once and finds nothing."""
+    try:
+        return list(one.requests(ask))
+    except RequestError:
+        return [ask]
 
 
 def _run_of(plan: Any, args: argparse.Namespace) -> Run:
