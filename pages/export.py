@@ -97,7 +97,7 @@ def _part(run: KeptRun, what: str, with_texts: bool) -> None:
             st.caption("This needs Chromium or Chrome on this machine, and none was found: print the report instead.")
             return
         st.download_button(
-            f"Download {title.lower()}",
+            f"Download {title[:1].lower()}{title[1:]}",
             lambda: _made(run, what, with_texts),
             name,
             mime,

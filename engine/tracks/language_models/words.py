@@ -22,7 +22,7 @@ JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike id
 HEAD_CONTRIBUTIONS = (
     "Bias per axis and perplexity with each head removed, in the lists that the published code of FASP reads. "
     "They are dense values minus effects of heads; norms and gradients, whose scale it does not say, are left "
-    "out. `import-scores` reads the file."
+    "out. The command import-scores reads the file."
 )
 
 PER_CENT = (

@@ -71,3 +71,10 @@ def small_audit(folder: Path) -> list[str]:
         "religion", "--estimator", "generate", "--seeds", "2", "--new-tokens", "6", "--prompt-tokens", "8",
         "--device", "cpu", "--sparsity", "0,0.2", "--method", "fasp", "--method", "magnitude", "--judge", "demo-judge",
     ]  # fmt: skip
+
+
+def write_sound(folder: Path) -> None:
+    """What the table of bad inputs is made from: a model, prompts and a text that hold up."""
+    build("gpt2", folder / "lm")
+    write_prompts(folder)
+    write_corpus(folder)

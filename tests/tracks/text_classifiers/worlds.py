@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -73,3 +74,9 @@ def small_audit(folder: Path) -> list[str]:
         "--seeds", "2", "--sparsity", "0.5", "--score-texts", "6", "--max-length", "16", "--procedure", "once,isp",
         "--score", "magnitude", "--retune", "--step", "0.25", "--tune", "epochs=1", "--device", "cpu",
     ]  # fmt: skip
+
+
+def write_sound(folder: Path) -> None:
+    """What the table of bad inputs is made from: a task, and its model, that hold up."""
+    text_world(folder / "task")
+    shutil.copytree(folder / "task" / "model", folder / "text")

@@ -57,7 +57,8 @@ def _slopes(choice: Choice, table: pd.DataFrame) -> go.Figure:
     error = bars_of(table, dots["color"], 1.8, "slope", "slope_low", "slope_high")
     add_points(figure, table["slope"], list(range(len(table))), texts, dots, error_x=error, showlegend=False)
     names = [
-        f"{own.importance_name(row.score)} (r = {phrasing.correlation(row.pearson)})" for row in table.itertuples()
+        f"{own.importance_name(row.score)} (r\u00a0=\u00a0{phrasing.correlation(row.pearson)})"
+        for row in table.itertuples()
     ]
     row_names(figure, [wrapped(name, 22) for name in names])
     return figure
