@@ -231,9 +231,8 @@ def write_shots(screens: Sequence[Screen], folder: Path) -> None:
             sheet.paste(shot, (left, 0))
             left += shot.width + 4
         file = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-        sheet.quantize(48, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(
-            folder / f"{file}.png", optimize=True
-        )
+        few = sheet.quantize(96, Image.Quantize.MAXCOVERAGE, kmeans=3, dither=Image.Dither.NONE)  # plains as they are
+        few.save(folder / f"{file}.png", optimize=True)
 
 
 if __name__ == "__main__":
