@@ -34,8 +34,8 @@ def _new() -> None:
         "anything heavy loads, and finished parts survive a stop."
     )
     request, faults = form.ask()
-    asked.line(request)
     ray = _where()
+    asked.line(request)
     refused.summary(request)
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
