@@ -1,0 +1,96 @@
+"""What every benchmark is once it is read: items, each with texts of which a model finds one likelier than others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from engine.core.errors import Fault
+
+MAX_TEXT = 10_000
+"""Characters of one text; a benchmark's longest is far below."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item as its reader found it in the row `row`.
+
+    texts: by role (what a role is, the reader says). prefix: what stands before each of them and is not scored; "":
+    the whole text is scored. cluster: items that share a template, and are no independent evidence. more: further
+    columns.
+    """
+
+    row: str
+    item_id: str
+    group: str
+    cluster: str
+    texts: Mapping[str, str]
+    prefix: str = ""
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark that was read and found sound.
+
+    items: item_id, group, cluster and the reader's further columns. choices: item_id, role, prefix, text; one row per
+    text, items in their order. digest: of both tables. notes: what must be said of the file.
+    """
+
+    name: str
+    source: str
+    items: pd.DataFrame
+    choices: pd.DataFrame
+    digest: str
+    notes: tuple[str, ...] = ()
+
+
+class BenchmarkReader(ABC):
+    """Reads one benchmark in its published form. Final subclasses live one per file and are found, not registered."""
+
+    name: str
+    about: str
+    """The benchmark and its file in a few words, for faults and the form."""
+    roles: tuple[str, ...]
+
+    @abstractmethod
+    def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
+        """Items, what is wrong with single rows, and notes. Raises RequestError where the file cannot be read."""
+
+
+def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
+    """Texts that are empty or too long, texts of one item that are equal, and items that are there twice."""
+    faults, seen = [], {}
+    for item in items:
+        where = f"{name}, {item.row}"
+        faults += [
+            Fault(f"{where}, {role}", what, "Use the published file.")
+            for role in roles
+            for what in _wrong_with(item.texts.get(role, ""))
+        ]
+        if len(set(item.texts.values())) < len(item.texts):
+            faults.append(Fault(where, "Two of its texts are equal.", "Nothing can be told from such an item."))
+        if (first := seen.setdefault(item.item_id, item.row)) != item.row:
+            faults.append(Fault(where, f"The same id as {first}.", "Give every item once."))
+    return faults
+
+
+def _wrong_with(text: str) -> list[str]:
+    if not text.strip():
+        return ["The text is empty."]
+    return [f"The text has {len(text):,} characters."] if len(text) > MAX_TEXT else []
+
+
+def text_at(value: Mapping[str, Any], name: str, where: str, faults: list[Fault]) -> str:
+    """A field that must be text; "" and a fault where it is not."""
+    found = value.get(name)
+    if isinstance(found, str):
+        return found.strip()
+    what = f"{name} is missing." if name not in value else f"{name} is no text."
+    faults.append(Fault(where, what, "Use the published file."))
+    return ""
