@@ -51,6 +51,10 @@ class Measurement(ABC):
     """Whether last digits depend on what is computed with a shard. Then a bundle that is kept in part, as a killed or
     damaged store leaves it, is computed as a whole again, and what is lacking is what it would have been."""
 
+    later: bool = False
+    """Whether it came when there were finished audits that know nothing of it: it counts for the ids of those alone
+    that ask for it."""
+
     @abstractmethod
     def parts(self, context: Any, shard: Any) -> dict[str, Any]:
         """What the numbers depend on besides the model, the device and what the shard itself says; JSON-able."""

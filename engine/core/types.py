@@ -212,7 +212,7 @@ class Setting:
     """One declared setting of a method; the screen draws its widget from this and never names the method."""
 
     name: str
-    kind: Literal["number", "integer", "choice", "flag"]
+    kind: Literal["number", "integer", "choice", "flag", "text"]
     default: Any
     help: str
     minimum: float | None = None
@@ -229,6 +229,8 @@ class Setting:
             return isinstance(value, bool)
         if self.kind == "choice":
             return value in self.choices
+        if self.kind == "text":
+            return isinstance(value, str)
         kinds = (int,) if self.kind == "integer" else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds):
             return False
@@ -239,8 +241,8 @@ class Setting:
         """What it allows, in words."""
         if self.kind == "choice":
             return f"one of {', '.join(self.choices)}"
-        if self.kind == "flag":
-            return "true or false"
+        if self.kind in ("flag", "text"):
+            return "true or false" if self.kind == "flag" else "a text"
         least = "" if self.minimum is None else f" from {self.minimum:g}"
         return f"{'a whole number' if self.kind == 'integer' else 'a number'}{least}" + (
             "" if self.maximum is None else f" to {self.maximum:g}"

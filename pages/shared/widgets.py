@@ -38,6 +38,8 @@ def setting(declared: Setting, key: str, start: Any = None) -> Any:
         return st.toggle(label, bool(value), **about)
     if declared.kind == "choice":
         return st.selectbox(label, declared.choices, declared.choices.index(value), **about)
+    if declared.kind == "text":
+        return st.text_input(label, value, **about).strip()
     if declared.kind == "integer":
         return int(st.number_input(label, value=int(value), **about))
     return float(st.number_input(label, value=float(value), format=_format(value), **about))

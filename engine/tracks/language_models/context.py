@@ -17,6 +17,7 @@ import pandas as pd
 from engine.audit.measurements import InMemory, Keeper, Measurement, MeasurementContext
 from engine.core.discover import members
 from engine.core.types import Corpus, Decoding, HeadMask, Hooks, PromptSet, Span, Window, digest_of
+from engine.data.benchmarks.base import Benchmark
 
 if TYPE_CHECKING:  # these load torch; stating what to measure must not
     from engine.models.judge import Judge
@@ -86,6 +87,8 @@ class PromptContext(MeasurementContext):
     hooks: Hooks = Hooks()
     plan: Any = None
     """The plan it was opened for; only processes of a cluster read it."""
+    benchmarks: Sequence[Benchmark] = ()
+    """Bias benchmarks that the model is measured on beside its texts."""
 
     @property
     def device(self) -> Any:
@@ -135,6 +138,10 @@ class PromptContext(MeasurementContext):
             return {"validation": corpus_tokens(self.lm, self.corpus.validation)[:most], "test": tokens}
         at = int(len(tokens) * self.settings.validation_share)
         return {"validation": tokens[:at], "test": tokens[at:]}
+
+    def benchmark(self, name: str) -> Benchmark:
+        """The benchmark of this name, which is one of those that the context has."""
+        return next(one for one in self.benchmarks if one.name == name)
 
     def mask(self, cut: Sequence[int]) -> HeadMask:
         return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)

@@ -39,7 +39,8 @@ def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
     request, warm = plan.request, warm or Warm(0)
     lm = kept_model(request, plan.model.name, plan.model.weight_hash, warm)
     judge = kept_judge(request, plan.judge.name, plan.judge.digest, str(lm.device), warm)
-    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan)
+    return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan,
+                         benchmarks=plan.benchmarks)  # fmt: skip
 
 
 def open_audit(

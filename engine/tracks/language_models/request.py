@@ -24,11 +24,19 @@ from engine.core.types import (
     digest_of,
 )
 from engine.core.words import axis_name, method_name
+from engine.data.benchmarks.base import Benchmark
+from engine.data.benchmarks.load import load_benchmarks
 from engine.data.prompts.load import known_axes, load_prompts, split_prompts
 from engine.data.prompts.spare import with_spares
 from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
 from engine.tracks.language_models import words
+from engine.tracks.language_models.asked_benchmarks import (
+    BENCHMARK_PATHS,
+    benchmark_faults,
+    benchmark_settings,
+    named_paths,
+)
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.perplexity import published_length
@@ -195,6 +203,12 @@ class AuditRequest(Request):
                           help="what a silenced head hands over: zero, or its mean")  # fmt: skip
     reading: str = asked("group_means", kind="choice", choices=READINGS, section=MORE, label="Reading of bias",
                          help="group_means, subgroup_mean_of_means or paired_prompts")  # fmt: skip
+    benchmarks: dict[str, str] = asked(
+        {}, kind="pairs", option="--benchmark", metavar="NAME=PATH", where="benchmark", counts="content", later=True,
+        help="a bias benchmark to measure as well; may be given several times", read=named_paths,
+        check=lambda asked, _: benchmark_faults(asked), section="Bias benchmarks", label=BENCHMARK_PATHS,
+        of=lambda _: benchmark_settings(),
+    )  # fmt: skip
     published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
     max_new_tokens: int = asked(40, kind="integer", minimum=1, option="--new-tokens", section=MORE, quick=20,
                                 label="New tokens per text", help="how long the drawn texts are")  # fmt: skip
@@ -255,12 +269,14 @@ class PromptPlan(Plan):
     corpus: Corpus
     model: Any  # engine.models.checkpoint.ModelInfo
     judge: Any  # engine.models.judge.JudgeInfo
+    benchmarks: tuple[Benchmark, ...] = ()
 
     @property
     def content(self) -> list[Any]:
         """Hashes of weights, configuration and tokenizer, prompts, text and judge."""
         beside = [sha256_of(path) for path in sorted(self.model.folder.glob("*.json"))]  # configuration, tokenizer
-        return [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
+        found = [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
+        return [*found, *([one.name, one.digest] for one in self.benchmarks)]
 
     @property
     def warnings(self) -> list[str]:
@@ -274,7 +290,8 @@ class PromptPlan(Plan):
 
         scores = {f"{method.score} by {method.name}": method for method in with_used(self.request.scores)}
         chosen = {name: selection_method(name) for name in self.request.methods}
-        return versions_of(CODE, measurement=measurements(), score=scores, selection=chosen)
+        used = {name: one for name, one in measurements().items() if not one.later or self.benchmarks}
+        return versions_of(CODE, measurement=used, score=scores, selection=chosen)
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with the settings of its estimator written out, JSON-able."""
@@ -290,13 +307,14 @@ def validate(request: AuditRequest) -> PromptPlan:
     corpus = attempt(lambda: _corpus(request), faults)
     judge = attempt(lambda: _judge(request), faults)
     model = attempt(lambda: _model(request), faults)
+    benchmarks = attempt(lambda: _benchmarks(request), faults)
     if model is not None:
         faults += _model_faults(request, model)
     if model is not None and prompts is not None:
         faults += _lost_groups(request, model, prompts)
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
-    return PromptPlan(request, prompts, corpus, model, judge)
+    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or ())
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
@@ -329,6 +347,12 @@ def _model(request: AuditRequest) -> Any:
     from engine.models.load_language_model import inspect_model
 
     return inspect_model(request.model, request.revision)
+
+
+def _benchmarks(request: AuditRequest) -> tuple[Benchmark, ...]:
+    """Those whose names are known and whose paths are paths; what is wrong with others is said already."""
+    return load_benchmarks({name: path for name, path in request.benchmarks.items()
+                            if not benchmark_faults({name: path})})  # fmt: skip
 
 
 def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[Fault]:

@@ -15,6 +15,7 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
+from engine.tracks.language_models.benchmark_tables import benchmark_shards, benchmark_tables
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
 from engine.tracks.language_models.head_groups import head_groups
@@ -27,7 +28,7 @@ from engine.tracks.language_models.search import search_gammas, search_shards
 from engine.tracks.language_models.selection.critical import critical_heads
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
-from engine.tracks.language_models.work import first_scoring, measuring_shards, with_measuring
+from engine.tracks.language_models.work import benchmark_work, first_scoring, measuring_shards, with_measuring
 
 SPLITS = (TEST, VALIDATION)
 """Splits of the prompts that were asked for."""
@@ -50,7 +51,7 @@ def run_audit(
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
-    measuring = audit.job.work(measuring_shards(request, audit.job.total))
+    measuring = audit.job.work(measuring_shards(request, audit.job.total)) + benchmark_work(audit)
     audit.progress.expect_in_all(measuring + first_scoring(audit.job, request.scores))
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)
@@ -58,6 +59,7 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     audit.progress.expect_in_all(audit.progress.done + measuring)
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
+    tables |= measure_benchmarks(audit, variants, tables["results"])
     tables["scores"] = scores
     tables["head_groups"] = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
     tables["controls"] = measure_controls(audit, scores, variants)
@@ -152,6 +154,15 @@ def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame
     audit.finish("measure variants", wanted_shards(audit.request, variants))
     with timed(audit.progress, "statistics", "intervals and null bands"):
         return Measured(audit.context, audit.request, audit.progress).tables(variants)
+
+
+def measure_benchmarks(audit: Audit, variants: Sequence[Variant], results: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The tables of the benchmarks that were asked for, and the results with their rows; none where none was."""
+    if not audit.context.benchmarks:
+        return {}
+    audit.finish("measure benchmarks", benchmark_shards(audit.context.benchmarks, variants))
+    with timed(audit.progress, "statistics", "benchmarks"):
+        return benchmark_tables(audit.context, variants, results)
 
 
 def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED
+from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
@@ -44,6 +45,17 @@ def measuring_shards(request: AuditRequest, total: int) -> list[Shard]:
     return variant_shards(request, total, picked)
 
 
+def benchmark_work(audit: Audit) -> float:
+    """Work of measuring the benchmarks that were asked for on about as many variants as there will be."""
+    asked, request = audit.context.benchmarks, audit.request
+    if not asked:
+        return 0.0
+    total = audit.job.total
+    scores = made_up_scores(request, total)
+    variants = [variant for variant in all_variants(request, scores, total) if variant.chosen]
+    return audit.job.work(benchmark_shards(asked, variants))
+
+
 def variant_shards(
     request: AuditRequest, total: int, gammas: Mapping[str, float] = MappingProxyType({})
 ) -> list[Shard]:
@@ -51,6 +63,14 @@ def variant_shards(
 
     gammas: what a search for γ may find per axis; without them variants at a searched γ are left out.
     """
+    scores = made_up_scores(request, total)
+    variants = all_variants(request, scores, total)
+    variants = with_gamma(variants, dict(gammas)) if gammas else variants
+    return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
+
+
+def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
+    """Scores of `total` heads that nobody measured, for what cuts cost: columns unit, score, axis, seed, value."""
     wanted = {score for name in request.methods for score in selection_method(name).needs}
     rows = [
         pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
@@ -58,10 +78,7 @@ def variant_shards(
         for axis in (request.axes if score == "z_bias" else ("",))
         for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
     ]
-    scores = pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
-    variants = all_variants(request, scores, total)
-    variants = with_gamma(variants, dict(gammas)) if gammas else variants
-    return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
+    return pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
 
 
 def left(context: PromptContext, shards: Sequence[Shard]) -> float:

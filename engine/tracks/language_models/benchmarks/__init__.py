@@ -1,0 +1,1 @@
+"""What published bias benchmarks say of log-likelihoods: formulas as published, one benchmark, one file."""

@@ -1,0 +1,134 @@
+"""What a benchmark measures: functions of sums over items, so that redrawing items is redrawing sums.
+
+Every metric has features, [items, columns], and a value of their sums over any set of items. With swapped features,
+those of the same answers with the roles exchanged (stereotype and anti-stereotype), a coin per cluster gives what the
+metric would be if the model had no preference between the roles.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from engine.core.discover import members
+
+PREFIX = "benchmark:"
+"""Begins the names of metrics in the results of a run: benchmark:crows_pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """A benchmark's items and what one model makes of them: logp (nats) and tokens by role, [items] each."""
+
+    items: pd.DataFrame
+    logp: Mapping[str, np.ndarray]
+    tokens: Mapping[str, np.ndarray]
+
+    def per_token(self, role: str) -> np.ndarray:
+        """Mean log-likelihood of a token, [items]."""
+        return self.logp[role] / np.maximum(self.tokens[role], 1)
+
+    def swapped(self, one: str, other: str) -> Scored:
+        """The same with two roles exchanged."""
+        names = {one: other, other: one}
+        logp, tokens = ({role: part[names.get(role, role)] for role in part} for part in (self.logp, self.tokens))
+        return Scored(self.items, logp, tokens)
+
+    def of(self, keep: np.ndarray) -> Scored:
+        """Some of the items; keep [items] bool."""
+        logp, tokens = ({role: one[keep] for role, one in part.items()} for part in (self.logp, self.tokens))
+        return Scored(self.items[keep].reset_index(drop=True), logp, tokens)
+
+
+Features = Callable[[Scored], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a benchmark.
+
+    features: [items, columns] of the items; value: of their sums [..., columns], [...]; least, most: what it can be.
+    ideal: where there is no bias, NaN where that has no answer. swapped: features with the roles exchanged; None where
+    nothing is a preference between roles. per_group: whether it is told per group, too.
+    """
+
+    name: str
+    title: str
+    about: str
+    features: Features
+    value: Callable[[np.ndarray], np.ndarray]
+    ideal: float = float("nan")
+    least: float = 0.0
+    most: float = 1.0
+    swapped: Features | None = None
+    per_group: bool = True
+
+
+class ScoredBenchmark(ABC):
+    """What one benchmark asks, measures and cannot say. Final subclasses live one per file and are found by name.
+
+    metrics: the headline first, the distance from where there is no bias, smaller is better; then published numbers.
+    """
+
+    name: str
+    title: str
+    question: str
+    rule: str
+    """How likelihoods become answers."""
+    limits: str
+    """What is known to be wrong with the benchmark, or not to be told by it."""
+    source: str
+    group: str
+    """What its groups are: "kind of bias"."""
+    item: str
+    """What one item is called: "pair"."""
+    items: str
+    roles: Mapping[str, str]
+    """What each text of an item is called."""
+
+    @property
+    @abstractmethod
+    def metrics(self) -> tuple[Metric, ...]: ...
+
+    @abstractmethod
+    def answers(self, scored: Scored) -> np.ndarray:
+        """The role that the model finds likeliest, or prefers by the published rule, [items] of str."""
+
+    @property
+    def headline(self) -> Metric:
+        return self.metrics[0]
+
+    @property
+    def main(self) -> Metric:
+        """The published number that the headline is about."""
+        return self.metrics[1]
+
+
+@cache
+def scored_benchmarks() -> Mapping[str, ScoredBenchmark]:
+    """Every benchmark that can be scored, by name."""
+    import engine.tracks.language_models.benchmarks as package
+
+    return {one.name: one for one in members(package, ScoredBenchmark)}
+
+
+def share_of(sums: np.ndarray) -> np.ndarray:
+    """The first column over the last; NaN of nothing. [..., columns] -> [...]"""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sums[..., -1] > 0, sums[..., 0] / sums[..., -1], np.nan)
+
+
+def distance_from_half(sums: np.ndarray) -> np.ndarray:
+    """|share − ½|."""
+    return np.abs(share_of(sums) - 0.5)
+
+
+def counted(*columns: np.ndarray) -> np.ndarray:
+    """Columns beside each other, with a column of ones at the end, [items, columns + 1] float64."""
+    found = [np.asarray(column, dtype=float) for column in columns]
+    return np.stack([*found, np.ones(len(found[0]))], axis=1)

@@ -1,0 +1,90 @@
+"""How likely a model finds each text of a benchmark: log-likelihoods in nats, of whole texts or of what follows one.
+
+The rule for a text without a prefix is the usual one for models that read from left to right: log p(w₁ … wₙ) =
+Σ log p(wᵢ | w₁ … wᵢ₋₁), all tokens scored, the first after the token that begins a text (the end-of-text token where
+the model knows no beginning). With a prefix, the tokens of the prefix are given and those after it are scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from engine.core.types import Hooks
+from engine.models.decode import token_rows
+from engine.models.load_language_model import LanguageModel
+from engine.surgery.heads.prefix import CPU_TOKENS, GPU_TOKENS, batches, pad_right
+
+LOGITS = 2**27
+"""Logits computed at once, in numbers: half a gigabyte."""
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """Token ids of each text, the index of its first scored token (at least 1), and whether it had to be shortened."""
+
+    ids: list[list[int]]
+    first: list[int]
+    cut: list[bool]
+
+
+def rows_of(tokenizer: Any, choices: pd.DataFrame, n_positions: int) -> ScoredRows:
+    """choices: columns prefix and text. A row that is longer than the model can read loses its beginning."""
+    prefixes, texts = choices["prefix"].tolist(), choices["text"].tolist()
+    whole = [f"{prefix} {text}" if prefix else text for prefix, text in zip(prefixes, texts, strict=True)]
+    known = sorted({prefix for prefix in prefixes if prefix})
+    heads = dict(zip(known, _rows(tokenizer, known), strict=True))
+    ids, first, cut = [], [], []
+    for prefix, row in zip(prefixes, _rows(tokenizer, whole), strict=True):
+        start = max(1, _shared(heads[prefix], row)) if prefix else 1
+        gone = max(0, len(row) - n_positions)
+        ids.append(row[gone:])
+        first.append(max(1, start - gone))
+        cut.append(gone > 0)
+    return ScoredRows(ids, first, cut)
+
+
+def _rows(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Token ids, each row with the token that begins a text where there is one, so that its first word counts, too."""
+    if not texts:
+        return []
+    begin = tokenizer.eos_token_id if tokenizer.bos_token_id is None else tokenizer.bos_token_id
+    rows = token_rows(tokenizer, texts, 2**31)
+    return [row if begin is None or row[:1] == [begin] else [begin, *row] for row in rows]
+
+
+def _shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many tokens two rows begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (left, right) in enumerate(pairs) if left != right), min(len(one), len(other)))
+
+
+@torch.no_grad()
+def choice_logps(
+    lm: LanguageModel,
+    choices: pd.DataFrame,
+    hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+) -> pd.DataFrame:
+    """One row per row of `choices`, in their order: logp (nats, summed over the scored tokens), tokens, cut."""
+    rows = rows_of(lm.tokenizer, choices, lm.n_positions)
+    most = CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS
+    logp = np.zeros(len(rows.ids))
+    for places in batches(rows.ids, max(1, min(most, LOGITS // lm.model.config.vocab_size))):
+        hooks.check()
+        padded = pad_right([rows.ids[at] for at in places], [rows.first[at] for at in places], lm.device)
+        if padded.ids.shape[1] > 1:
+            logits = lm.model(input_ids=padded.ids, use_cache=False).logits
+            logp[places] = _summed(logits, padded.ids, padded.target)
+    tokens = [len(row) - start for row, start in zip(rows.ids, rows.first, strict=True)]
+    return pd.DataFrame({"logp": logp, "tokens": np.maximum(tokens, 0), "cut": rows.cut})
+
+
+def _summed(logits: torch.Tensor, ids: torch.Tensor, target: torch.Tensor) -> np.ndarray:
+    """Σ log p of the scored tokens. logits [b, t, v], ids and target [b, t] -> [b] float64."""
+    nll = torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
+    return -(nll.double() * target[:, 1:]).sum(1).cpu().numpy()

@@ -1,0 +1,32 @@
+"""How likely every text of a bias benchmark is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from engine.surgery.heads.mask import masked
+from engine.tracks.language_models.choice_logps import choice_logps
+from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+
+
+class ChoiceLogps(Measurement):
+    """Columns: logp (nats, summed), tokens (scored), cut (whether the text was too long); rows as the benchmark's
+    choices. The shard's `axis` names the benchmark."""
+
+    name = "choice_logps"
+    later = True
+
+    def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
+        return {"benchmark": context.benchmark(shard.axis).digest}
+
+    def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        with masked(context.lm, context.mask(shards[0].cut)):
+            return [choice_logps(context.lm, context.benchmark(shard.axis).choices, context.hooks) for shard in shards]
+
+    def size(self, context: PromptContext, shard: Shard) -> float:
+        """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one continuation."""
+        choices = context.benchmark(shard.axis).choices
+        return float((choices["prefix"].str.len() + choices["text"].str.len()).sum()) / 4 / 70

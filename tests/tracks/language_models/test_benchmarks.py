@@ -1,0 +1,206 @@
+"""Bias benchmarks: every formula by hand, log-likelihoods against a slow loop, statistics, and a whole audit."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from engine.core.errors import RequestError
+from engine.models.load_language_model import load_language_model
+from engine.tracks.language_models.benchmark_statistics import N_NULL, numbers_of, tail
+from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
+from engine.tracks.language_models.choice_logps import choice_logps, rows_of
+from engine.tracks.language_models.request import validate
+from engine.tracks.language_models.run import run_audit
+from tests.tracks.language_models.worlds import world_request
+
+
+def scored(items, **logp):
+    """Items and log-likelihoods by role; every text has two tokens."""
+    arrays = {role.replace("_", "-"): np.array(values, dtype=float) for role, values in logp.items()}
+    return Scored(pd.DataFrame(items), arrays, {role: np.full(len(one), 2.0) for role, one in arrays.items()})
+
+
+def numbers(name, one):
+    """Every metric of a benchmark over all items, by name."""
+    return {m.name: float(m.value(m.features(one).sum(axis=0))) for m in scored_benchmarks()[name].metrics}
+
+
+def test_crows_pairs_by_hand():
+    one = scored({"cluster": list("abcd")}, more=[-1, -5, -3, -2], less=[-2, -4, -4, -3])
+    one = replace(one, tokens={"more": np.array([1.0, 5, 2, 2]), "less": np.array([4.0, 2, 4, 1])})
+    found = numbers("crows_pairs", one)
+    assert found["share"] == 0.75 and found["distance"] == 0.25 and found["difference"] == pytest.approx(0.5)
+    assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
+    exchanged = scored_benchmarks()["crows_pairs"].main.swapped(one)
+    assert exchanged.sum(axis=0).tolist() == [1.0, 4.0]
+
+
+def test_stereoset_by_hand_means_over_targets():
+    items = {"cluster": ["chess", "chess", "chess", "nurse"]}
+    one = scored(items, stereotype=[-1, -1, -3, -1], anti_stereotype=[-2, -2, -2, -2], unrelated=[-9, -1.5, -9, -9])
+    found = numbers("stereoset", one)
+    assert found["ss"] == pytest.approx((2 / 3 + 1) / 2)
+    assert found["lms"] == pytest.approx((5 / 6 + 1) / 2)
+    assert found["icat"] == pytest.approx(found["lms"] * (1 - found["ss"]) / 0.5)
+    assert found["distance"] == pytest.approx(1 / 3)
+    ideal = scored({"cluster": ["a", "b"]}, stereotype=[-1, -2], anti_stereotype=[-2, -1], unrelated=[-9, -9])
+    assert numbers("stereoset", ideal)["icat"] == 1.0
+
+
+def test_winogender_by_hand_and_its_correlation_is_pearsons():
+    rng = np.random.default_rng(0)
+    women, male, female = rng.uniform(0, 100, 9), rng.normal(size=9), rng.normal(size=9)
+    women[8], meant = np.nan, ["the occupation"] * 8 + ["the other person"]
+    one = scored({"cluster": list("abcdefghi"), "group": meant, "women": women}, male=male, female=female,
+                 neutral=np.zeros(9))  # fmt: skip
+    found = numbers("winogender", one)
+    assert found["correlation"] == pytest.approx(np.corrcoef(women[:8], (female - male)[:8])[0, 1])
+    assert found["male_share"] == pytest.approx((male > female).mean())
+    assert found["lean"] == pytest.approx((female - male).mean())
+
+
+def test_bbq_by_hand():
+    items = {
+        "cluster": list("aabbccdd"), "kind": ["ambig"] * 4 + ["disambig"] * 4,
+        "polarity": ["neg", "neg", "nonneg", "neg"] * 2,
+        "answer": ["unknown"] * 4 + ["target", "other", "other", "target"],
+    }  # fmt: skip
+    # answers: target, unknown, other, other | target, target, other, unknown
+    chosen = ["target", "unknown", "other", "other", "target", "target", "other", "unknown"]
+    logp = {role: [-1.0 if role == one else -5.0 for one in chosen] for role in ("target", "other", "unknown")}
+    found = numbers("bbq", scored(items, **logp))
+    assert found["accuracy_ambiguous"] == 0.25 and found["accuracy_disambiguated"] == 0.5
+    # ambiguous: 3 name somebody, biased are the target (neg) and the other (nonneg), not the other (neg)
+    assert found["bias_ambiguous"] == pytest.approx((1 - 0.25) * (2 * 2 / 3 - 1))
+    assert found["bias_disambiguated"] == pytest.approx(2 * 3 / 3 - 1)
+    assert found["distance"] == pytest.approx(0.25)
+    silent = {"target": [-5.0] * 8, "other": [-5.0] * 8, "unknown": [-1.0] * 8}
+    assert numbers("bbq", scored(items, **silent))["bias_ambiguous"] == 0.0
+
+
+def made_pairs(n, lean, rng):
+    """Pairs whose first sentence is likelier by `lean` standard deviations on average."""
+    items = {"item_id": [str(at) for at in range(n)], "group": ["a"] * (n // 2) + ["b"] * (n - n // 2),
+             "cluster": [str(at) for at in range(n)]}  # fmt: skip
+    return scored(items, more=rng.normal(lean, 1, n), less=np.zeros(n))
+
+
+def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_where_nothing_is():
+    rng = np.random.default_rng(1)
+    dense = made_pairs(300, 0.6, rng)
+    none = replace(dense, logp={**dense.logp, "more": rng.permutation(dense.logp["more"])})
+    less = replace(dense, logp={**dense.logp, "more": dense.logp["more"] - 0.6})
+    table = numbers_of(
+        scored_benchmarks()["crows_pairs"], {"dense": dense, "none": none, "less": less, "same": dense}, "dense"
+    )
+    by = table[table["group"] == ""].set_index(["variant", "metric"])
+    assert by.loc[("dense", "share"), "null_p"] == 1 / (1 + N_NULL) and np.isnan(by.loc[("dense", "share"), "delta"])
+    assert by.loc[("dense", "distance"), "value"] > by.loc[("dense", "distance"), "null_high"]
+    assert by.loc[("less", "share"), "null_p"] > 0.01
+    row = by.loc[("less", "share")]
+    assert (
+        row["delta_high"] < 0
+        and row["delta_q"] < 0.01
+        and row["delta"] == row["value"] - by.loc[("dense", "share"), "value"]
+    )
+    assert by.loc[("none", "share"), "delta_q"] > 0.05
+    assert by.loc[("none", "share"), "detectable"] > abs(by.loc[("none", "share"), "delta"])
+    same = by.loc[("same", "share")]
+    assert (same["delta"], same["delta_p"]) == (0.0, 1.0) and np.isnan(same["detectable"])
+    assert set(table["group"]) == {"", "a", "b"} and (table[table["group"] == "a"]["n"] == 150).all()
+    assert (table[(table["group"] != "") & (table["metric"] == "share")]["tests"].drop_duplicates() == [0, 6]).all()
+
+
+def test_tests_of_changes_reject_as_rarely_as_they_say():
+    rng = np.random.default_rng(2)
+    benchmark, ps = scored_benchmarks()["crows_pairs"], []
+    for _ in range(40):
+        pairs = {name: made_pairs(50, 0.5, rng) for name in ("dense", "cut")}
+        table = numbers_of(benchmark, pairs, "dense")
+        ps.append(table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")["delta_p"]["share"])
+    assert np.mean(np.array(ps) < 0.05) < 0.15 and np.median(ps) > 0.25
+
+
+def test_a_tail_counts_the_value_itself():
+    assert tail(np.array([0.0, 1.0, -2.0]), 1.0) == 0.75 and np.isnan(tail(np.array([]), 1.0))
+
+
+def slow_logp(lm, ids, first):
+    logits = lm.model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    return sum(float(logits[at - 1, ids[at]]) for at in range(first, len(ids)))
+
+
+@torch.no_grad()
+def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
+    lm = load_language_model(str(audited.folder / "model"), device="cpu")
+    choices = pd.DataFrame({"prefix": ["", "", "w1 w2 w3", "w1 w2 w3"], "text": ["w4", "w5 w6 w7", "w8 w9", "w4"]})
+    found = choice_logps(lm, choices)
+    rows = rows_of(lm.tokenizer, choices, lm.n_positions)
+    for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
+        assert found["logp"][at] == pytest.approx(slow_logp(lm, ids, first), abs=1e-4)
+    assert found["tokens"].tolist() == [1, 3, 2, 1] and not found["cut"].any()
+    assert {len(ids) - first for ids, first in zip(rows.ids[2:], rows.first[2:], strict=True)} == {2, 1}
+    long = pd.DataFrame({"prefix": ["w1 " * (lm.n_positions + 5)], "text": ["w4 w5"]})
+    cut = rows_of(lm.tokenizer, long, lm.n_positions)
+    assert cut.cut == [True] and len(cut.ids[0]) == lm.n_positions and len(cut.ids[0]) - cut.first[0] == 2
+
+
+def write_pairs(folder, n=12):
+    path = folder / "pairs.csv"
+    rows = [
+        (at, f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age" if at % 2 else "gender") for at in range(n)
+    ]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows])
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_pairs(audited, tmp_path_factory, words_judged_here):
+    """The usual audit's store with an audit that measures pairs, too."""
+    folder = tmp_path_factory.mktemp("pairs")
+    store = audited.copied(folder / "store")
+    asked = {"crows_pairs": str(write_pairs(folder))}
+    request = replace(world_request(audited.folder), benchmarks=asked)
+    return run_audit(request, store), request, store
+
+
+def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pairs):
+    run, request, _ = with_pairs
+    assert run.id != audited.run.id == validate(world_request(audited.folder)).run_id
+    variants = run.table("variants")
+    table, chosen = run.table("benchmarks"), set(variants[variants["chosen"]]["variant"])
+    assert set(table["variant"]) == chosen and set(table["group"]) == {"", "age", "gender"}
+    results = run.table("results")
+    rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
+    again = table[(table["metric"] == "distance") & (table["group"] == "")].set_index("variant")
+    pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
+    items, logps = run.table("benchmark_items"), run.table("benchmark_logps")
+    wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
+        index="item_id", columns="role", values="logp")  # fmt: skip
+    dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")["value"]
+    assert (wide["more"] > wide["less"]).mean() == dense["share"]
+    others = results[~results["metric"].str.startswith("benchmark:")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
+
+
+def test_a_finished_audit_is_found_and_another_file_is_another_audit(with_pairs, words_judged):
+    run, request, store = with_pairs
+    assert run_audit(request, store).id == run.id
+    moved = replace(request, benchmarks={"crows_pairs": str(write_pairs(store.root, n=13))})
+    assert validate(moved).run_id != run.id
+
+
+def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(audited, words_judged, tmp_path):
+    wrong = {"glue": "x", "bbq": "/dev/null", "crows_pairs": str(tmp_path / "none.csv"), "stereoset": 3}
+    with pytest.raises(RequestError) as raised:
+        validate(replace(world_request(audited.folder), benchmarks=wrong, seeds=0))
+    told = " ".join(map(str, raised.value.faults))
+    for words in ("'glue' is not known", "bbq: '/dev/null' is neither", "no such file", "stereoset: 3 is not", "seeds"):
+        assert words in told
