@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -43,11 +43,14 @@ class Grown:
     split: str
     axes: tuple[str, ...]
     request: Growth
+    content: Mapping[str, str] = field(default_factory=dict)
+    """What it rests on besides the run, digests by name: it counts for the addition's id."""
 
     @property
     def asked(self) -> dict[str, Any]:
         """What is measured, JSON-able: what a growth is called in lists does not count."""
-        return {**self.request.identity, "axes": list(self.axes), "split": self.split}
+        found = {**self.request.identity, "axes": list(self.axes), "split": self.split}
+        return {**found, "content": dict(self.content)} if self.content else found
 
     @property
     def id(self) -> str:
@@ -112,15 +115,20 @@ def plan_of(run: Run) -> Plan:
     return plan
 
 
-def check_asked(run: Run, request: Growth, splits: Sequence[str]) -> None:
-    """RequestError where the run is of another track, or axis, split or what to measure are not known."""
+def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bool = False) -> None:
+    """RequestError where the run is of another track, or axis, split or what to measure are not known.
+
+    benchmarks: whether the track measures any.
+    """
     if track_of_run(run).name != request.track:
         raise RequestError(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
     known, wanted = run.meta["request"]["axes"], dict.fromkeys((request.axis, *request.axes))
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):
         faults.append(unknown("split", request.split, splits))
-    if bool(request.units) == (request.level is not None):
+    if request.benchmarks and not benchmarks:
+        faults.append(Fault("benchmarks", "are not for this kind of audit.", "Leave them out."))
+    if sum((bool(request.units), request.level is not None, bool(request.benchmarks))) != 1:
         faults.append(Fault("request", "a level of a method or a set of units is needed.", "Give one of the two."))
     if faults:
         raise RequestError(faults)

@@ -14,11 +14,12 @@ DOES = "grow"
 
 @dataclass(frozen=True, kw_only=True)
 class Growth:
-    """More of a finished run: another level of one of its methods, or a set of units that was chosen by hand.
+    """More of a finished run: another level of one of its methods, a set of units that was chosen by hand, or what
+    else all of its variants are to be measured on.
 
     run: its id. method, axis (what the method aims at, and is measured on), level: or else units (flat, from 0) and, if
-    wanted, a name. axes: where it is measured, `axis` alone where empty. split: of the run's prompts; empty for what is
-    usual, which the track knows.
+    wanted, a name; or else benchmarks (NAME=PATH), where the track measures any. axes: where it is measured, `axis`
+    alone where empty. split: of the run's prompts; empty for what is usual, which the track knows.
     """
 
     track: str
@@ -31,12 +32,17 @@ class Growth:
     axes: tuple[str, ...] = ()
     split: str = ""
     title: str = ""
+    benchmarks: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """RequestError for values of other types than these; equal growths look equal."""
         if faults := self._type_faults():
             raise RequestError(faults)
-        same: dict[str, Any] = {"units": tuple(sorted(self.units)), "axes": tuple(self.axes) or (self.axis,)}
+        same: dict[str, Any] = {
+            "benchmarks": tuple(sorted(self.benchmarks)),
+            "units": tuple(sorted(self.units)),
+            "axes": tuple(self.axes) or (self.axis,),
+        }
         same |= {"name": self.name.strip(), "level": None if self.level is None else float(self.level)}
         same |= {"title": self.title or f"{self.run}: {self._what}"}
         for name, value in same.items():
@@ -46,7 +52,7 @@ class Growth:
         words = ("track", "run", "axis", "method", "name", "split", "title")
         wrong = [name for name in words if not isinstance(getattr(self, name), str)]
         wrong += [] if self.level is None or type(self.level) in (int, float) else ["level"]
-        for name, kind in (("units", int), ("axes", str)):
+        for name, kind in (("units", int), ("axes", str), ("benchmarks", str)):
             value = getattr(self, name)
             good = isinstance(value, list | tuple) and all(type(one) is kind for one in value)
             wrong += [] if good else [name]
@@ -55,11 +61,14 @@ class Growth:
     @property
     def _what(self) -> str:
         by_method = f"{self.method} at {self.level:g}" if self.level is not None else ""
-        return by_method or self.name or f"{len(self.units)} chosen by hand"
+        asked = " and ".join(one.partition("=")[0] for one in self.benchmarks)
+        return by_method or asked or self.name or f"{len(self.units)} chosen by hand"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
+        """JSON-able. Benchmarks came later: where none is asked for, growths look as they did before."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        if not self.benchmarks:
+            del plain["benchmarks"]
         return {**plain, "does": DOES}
 
     @property

@@ -1,4 +1,4 @@
-"""measure: another level of a finished audit, or units chosen by hand, predicted and measured; it joins the audit."""
+"""measure: another level of a finished audit, units chosen by hand, or a benchmark, measured; it joins the audit."""
 
 from __future__ import annotations
 
@@ -16,12 +16,16 @@ from engine.store.runs import EMBEDDED, Run, Store, find_run
 
 
 def add(commands: Any) -> None:
-    parser = commands.add_parser("measure", help="measure another level, or units chosen by hand; it joins the audit")
+    parser = commands.add_parser(
+        "measure", help="measure another level, units chosen by hand, or a benchmark; it joins the audit"
+    )
     parser.add_argument("id", metavar="RUN")
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--sparsity", "--speedup", dest="level", type=float, metavar="LEVEL", help="how much is cut")
     what.add_argument("--mask", type=Path, metavar="FILE", help="a mask.json of the audited model")
     what.add_argument("--heads", metavar="UNITS", help="units from 0: heads as 0.1,2.3, filters as conv1.0-3,conv2.7")
+    about = "a bias benchmark that all variants are measured on; may be given several times"
+    what.add_argument("--benchmark", action="append", metavar="NAME=PATH", help=about)
     parser.add_argument("--method", help="which method cuts at the level (default: the audit's first)")
     parser.add_argument("--axis", help="what it aims at and is measured on (default: the audit's first)")
     parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
@@ -45,7 +49,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
-    return told, _text(told, track_of(after).items)
+    return told, _text({**told, "unpredicted": bool(growth.benchmarks)}, track_of(after).items)
 
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
@@ -54,6 +58,8 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
     same: dict[str, Any] = {"track": track.name, "run": run.id, "axis": axis, "axes": axes, "split": args.split}
+    if args.benchmark:
+        return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
     if args.level is not None:
         if args.name:
             raise RequestError(Fault("--name", "names a set chosen by hand.", "Leave it out."))
@@ -62,6 +68,12 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
         raise RequestError(Fault("--method", "chooses the heads at a level.", "Leave it out, or give --sparsity."))
     said = args.mask if args.mask is not None else args.heads
     return Growth(**same, units=_units(run, said), name=args.name)
+
+
+def _in_full(words: str) -> str:
+    """NAME=PATH with the path in full: a job may go on in another folder."""
+    name, equals, path = words.partition("=")
+    return f"{name}={Path(path).expanduser().absolute()}" if equals and path else words
 
 
 def _units(run: Run, said: str | Path) -> tuple[int, ...]:
@@ -82,8 +94,8 @@ def _text(told: dict[str, Any], items: str) -> str:
             shown = row["variant"], row["axis"]
             lines.append(f"\n{row['variant']}, {row['n_cut']} cut, {row['axis']}")
         guess = _number(row["predicted"], row["predicted_low"], row["predicted_high"])
-        lines.append(f"  {row['number']:<32} predicted {guess:<28} measured "
-                     f"{_number(row['measured'], row['low'], row['high'])}")  # fmt: skip
+        guess = "" if told["unpredicted"] else f"predicted {guess:<28} "
+        lines.append(f"  {row['number']:<32} {guess}measured {_number(row['measured'], row['low'], row['high'])}")
     return "\n".join([*lines, "", *told["notes"]])
 
 

@@ -12,7 +12,7 @@ from engine.core.text import cell, harmless, json_text
 from engine.store.runs import Run
 
 HIDDEN = "[text left out; export with texts to see it]"
-TEXTS = {"texts": ("text", "text_b"), "lens": ("tokens",)}
+TEXTS = {"texts": ("text", "text_b"), "lens": ("tokens",), "benchmark_items": ("prefix", "text")}
 """Columns with words a model or a user wrote, by table."""
 
 
@@ -25,7 +25,7 @@ def write_tables(run: Run, folder: Path, show_offensive: bool = False) -> list[P
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / "run.json"]
     written[0].write_text(json_text(run.meta, indent=2, sort_keys=True, allow_nan=True) + "\n", encoding="utf-8")
-    for name in sorted(run.meta["tables"]):
+    for name in run.names:
         table = shown(run.table(name), name, show_offensive)
         paths = [folder / f"{name}.{kind}" for kind in ("csv", "parquet", "json")]
         table.to_parquet(paths[1], compression="zstd", index=False)

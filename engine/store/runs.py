@@ -103,8 +103,13 @@ class Run:
         return self._added[1]
 
     def has(self, name: str) -> bool:
-        """Whether the run has a table of this name."""
-        return name in self.meta["tables"]
+        """Whether the run has a table of this name, from the start or since something was added."""
+        return name in self.meta["tables"] or any(one.has(name) for one in self.added)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all tables, sorted."""
+        return sorted({*self.meta["tables"], *(name for one in self.added for name in one.meta["tables"])})
 
     def content(self, name: str) -> tuple[str, ...]:
         """Hashes of the files that a table is read from: equal ones mean equal rows. None for a table it has not."""
@@ -115,13 +120,15 @@ class Run:
         """One table, e.g. "results", with the rows of what was added; docs/TABLES.md lists the columns. Unknown names
         raise and list the known ones."""
         if not self.has(name):
-            known = ", ".join(sorted(self.meta["tables"]))
+            known = ", ".join(self.names)
             raise StoreError(f"run {self.id} has no table {name!r}. Known: {known}.")
         rows = {table: listed["rows"] for table, listed in self.meta["tables"].items()}
         return joined(name, self._own(name), rows, self.added)
 
-    def _own(self, name: str) -> pd.DataFrame:
-        """A table as the audit wrote it."""
+    def _own(self, name: str) -> pd.DataFrame | None:
+        """A table as the audit wrote it; None where it wrote none."""
+        if name not in self.meta["tables"]:
+            return None
         return read_table(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}")
 
     @property

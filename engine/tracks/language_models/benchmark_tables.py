@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from engine.audit.session import timed
 from engine.data.benchmarks.base import Benchmark
 from engine.tracks.language_models.benchmark_statistics import numbers_of
 from engine.tracks.language_models.benchmarks.base import PREFIX, Scored, scored_benchmarks
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.variants import DENSE, Variant
+
+if TYPE_CHECKING:
+    from engine.tracks.language_models.opening import Audit
 
 KIND = "choice_logps"
 KEYS = {
@@ -28,6 +33,17 @@ def benchmark_shards(benchmarks: Sequence[Benchmark], variants: Sequence[Variant
     """What the tables need: every benchmark under every mask that is reported."""
     cuts = dict.fromkeys(variant.cut for variant in variants if variant.chosen)
     return [Shard(KIND, cut, one.name) for cut in cuts for one in benchmarks]
+
+
+def measured_benchmarks(
+    audit: Audit, variants: Sequence[Variant], results: pd.DataFrame | None = None
+) -> dict[str, pd.DataFrame]:
+    """`benchmark_tables` of what the audit's context asks for, measured or found."""
+    if not audit.context.benchmarks:
+        return {}
+    audit.finish("measure benchmarks", benchmark_shards(audit.context.benchmarks, variants))
+    with timed(audit.progress, "statistics", "benchmarks"):
+        return benchmark_tables(audit.context, variants, results)
 
 
 def benchmark_tables(

@@ -23,8 +23,11 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.surgery.heads.named import mask_of_units
+from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.any_level import variants_at
+from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import bias
+from engine.tracks.language_models.growing_benchmarks import grown_by_benchmarks, measure_benchmarks
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
 
@@ -38,6 +41,7 @@ KEYS = {
     "generations": ["variant", "split", "axis", "prompt_id", "seed"],
     "windows": ["variant", "split", "window"],
     "costs": ["variant"],
+    **benchmark_tables.KEYS,
 }
 """What tells the rows of a table apart: a set that was measured on validation prompts, then on test prompts, is one."""
 NUMBERED = {"text_id": "texts"}
@@ -65,9 +69,10 @@ def grow(
     from engine.tracks.language_models.opening import open_audit  # loads torch: pages check growths, too
 
     grown = grown_of(request, store)
+    measured = measure_benchmarks if request.benchmarks else _measure
 
     def measure(chosen: Executor, used: Used) -> None:
-        _measure(grown, open_audit(grown.plan, store, hooks, chosen, warm), store, used)
+        measured(grown, open_audit(grown.plan, store, hooks, chosen, warm), store, used)
 
     return grown_run(grown, store, hooks, executor, measure)
 
@@ -79,6 +84,8 @@ def check_growth(request: Growth, store: Store) -> None:
 
 def grown_of(request: Growth, store: Store) -> Grown:
     """The growth, checked. RequestError where it cannot be measured, or the run would not be the same run today."""
+    if request.benchmarks:
+        return grown_by_benchmarks(request, store)
     run = run_of(request, store)
     variants, split = variants_of(run, request)
     return Grown(run, plan_of(run), variants, split, _missing(run, variants, split, request.axes), request)
@@ -86,7 +93,7 @@ def grown_of(request: Growth, store: Store) -> Grown:
 
 def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
     """The variants that a growth asks of a run, and the split of its prompts. RequestError where there are none."""
-    check_asked(run, request, (TEST, VALIDATION))
+    check_asked(run, request, (TEST, VALIDATION), benchmarks=True)
     split = request.split or (VALIDATION if request.units else TEST)
     return (_by_hand if request.units else _of_level)(run, request, split), split
 
@@ -144,6 +151,8 @@ def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
         notes = _notes(grown, measured)
     lm = audit.context.lm
     tables["variants"] = variant_table(list(grown.variants), lm.n_layers, lm.n_heads)
+    if grown.split == TEST:
+        tables |= measured_benchmarks(audit, [dense_variant(), *grown.variants], tables["results"])
     grown.write(store, audit, used, tables, notes, KEYS, NUMBERED)
 
 

@@ -15,7 +15,7 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
-from engine.tracks.language_models.benchmark_tables import benchmark_shards, benchmark_tables
+from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
 from engine.tracks.language_models.head_groups import head_groups
@@ -59,7 +59,7 @@ def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     audit.progress.expect_in_all(audit.progress.done + measuring)
     variants, gammas = choose_variants(audit, scores)
     tables = measure(audit, variants)
-    tables |= measure_benchmarks(audit, variants, tables["results"])
+    tables |= measured_benchmarks(audit, variants, tables["results"])
     tables["scores"] = scores
     tables["head_groups"] = head_groups(audit.job, scores, audit.scoring.get("z_bias", {}))
     tables["controls"] = measure_controls(audit, scores, variants)
@@ -154,15 +154,6 @@ def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame
     audit.finish("measure variants", wanted_shards(audit.request, variants))
     with timed(audit.progress, "statistics", "intervals and null bands"):
         return Measured(audit.context, audit.request, audit.progress).tables(variants)
-
-
-def measure_benchmarks(audit: Audit, variants: Sequence[Variant], results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The tables of the benchmarks that were asked for, and the results with their rows; none where none was."""
-    if not audit.context.benchmarks:
-        return {}
-    audit.finish("measure benchmarks", benchmark_shards(audit.context.benchmarks, variants))
-    with timed(audit.progress, "statistics", "benchmarks"):
-        return benchmark_tables(audit.context, variants, results)
 
 
 def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:

@@ -10,12 +10,15 @@ from engine.report.charts import lookup
 from engine.report.hand_told import told_of
 from engine.store.runs import Run
 from engine.tracks.language_models.growing import variants_of
+from engine.tracks.language_models.growing_benchmarks import told_benchmarks
 from engine.tracks.language_models.predicted import Guess, predicted
 from engine.tracks.language_models.tables import TEST
 
 
 def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
-    """As `told_of` says it; a row per number about a variant on an axis."""
+    """As `told_of` says it; a row per number about a variant on an axis, or on a benchmark."""
+    if growth.benchmarks:
+        return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
     variants, split = variants_of(after, growth)
     n_heads = after.meta["model"]["n_heads"]
     rows, notes = [], []

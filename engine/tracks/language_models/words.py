@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
+from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 
 INTERVALS = "Intervals are 95 %, clustered by descriptor and template."
 
@@ -245,6 +246,10 @@ METRICS: dict[str, Word] = {
     "bias_floor": Word(
         "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
     ),
+    **{
+        f"{PREFIX}{name}": Word(f"{one.title}, {one.headline.title}", one.headline.about, "", "lower", one.limits)
+        for name, one in scored_benchmarks().items()
+    },
 }
 
 TERMS: dict[str, str] = {

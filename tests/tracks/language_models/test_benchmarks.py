@@ -10,13 +10,18 @@ import pandas as pd
 import pytest
 import torch
 
+from engine.audit.growth import Growth
+from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.models.load_language_model import load_language_model
+from engine.store.runs import Store
 from engine.tracks.language_models.benchmark_statistics import N_NULL, numbers_of, tail
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.choice_logps import choice_logps, rows_of
+from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
+from engine.tracks.language_models.told import told
 from tests.tracks.language_models.worlds import world_request
 
 
@@ -195,6 +200,51 @@ def test_a_finished_audit_is_found_and_another_file_is_another_audit(with_pairs,
     assert run_audit(request, store).id == run.id
     moved = replace(request, benchmarks={"crows_pairs": str(write_pairs(store.root, n=13))})
     assert validate(moved).run_id != run.id
+
+
+def test_an_audit_that_grows_by_a_benchmark_has_the_numbers_of_one_that_asked_for_it(
+    audited, with_pairs, words_judged, tmp_path
+):
+    asked, request, _ = with_pairs
+    store = audited.copied(tmp_path / "store")
+    wanted = Growth(track="language_models", run=audited.run.id, axis="religion",
+                    benchmarks=(f"crows_pairs={request.benchmarks['crows_pairs']}",))  # fmt: skip
+    assert Growth.from_dict(wanted.to_dict()) == wanted and wanted.title.endswith("crows_pairs")
+    run = grow(wanted, store)
+    for name in ("benchmarks", "benchmark_logps", "benchmark_items", "benchmark_sources", "results"):
+        pd.testing.assert_frame_equal(run.table(name), asked.table(name), check_like=True)
+    assert [one.id for one in grow(wanted, store).added] == [one.id for one in run.added] and verify_run(run)["ok"]
+    rows = told(audited.run, run, wanted)["rows"]
+    assert {row["number"] for row in rows} >= {"share", "distance"} and rows[0]["axis"] == "crows_pairs"
+    more = grow(Growth(track="language_models", run=run.id, axis="religion", method="magnitude", level=0.25), store)
+    new = more.table("variants").query("sparsity == 0.25")["variant"].tolist()
+    assert not set(new) & set(more.table("benchmarks")["variant"])
+    again = grow(wanted, store)
+    assert set(new) <= set(again.table("benchmarks")["variant"]) and len(again.added) == 3
+    other = replace(wanted, benchmarks=(f"crows_pairs={write_pairs(tmp_path, n=14)}",), title="")
+    with pytest.raises(RequestError, match="another file of it: pairs.csv"):
+        grow(other, store)
+
+
+def test_a_level_of_an_audit_with_benchmarks_is_measured_on_them_at_once(with_pairs, words_judged):
+    run, _, store = with_pairs
+    more = grow(Growth(track="language_models", run=run.id, axis="religion", method="fasp", level=0.25), store)
+    new = set(more.table("variants").query("sparsity == 0.25")["variant"])
+    assert new and new <= set(more.table("benchmarks")["variant"])
+
+
+def test_growths_of_benchmarks_that_cannot_be_are_refused(audited, words_judged):
+    asked = {"track": "language_models", "run": audited.run.id, "axis": "religion"}
+    store = Store(audited.folder / "store")
+    for benchmarks, words in (
+        (("glue=x", "crows_pairs"), "'glue' is not known|no NAME=PATH"),
+        (("crows_pairs=/nowhere",), "no such file"),
+    ):
+        with pytest.raises(RequestError, match=words):
+            grow(Growth(**asked, benchmarks=benchmarks), store)
+    with pytest.raises(RequestError, match="a level of a method"):
+        grow(Growth(**asked, benchmarks=("crows_pairs=/x",), units=(1,)), store)
+    assert "benchmarks" not in Growth(**asked, units=(1,)).to_dict()
 
 
 def test_what_is_wrong_with_benchmarks_is_told_with_everything_else(audited, words_judged, tmp_path):
