@@ -91,13 +91,14 @@ def test_a_method_that_is_not_asked_for_touches_no_run(plan, monkeypatch):
 
 def versioned(plan: Plan) -> dict[type, set[str]]:
     """Names of the members of every kind of thing with a version: measurements, and the kinds that are declared below
-    the track's package."""
+    the track's package. Those that came later count where they are asked for, which embedded audits do not."""
     folders = packages_of(type(plan).__module__.rpartition(".")[0])
     folders += [dense] if isinstance(plan, ImagePlan) else []
     declared = [one for folder in folders for module in modules(folder) for one in vars(module).values()]
     kinds = {one for one in declared if inspect.isclass(one) and inspect.isabstract(one) and "version" in vars(one)}
     every = {kind: [one for folder in folders for one in members(folder, kind)] for kind in {*kinds, Measurement}}
-    found = {kind: {one.name for one in those if isinstance(one, kind)} for kind, those in every.items()}
+    found = {kind: {one.name for one in those if isinstance(one, kind) and not getattr(one, "later", False)}
+             for kind, those in every.items()}  # fmt: skip
     return {kind: names for kind, names in found.items() if names}
 
 

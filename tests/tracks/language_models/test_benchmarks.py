@@ -178,7 +178,9 @@ def with_pairs(audited, tmp_path_factory, words_judged_here):
 
 def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pairs):
     run, request, _ = with_pairs
-    assert run.id != audited.run.id == validate(world_request(audited.folder)).run_id
+    plain = validate(world_request(audited.folder))
+    assert run.id != audited.run.id == plain.run_id
+    assert set(validate(request).versions) - set(plain.versions) == {"measurement choice_logps"}
     variants = run.table("variants")
     table, chosen = run.table("benchmarks"), set(variants[variants["chosen"]]["variant"])
     assert set(table["variant"]) == chosen and set(table["group"]) == {"", "age", "gender"}
