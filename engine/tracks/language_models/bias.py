@@ -14,13 +14,7 @@ import numpy as np
 import pandas as pd
 
 from engine.tracks.language_models.bias_definitions import Layout, evaluate, lay_out
-from engine.tracks.language_models.permutation import (
-    exchange_blocks,
-    group_draws,
-    null_draws,
-    pool,
-    whole_descriptors,
-)
+from engine.tracks.language_models.permutation import Exchanges
 
 
 def subgroup_means(table: pd.DataFrame, weights: np.ndarray | None = None) -> pd.Series:
@@ -89,20 +83,19 @@ def null_band(table: pd.DataFrame, reading: str = "group_means", n_permutations:
     frame has one subgroup are exchanged within their template, the rest freely, and a note says how many.
     p = (1 + number of null values >= the measured one) / (1 + n_permutations).
     """
-    return words_band(lay_out(table), reading, n_permutations, seed)
+    layout = lay_out(table)
+    return words_band(layout, Exchanges(layout, reading, n_permutations, seed))
 
 
-def words_band(layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> NullBand:
-    """`null_band` of a coded table."""
-    pooled = pool(layout)
-    blocks, notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
-    draws = null_draws(pooled, blocks, reading, len(layout.subgroups), n_permutations, seed)
-    if reading == "paired_prompts" and np.ptp(draws) < 1e-12:
+def words_band(layout: Layout, exchanges: Exchanges) -> NullBand:
+    """`null_band` of a coded table, by exchanges made for its prompts."""
+    draws, notes = exchanges.of_prompts(layout), exchanges.notes
+    if exchanges.reading == "paired_prompts" and np.ptp(draws) < 1e-12:
         notes += (
             "With one prompt per frame and subgroup the paired reading is the same for every exchange of labels: "
             "it cannot tell a difference between subgroups from noise.",
         )
-    return _band(layout, reading, draws, len(pooled.total), notes)
+    return _band(layout, exchanges, draws, notes)
 
 
 def group_band(
@@ -114,22 +107,22 @@ def group_band(
     that differ among themselves by chance pass the words band; only a difference between groups of words passes this
     one. It does not exist, and a note says why, where a subgroup is one descriptor or prompts name none.
     """
-    return descriptors_band(lay_out(table), reading, n_permutations, seed)
+    layout = lay_out(table)
+    return descriptors_band(layout, Exchanges(layout, reading, n_permutations, seed))
 
 
-def descriptors_band(layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> NullBand:
-    """`group_band` of a coded table."""
-    pooled = pool(layout)
-    descriptors, note = whole_descriptors(pooled, layout.subgroups)
+def descriptors_band(layout: Layout, exchanges: Exchanges) -> NullBand:
+    """`group_band` of a coded table, by exchanges made for its prompts."""
+    descriptors, note = exchanges.whole
+    notes = (note,) if note else ()
     if descriptors is None:
-        return _band(layout, reading, np.full(1, np.nan), len(pooled.total), (note,))
-    draws = group_draws(pooled, descriptors, reading, len(layout.subgroups), n_permutations, seed)
-    return _band(layout, reading, draws, len(pooled.total), (note,) if note else ())
+        return _band(layout, exchanges, np.full(1, np.nan), notes)
+    return _band(layout, exchanges, exchanges.of_descriptors(layout), notes)
 
 
-def _band(layout: Layout, reading: str, draws: np.ndarray, n: int, notes: tuple[str, ...]) -> NullBand:
+def _band(layout: Layout, exchanges: Exchanges, draws: np.ndarray, notes: tuple[str, ...]) -> NullBand:
     """The band of null values `draws` [permutations] around the bias of `layout`."""
-    value = evaluate(layout, reading)
+    value, n = evaluate(layout, exchanges.reading), len(exchanges.pooled.total)
     if not np.isfinite(value) or not np.isfinite(draws).any() or len(layout.subgroups) < 2:
         return NullBand(np.nan, np.nan, np.nan, np.nan, n, value, notes)
     draws = draws[np.isfinite(draws)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -59,6 +60,7 @@ class BiasBootstrap(PromptOrder):
         super().__init__(dense)
         self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._weights = _weights(self.layout, n_boot, seed)
+        self._known: deque[tuple[pd.DataFrame, tuple[np.ndarray, np.ndarray]]] = deque(maxlen=2)
 
     def draws(self, table: pd.DataFrame, reading: str = "group_means") -> np.ndarray:
         """Bias of `table` as measured, and in every replicate re-centred there: [1 + n_boot] float64.
@@ -71,6 +73,14 @@ class BiasBootstrap(PromptOrder):
         value = float(combine(*self._sums(base, values, None), reading))
         replicates = combine(*self._sums(base, values, self._weights), reading)
         return np.concatenate([[value], value + replicates - np.nanmean(replicates)])
+
+    def toxicity_means(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """`group_means` of the toxicities of a table, which is asked for several times in a row and not changed."""
+        for known, found in self._known:
+            if known is table:
+                return found
+        self._known.append((table, self.group_means(self.toxicities(table))))
+        return self._known[-1][1]
 
     def group_means(self, values: np.ndarray, base: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Mean of values [prompts] in each subgroup, [subgroups], and replicates, [n_boot, subgroups], both float64.
@@ -116,7 +126,17 @@ def mean_interval(
     if not len(numbers) or not np.isfinite(numbers).all():
         raise PruneAuditError(f"{int((~np.isfinite(numbers)).sum())} of {len(numbers)} values are missing.")
     names = np.arange(len(numbers)) if clusters is None else np.asarray([str(name) for name in clusters], dtype=object)
-    codes = np.unique(names, return_inverse=True)[1]
+    return coded_mean_interval(numbers, np.unique(names, return_inverse=True)[1], n_boot, seed, span)
+
+
+def coded_mean_interval(
+    numbers: np.ndarray,
+    codes: np.ndarray,
+    n_boot: int = 1000,
+    seed: int = 0,
+    span: tuple[float, float] = (-np.inf, np.inf),
+) -> Interval:
+    """`mean_interval` of numbers [rows] float64 in clusters of these codes, [rows] int: 0, 1, …, without a gap."""
     total, count = np.bincount(codes, numbers), np.bincount(codes)
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))

@@ -37,12 +37,7 @@ def lay_out(table: pd.DataFrame) -> Layout:
     missing = [name for name in COLUMNS if name not in table.columns]
     if missing:
         raise PruneAuditError(f"The toxicity table lacks the columns {', '.join(missing)}.")
-    toxicity = table["toxicity"].to_numpy(dtype=float)
-    bad = int((~np.isfinite(toxicity)).sum())
-    if bad or not len(toxicity):
-        raise PruneAuditError(
-            f"{bad} of {len(toxicity)} toxicity scores are missing: judge every text before measuring."
-        )
+    toxicity = checked_toxicity(table["toxicity"].to_numpy(dtype=float))
     frames = table["template"].astype(str)
     subgroup, subgroups = _codes(table["subgroup"])
     prompt, prompts = _codes(table["prompt_id"])
@@ -57,6 +52,16 @@ def lay_out(table: pd.DataFrame) -> Layout:
         named_descriptor=(table["descriptor"].astype(str) != "").to_numpy(),
         toxicity=toxicity,
     )
+
+
+def checked_toxicity(toxicity: np.ndarray) -> np.ndarray:
+    """The toxicities [rows] float64. Raises PruneAuditError where one is missing, or all are."""
+    bad = int((~np.isfinite(toxicity)).sum())
+    if bad or not len(toxicity):
+        raise PruneAuditError(
+            f"{bad} of {len(toxicity)} toxicity scores are missing: judge every text before measuring."
+        )
+    return toxicity
 
 
 def _codes(column: pd.Series) -> tuple[np.ndarray, tuple[str, ...]]:

@@ -24,17 +24,23 @@ def group_table(
     bootstrap: BiasBootstrap | None = None,
     seed: int = 0,
 ) -> pd.DataFrame:
+    """`group_rows` as a table. A bootstrap made from any table of the same prompts can be shared by many calls."""
+    if bootstrap is None:
+        bootstrap = BiasBootstrap(dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed)
+    return pd.DataFrame(group_rows(dense, variant, metric, bootstrap), columns=list(COLUMNS))
+
+
+def group_rows(
+    dense: pd.DataFrame, variant: pd.DataFrame | None, metric: str, bootstrap: BiasBootstrap
+) -> list[dict[str, object]]:
     """One row per subgroup of one axis, columns COLUMNS; values are the variant's (the dense model's when None).
 
     metric "toxicity" reads a column toxicity; "perplexity" reads nll (nats) and tokens per prompt and gives
-    exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired interval. A bootstrap made from
-    any table of the same prompts can be shared by many calls. verdict is "" or TOO_FEW (fewer than MIN_GROUP
-    prompts). Raises RequestError for another metric.
+    exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired interval. verdict is "" or TOO_FEW
+    (fewer than MIN_GROUP prompts). Raises RequestError for another metric.
     """
     if metric not in METRICS:
         raise RequestError(unknown("metric", metric, METRICS))
-    if bootstrap is None:
-        bootstrap = BiasBootstrap(dense if "toxicity" in dense.columns else dense.assign(toxicity=0.0), seed=seed)
     before = _measured(bootstrap, dense, metric)
     after = before if variant is None else _measured(bootstrap, variant, metric)
     most = 1.0 if metric == "toxicity" else np.inf
@@ -47,14 +53,15 @@ def group_table(
             change = difference_of(after[0][place] - before[0][place], moved, int(n), most)
             delta = (change.value, change.low, change.high)
         verdict = "" if n >= MIN_GROUP else TOO_FEW
-        rows.append((metric, group, shown.value, shown.low, shown.high, int(n), *delta, verdict))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        row = (metric, group, shown.value, shown.low, shown.high, int(n), *delta, verdict)
+        rows.append(dict(zip(COLUMNS, row, strict=True)))
+    return rows
 
 
 def _measured(bootstrap: BiasBootstrap, table: pd.DataFrame, metric: str) -> tuple[np.ndarray, np.ndarray]:
     """Value per subgroup, [subgroups], and its replicates, [n_boot, subgroups]: mean toxicity, or perplexity."""
     if metric == "toxicity":
-        return bootstrap.group_means(bootstrap.toxicities(table))
+        return bootstrap.toxicity_means(table)
     tokens = bootstrap.in_order(table, "tokens")
     nll = bootstrap.in_order(table, "nll")
     scored = np.maximum(tokens, 1)

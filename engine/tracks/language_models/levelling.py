@@ -45,8 +45,8 @@ def levelling(
     if len(large) < 2:
         change, level = Difference(np.nan, np.nan, np.nan, np.nan, n), Interval(np.nan, np.nan, np.nan, n)
         return Levelling("", change, "", change, level, level, change, TOO_FEW)
-    before, before_reps = (part[..., large] for part in bootstrap.group_means(bootstrap.toxicities(dense)))
-    after, after_reps = (part[..., large] for part in bootstrap.group_means(bootstrap.toxicities(variant)))
+    before, before_reps = (part[..., large] for part in bootstrap.toxicity_means(dense))
+    after, after_reps = (part[..., large] for part in bootstrap.toxicity_means(variant))
     worst, best = int(before.argmax()), int(before.argmin())
 
     def change_of(place: int) -> Difference:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -109,62 +110,102 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
     return codes.ravel(), f"descriptors can be exchanged in {ways:.0f} ways only" if ways < FEW_WAYS else ""
 
 
-def null_draws(
-    pooled: Pooled, blocks: np.ndarray, reading: str, n_subgroups: int, n_permutations: int, seed: int
-) -> np.ndarray:
-    """Bias under each permutation inside `blocks` [prompts], [n_permutations] float64."""
-    generator = rng("null", seed)
-    n_frames = int(pooled.frame.max()) + 1
-    width = max(len(blocks), n_frames * n_subgroups if reading == "paired_prompts" else 0)
-    chunk = max(1, CHUNK // width)
-    parts = []
-    order = np.argsort(blocks, kind="stable")
-    while (done := sum(len(part) for part in parts)) < n_permutations:
-        size = min(chunk, n_permutations - done)
-        # Sorting block + uniform shuffles inside each block; position i then takes the values of prompt moved[i].
-        moved = np.empty((size, len(blocks)), dtype=np.int64)
-        moved[:, order] = np.argsort(blocks + generator.random((size, len(blocks))), axis=1)
-        parts.append(_bias_of(pooled, moved, reading, n_subgroups, n_frames))
-    return np.concatenate(parts)
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some permutations at once. moved [permutations, prompts]: the prompt whose values each prompt takes; labels, as
+    large: the subgroup that it gets, None where values move; count: rows of every subgroup (and frame) in each."""
+
+    moved: np.ndarray | None
+    labels: np.ndarray | None
+    count: np.ndarray
 
 
-def group_draws(
-    pooled: Pooled, descriptors: np.ndarray, reading: str, n_subgroups: int, n_permutations: int, seed: int
-) -> np.ndarray:
-    """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64.
+class Exchanges:
+    """Exchanges of labels between the prompts of one axis, or between whole descriptors, and the bias under each.
 
-    descriptors [prompts]: `whole_descriptors`. Each subgroup keeps its number of descriptors.
+    What does not depend on toxicities is drawn once where it is small, for all variants that are read with it.
     """
-    generator = rng("group null", seed)
-    home = np.zeros(int(descriptors.max()) + 1, dtype=int)
-    home[descriptors] = pooled.subgroup
-    moved = generator.permuted(np.broadcast_to(home, (n_permutations, len(home))), axis=1)
-    n_frames = int(pooled.frame.max()) + 1
-    chunk = max(1, CHUNK // max(len(descriptors), n_frames * n_subgroups))
-    parts = [moved[at : at + chunk][:, descriptors] for at in range(0, n_permutations, chunk)]
-    return np.concatenate([_bias_of_labels(pooled, labels, reading, n_subgroups, n_frames) for labels in parts])
 
+    def __init__(self, layout: Layout, reading: str, n_permutations: int, seed: int = 0) -> None:
+        self.pooled, self.reading, self.draws, self.seed = pool(layout), reading, n_permutations, seed
+        pooled = self.pooled
+        self.blocks, self.notes = exchange_blocks(pooled.subgroup, pooled.frame, pooled.template)
+        self.subgroups = layout.subgroups
+        self.n_subgroups, self.n_frames = len(layout.subgroups), int(pooled.frame.max()) + 1
+        self._kept: dict[str, list[Chunk]] = {}
 
-def _bias_of(pooled: Pooled, moved: np.ndarray, reading: str, n_subgroups: int, n_frames: int) -> np.ndarray:
-    """Bias where prompt i takes the values of prompt moved[:, i]: moved [permutations, prompts] -> [permutations]."""
-    if reading != "paired_prompts":
-        one_hot = np.eye(n_subgroups)[pooled.subgroup]
-        return combine(pooled.total[moved] @ one_hot, pooled.count[moved] @ one_hot, reading)
-    # A prompt keeps its frame only if labels travel instead of values: blocks may be wider than one frame.
-    labels = np.empty_like(moved)
-    np.put_along_axis(labels, moved, np.broadcast_to(pooled.subgroup, moved.shape), axis=1)
-    return _bias_of_labels(pooled, labels, reading, n_subgroups, n_frames)
+    @cached_property
+    def whole(self) -> tuple[np.ndarray | None, str]:
+        """`whole_descriptors` of the prompts."""
+        return whole_descriptors(self.pooled, self.subgroups)
 
+    def of_prompts(self, layout: Layout) -> np.ndarray:
+        """Bias under each permutation of labels inside blocks, [n_permutations] float64."""
+        return self._biases(layout, "prompts", self._shuffled)
 
-def _bias_of_labels(pooled: Pooled, labels: np.ndarray, reading: str, n_subgroups: int, n_frames: int) -> np.ndarray:
-    """Bias where prompts carry other labels: labels [permutations, prompts] -> [permutations]."""
-    paired = reading == "paired_prompts"
-    frame = pooled.frame if paired else np.zeros_like(pooled.frame)
-    shape = (len(labels), n_frames if paired else 1, n_subgroups)
-    cells = (np.arange(len(labels))[:, None] * shape[1] + frame) * n_subgroups + labels
-    total, count = (
-        np.bincount(cells.ravel(), np.broadcast_to(values, labels.shape).ravel(), minlength=int(np.prod(shape)))
-        for values in (pooled.total, pooled.count)
-    )
-    total, count = total.reshape(shape), count.reshape(shape)
-    return paired_means(total, count) if paired else combine(total[:, 0], count[:, 0], reading)
+    def of_descriptors(self, layout: Layout) -> np.ndarray:
+        """Bias with whole descriptors exchanged between subgroups, [n_permutations] float64; each subgroup keeps its
+        number of descriptors."""
+        return self._biases(layout, "descriptors", self._regrouped)
+
+    def _biases(self, layout: Layout, name: str, chunks: Callable[[], Iterator[Chunk]]) -> np.ndarray:
+        total = np.bincount(layout.prompt, layout.toxicity)
+        if name not in self._kept and self.draws <= self._at_once:
+            self._kept[name] = list(chunks())
+        return np.concatenate([self._bias(total, chunk) for chunk in self._kept.get(name) or chunks()])
+
+    @property
+    def _at_once(self) -> int:
+        """Permutations in one chunk."""
+        paired = self.reading == "paired_prompts"
+        return max(1, CHUNK // max(len(self.blocks), self.n_frames * self.n_subgroups if paired else 0))
+
+    def _shuffled(self) -> Iterator[Chunk]:
+        generator, done = rng("null", self.seed), 0
+        order = np.argsort(self.blocks, kind="stable")
+        while done < self.draws:
+            size = min(self._at_once, self.draws - done)
+            # Sorting block + uniform shuffles inside each block; position i then takes the values of prompt moved[i].
+            moved = np.empty((size, len(order)), dtype=np.int64)
+            moved[:, order] = np.argsort(self.blocks + generator.random((size, len(order))), axis=1)
+            yield self._moving(moved)
+            done += size
+
+    def _moving(self, moved: np.ndarray) -> Chunk:
+        if self.reading != "paired_prompts":
+            return Chunk(moved, None, self.pooled.count[moved] @ self._one_hot)
+        # A prompt keeps its frame only if labels travel instead of values: blocks may be wider than one frame.
+        labels = np.empty_like(moved)
+        np.put_along_axis(labels, moved, np.broadcast_to(self.pooled.subgroup, moved.shape), axis=1)
+        return Chunk(None, labels, self._by_label(self.pooled.count, labels))
+
+    def _regrouped(self) -> Iterator[Chunk]:
+        descriptors, _ = self.whole
+        home = np.zeros(int(descriptors.max()) + 1, dtype=int)
+        home[descriptors] = self.pooled.subgroup
+        moved = rng("group null", self.seed).permuted(np.broadcast_to(home, (self.draws, len(home))), axis=1)
+        for at in range(0, self.draws, self._at_once):
+            labels = moved[at : at + self._at_once][:, descriptors]
+            yield Chunk(None, labels, self._by_label(self.pooled.count, labels))
+
+    def _bias(self, total: np.ndarray, chunk: Chunk) -> np.ndarray:
+        """Bias of prompts whose toxicities sum up to `total` [prompts] under each permutation of a chunk."""
+        if chunk.labels is None:
+            return combine(total[chunk.moved] @ self._one_hot, chunk.count, self.reading)
+        sums = self._by_label(total, chunk.labels)
+        if self.reading == "paired_prompts":
+            return paired_means(sums, chunk.count)
+        return combine(sums[:, 0], chunk.count[:, 0], self.reading)
+
+    @property
+    def _one_hot(self) -> np.ndarray:
+        return np.eye(self.n_subgroups)[self.pooled.subgroup]
+
+    def _by_label(self, values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """Sums of values [prompts] by label, [permutations, frames, subgroups]; one frame unless prompts are paired."""
+        paired = self.reading == "paired_prompts"
+        frame = self.pooled.frame if paired else np.zeros_like(self.pooled.frame)
+        shape = (len(labels), self.n_frames if paired else 1, self.n_subgroups)
+        cells = (np.arange(len(labels))[:, None] * shape[1] + frame) * self.n_subgroups + labels
+        spread = np.broadcast_to(values, labels.shape).ravel()
+        return np.bincount(cells.ravel(), spread, minlength=int(np.prod(shape))).reshape(shape)

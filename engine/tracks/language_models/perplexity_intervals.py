@@ -5,6 +5,8 @@ Tables have one row per window: window (its place), nll (nats, summed over its s
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 
@@ -13,13 +15,17 @@ from engine.core.seeds import rng
 from engine.stats.resampling import MIN_WINDOWS, Difference, Interval, difference_of, interval_of
 
 
+@lru_cache(maxsize=2)
 def block_weights(n_windows: int, n_boot: int = 1000, seed: int = 0) -> np.ndarray:
-    """How often each window is drawn, [n_boot, n_windows] float64: circular blocks of about n^(1/3) windows."""
+    """How often each window is drawn, [n_boot, n_windows] float64, not to be written to: circular blocks of about
+    n^(1/3) windows. The same for every mask."""
     length = max(1, round(n_windows ** (1 / 3)))
     starts = rng("blocks", seed).integers(0, n_windows, size=(n_boot, -(-n_windows // length)))
     drawn = (starts[:, :, None] + np.arange(length)).reshape(n_boot, -1)[:, :n_windows] % n_windows
     places = drawn + np.arange(n_boot)[:, None] * n_windows
-    return np.bincount(places.ravel(), minlength=n_boot * n_windows).reshape(n_boot, n_windows).astype(float)
+    weights = np.bincount(places.ravel(), minlength=n_boot * n_windows).reshape(n_boot, n_windows).astype(float)
+    weights.flags.writeable = False
+    return weights
 
 
 def perplexity_interval(windows: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> Interval:

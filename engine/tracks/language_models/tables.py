@@ -6,8 +6,8 @@ where they were compared, and only the chosen ones on test.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,13 @@ from engine.core.seeds import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
 from engine.tracks.language_models.bias import descriptors_band, words_band
-from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, mean_interval
-from engine.tracks.language_models.bias_definitions import lay_out
-from engine.tracks.language_models.bias_errors import BiasErrors
-from engine.tracks.language_models.by_group import group_table
+from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, coded_mean_interval
+from engine.tracks.language_models.bias_definitions import Layout, checked_toxicity, lay_out
+from engine.tracks.language_models.bias_errors import BiasErrors, with_toxicity
+from engine.tracks.language_models.by_group import group_rows
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.levelling import levelling
+from engine.tracks.language_models.permutation import Exchanges
 from engine.tracks.language_models.perplexity import perplexity
 from engine.tracks.language_models.perplexity_intervals import paired_perplexity_difference, perplexity_interval
 from engine.tracks.language_models.request import SEARCH, AuditRequest
@@ -32,6 +33,8 @@ TEST, VALIDATION = "test", "validation"
 SHARE = (0.0, 1.0)
 """What a toxicity can be."""
 NULL_DRAWS = 500
+GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
+"""Columns of the table `generations`, besides the number of the text."""
 Place = tuple[tuple[int, ...], str, str]
 """Where something is measured: heads cut, split, axis."""
 Placed = tuple[Variant, str, tuple[str, ...]]
@@ -71,8 +74,12 @@ class Measured:
     def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000) -> None:
         self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
         self.toxicity = cache(self._toxicity)
-        self.bootstrap = cache(self._bootstrap)
-        self.errors = cache(self._errors)
+        self.prompts = cache(self._prompts)
+        self.layout = cache(self._layout)
+        self.bootstrap = lru_cache(1)(self._bootstrap)  # the large ones are of one axis and split at a time
+        self.errors = lru_cache(1)(self._errors)
+        self.exchanges = lru_cache(1)(self._exchanges)
+        self.prompt_nll = lru_cache(2)(self._prompt_nll)
         self.windows = cache(self._windows)
         self.axis_rows = cache(self._axis_rows)
         self.group_rows = cache(self._group_rows)
@@ -87,31 +94,67 @@ class Measured:
         """results and windows of these places; of those on the splits `detailed` groups, generations and texts; costs
         of test."""
         results, groups = [], []
+        self._read(placed, detailed)
         for variant, split, axes in placed:
-            self.context.hooks.check()
-            self.progress.say("statistics", variant.id)
             rows = [row for axis in axes for row in self.axis_rows((variant.cut, split, axis))]
             rows.append(self.text_row(variant.cut, split))
             results += [{"variant": variant.id, "split": split, **row} for row in rows]
-            if split in detailed:
-                groups += [self.group_rows((variant.cut, split, axis)).assign(variant=variant.id) for axis in axes]
+            for axis in axes if split in detailed else ():
+                groups += [{**row, "variant": variant.id} for row in self.group_rows((variant.cut, split, axis))]
         generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
-            "groups": pd.concat(groups, ignore_index=True),
+            "groups": pd.DataFrame(groups),
             "generations": generations,
             "texts": texts,
             "windows": self._all_windows(placed),
             "costs": self._costs([variant for variant, split, _ in placed if split == TEST]),
         }
 
+    def _read(self, placed: Sequence[Placed], detailed: Sequence[str]) -> None:
+        """The rows of all places, one axis and split after the other."""
+        wanted = dict.fromkeys((split, axis, one) for one, split, axes in placed for axis in axes)
+        for split, axis, variant in sorted(wanted, key=lambda place: place[:2]):
+            self.context.hooks.check()
+            self.progress.say("statistics", variant.id)
+            self.axis_rows((variant.cut, split, axis))
+            if split in detailed:
+                self.group_rows((variant.cut, split, axis))
+
     def _toxicity(self, place: Place) -> pd.DataFrame:
         """Verdicts with prompt columns, one row per prompt and seed."""
         cut, split, axis = place
-        parts = self.context.fetch([Shard("verdicts", cut, axis, split, seed) for seed in self.request.seed_list])
-        verdicts = pd.concat([part.assign(seed=seed) for part, seed in zip(parts, self.request.seed_list, strict=True)])
-        prompts = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
-        return prompts.merge(verdicts, on="prompt_id", validate="one_to_many")
+        shards = [Shard("verdicts", cut, axis, split, seed) for seed in self.request.seed_list]
+        verdicts = [self._column(shard, table, "toxicity") for shard, table in self._fetched(shards)]
+        return self.prompts(split, axis).assign(toxicity=np.stack(verdicts, axis=1).ravel())
+
+    def _prompts(self, split: str, axis: str) -> pd.DataFrame:
+        """Prompt columns, as often as there are seeds, and the seeds; a place for toxicities."""
+        seeds = self.request.seed_list
+        rows = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
+        repeated = rows.loc[rows.index.repeat(len(seeds))].reset_index(drop=True)
+        return repeated.assign(toxicity=0.0, seed=np.tile(seeds, len(rows)))
+
+    def _layout(self, split: str, axis: str) -> Layout:
+        return lay_out(self.prompts(split, axis))
+
+    def _laid_out(self, place: Place) -> Layout:
+        """The coded prompts of a place with its toxicities."""
+        toxicity = self.toxicity(place)["toxicity"].to_numpy()
+        return with_toxicity(self.layout(*place[1:]), checked_toxicity(toxicity))
+
+    def _fetched(self, shards: Sequence[Shard]) -> Iterator[tuple[Shard, pd.DataFrame]]:
+        return zip(shards, self.context.fetch(shards), strict=True)
+
+    def _column(self, shard: Shard, table: pd.DataFrame, name: str) -> np.ndarray:
+        """A column of a finished part in the order of the prompts, [prompts]."""
+        wanted = self.context.rows(shard.axis, shard.split)["prompt_id"]
+        if not table["prompt_id"].equals(wanted):
+            table = wanted.to_frame().merge(table, on="prompt_id", validate="one_to_one")
+        return table[name].to_numpy()
+
+    def _exchanges(self, split: str, axis: str) -> Exchanges:
+        return Exchanges(self.layout(split, axis), self.request.reading, NULL_DRAWS)
 
     def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
         return BiasBootstrap(self.toxicity(((), split, axis)), self.n_boot, key_of("results", split, axis))
@@ -130,39 +173,49 @@ class Measured:
     def _axis_rows(self, place: Place) -> list[dict[str, object]]:
         """Every result of one mask on one axis and split."""
         cut, split, axis = place
-        table, boot, errors = self.toxicity(place), self.bootstrap(split, axis), self.errors(split, axis)
         readings = READINGS if not cut else (self.request.reading,)
-        rows = [self._bias_row(table, errors, reading, bool(cut)) for reading in readings]
-        rows += self._level_rows(table, self.toxicity(((), split, axis)), boot, bool(cut))
+        rows = [self._bias_row(place, reading) for reading in readings]
+        rows += self._level_rows(place)
         if not cut and split == TEST:
             rows.append(self._floor_row(axis))
         return [{**row, "axis": axis} for row in rows]
 
-    def _bias_row(self, table: pd.DataFrame, errors: BiasErrors, reading: str, paired: bool) -> dict[str, object]:
-        change = errors.difference(table, reading) if paired else None
+    def _bias_row(self, place: Place, reading: str) -> dict[str, object]:
+        cut, split, axis = place
+        table, errors, layout = self.toxicity(place), self.errors(split, axis), self._laid_out(place)
+        change = errors.difference(table, reading) if cut else None
         row = _row(f"bias:{reading}", errors.interval(reading, table), change)
-        return {**row, **_bands(table, reading)}
+        own = reading == self.request.reading
+        exchanges = self.exchanges(split, axis) if own else Exchanges(layout, reading, NULL_DRAWS)
+        return {**row, **_bands(layout, exchanges)}
 
-    def _level_rows(
-        self, table: pd.DataFrame, dense: pd.DataFrame, boot: BiasBootstrap, paired: bool
-    ) -> list[dict[str, object]]:
+    def _level_rows(self, place: Place) -> list[dict[str, object]]:
         """Mean toxicity, toxic share, the gap and its two ends."""
-        rows = []
-        for metric, values in (("toxicity", table), ("toxic_share", _over_half(table))):
-            before = dense if metric == "toxicity" else _over_half(dense)
-            shown = mean_interval(values["toxicity"], values["prompt_id"], self.n_boot, span=SHARE)
-            rows.append(_row(metric, shown, _mean_difference(before, values, self.n_boot) if paired else None))
-        split = levelling(dense, table, boot)
-        rows.append(_row("gap", split.gap_variant, split.gap_change if paired else None))
-        for metric, group, change in (
-            ("worst_group", split.worst_group, split.worst_change),
-            ("best_group", split.best_group, split.best_change),
+        cut, split, axis = place
+        table, dense, layout = self.toxicity(place), self.toxicity(((), split, axis)), self._laid_out(place)
+        values, before, rows = layout.toxicity, dense["toxicity"].to_numpy(), []
+        for metric, now, then in (
+            ("toxicity", values, before),
+            ("toxic_share", _over_half(values), _over_half(before)),
         ):
-            part = table[table["subgroup"] == group]
+            change = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if cut else None
+            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change and _as_difference(change)))
+        found = levelling(dense, table, self.bootstrap(split, axis))
+        rows.append(_row("gap", found.gap_variant, found.gap_change if cut else None))
+        for metric, group, change in (
+            ("worst_group", found.worst_group, found.worst_change),
+            ("best_group", found.best_group, found.best_change),
+        ):
+            part = np.flatnonzero(layout.subgroup == layout.subgroups.index(group)) if group else []
             if len(part):
-                shown = mean_interval(part["toxicity"], part["prompt_id"], self.n_boot, span=SHARE)
-                rows.append({**_row(metric, shown, change if paired else None), "group": group})
-        return [{**row, "verdict": split.verdict if row["metric"] == "gap" else ""} for row in rows]
+                prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
+                shown = self._mean(values[part], prompts, SHARE)
+                rows.append({**_row(metric, shown, change if cut else None), "group": group})
+        return [{**row, "verdict": found.verdict if row["metric"] == "gap" else ""} for row in rows]
+
+    def _mean(self, values: np.ndarray, prompts: np.ndarray, span: tuple[float, float]) -> Interval:
+        """Mean of values [rows], whole prompts resampled; prompts [rows]: their codes."""
+        return coded_mean_interval(values, prompts, self.n_boot, span=span)
 
     def _floor_row(self, axis: str) -> dict[str, object]:
         """Bias of the judge on the prompts alone."""
@@ -170,7 +223,8 @@ class Measured:
         prompts = self.context.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]]
         merged = prompts.merge(table, on="prompt_id")
         row = _row("bias_floor", BiasErrors(merged).interval(self.request.reading), None)
-        return {**row, **_bands(merged, self.request.reading)}
+        layout = lay_out(merged)
+        return {**row, **_bands(layout, Exchanges(layout, self.request.reading, NULL_DRAWS))}
 
     def _text_row(self, cut: tuple[int, ...], split: str) -> dict[str, object]:
         """Perplexity of one mask; n counts tokens."""
@@ -186,35 +240,37 @@ class Measured:
         row = _row("perplexity", shown, change if cut else None)
         return {**row, "axis": "", "value": value, "n": int(windows["tokens"].sum())}
 
-    def _group_rows(self, place: Place) -> pd.DataFrame:
+    def _group_rows(self, place: Place) -> list[dict[str, object]]:
         cut, split, axis = place
         boot, dense = self.bootstrap(split, axis), self.toxicity(((), split, axis))
-        nll = [self._prompt_nll(part, split, axis) for part in ((), cut)]
-        tables = [
-            group_table(dense, self.toxicity(place) if cut else None, metric="toxicity", bootstrap=boot),
-            group_table(nll[0], nll[1] if cut else None, metric="perplexity", bootstrap=boot),
-        ]
-        return pd.concat(tables, ignore_index=True).assign(split=split, axis=axis)
+        nll = [self.prompt_nll(part, split, axis) for part in ((), cut)]
+        rows = group_rows(dense, self.toxicity(place) if cut else None, "toxicity", boot)
+        rows += group_rows(nll[0], nll[1] if cut else None, "perplexity", boot)
+        return [{**row, "split": split, "axis": axis} for row in rows]
 
     def _prompt_nll(self, cut: tuple[int, ...], split: str, axis: str) -> pd.DataFrame:
-        rows = self.context.rows(axis, split)[["prompt_id", "subgroup", "template", "descriptor"]]
-        return rows.merge(self.context.fetch([Shard("prompt_nll", cut, axis, split)])[0], on="prompt_id")
+        """Columns prompt_id, nll, tokens."""
+        shard = Shard("prompt_nll", cut, axis, split)
+        table = self.context.fetch([shard])[0]
+        ids = self.context.rows(axis, split)[["prompt_id"]]
+        return ids.assign(**{name: self._column(shard, table, name) for name in ("nll", "tokens")})
 
     def _generations(self, placed: Sequence[Placed]) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Every continuation at these places; equal texts are kept once."""
-        rows = []
+        parts: dict[str, list[np.ndarray]] = {name: [] for name in (*GENERATED, "text")}
         for variant, split, axes in placed:
-            shards = [
-                Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in self.request.seed_list
-            ]
-            texts = self.context.fetch([Shard("texts", *_after_kind(shard)) for shard in shards])
-            for shard, verdict, text in zip(shards, self.context.fetch(shards), texts, strict=True):
-                part = verdict.merge(text[["prompt_id", "text"]], on="prompt_id")
-                rows.append(part.assign(variant=variant.id, split=split, axis=shard.axis, seed=shard.seed))
-        table = pd.concat(rows, ignore_index=True)
-        table["toxicity"] = table["toxicity"].astype("float32")
-        table["text_id"], distinct = pd.factorize(table.pop("text"), sort=True)
-        table["text_id"] = table["text_id"].astype("int32")
+            for axis in axes:
+                toxicity = self.toxicity((variant.cut, split, axis))["toxicity"].to_numpy().astype("float32")
+                ids = self.context.rows(axis, split)["prompt_id"].to_numpy()
+                shards = [Shard("texts", variant.cut, axis, split, seed) for seed in self.request.seed_list]
+                for place, (shard, table) in enumerate(self._fetched(shards)):
+                    of_seed = toxicity[place :: len(shards)]
+                    row = (ids, of_seed, variant.id, split, axis, shard.seed, self._column(shard, table, "text"))
+                    for name, values in zip(parts, row, strict=True):
+                        parts[name].append(np.broadcast_to(values, len(ids)))
+        columns = {name: np.concatenate(values) for name, values in parts.items()}
+        codes, distinct = pd.factorize(pd.Series(columns.pop("text")), sort=True)
+        table = pd.DataFrame({**columns, "text_id": codes.astype("int32")})
         return table, pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
 
     def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
@@ -223,10 +279,9 @@ class Measured:
         return pd.concat(named, ignore_index=True) if named else pd.DataFrame()
 
 
-def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:
+def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, object]:
     """Both null bands of a bias: null_* (words), group_null_* (whole descriptors), and why the second is missing."""
-    layout = lay_out(table)
-    words, group = words_band(layout, reading, NULL_DRAWS), descriptors_band(layout, reading, NULL_DRAWS)
+    words, group = words_band(layout, exchanges), descriptors_band(layout, exchanges)
     found = {
         f"{start}_{name}": getattr(band, name)
         for start, band in (("null", words), ("group_null", group))
@@ -235,22 +290,13 @@ def _bands(table: pd.DataFrame, reading: str) -> dict[str, object]:
     return {**found, "group_note": "; ".join(group.notes)}
 
 
-def _after_kind(shard: Shard) -> tuple[tuple[int, ...], str, str, int]:
-    return shard.cut, shard.axis, shard.split, shard.seed
-
-
-def _over_half(table: pd.DataFrame) -> pd.DataFrame:
+def _over_half(values: np.ndarray) -> np.ndarray:
     """Verdicts as 0 or 1: above one half."""
-    return table.assign(toxicity=(table["toxicity"] > 0.5).astype(float))
+    return (values > 0.5).astype(float)
 
 
-def _mean_difference(dense: pd.DataFrame, table: pd.DataFrame, n_boot: int) -> Difference:
-    """Paired change of the mean, whole prompts resampled."""
-    if not all(np.array_equal(dense[name].to_numpy(), table[name].to_numpy()) for name in ("prompt_id", "seed")):
-        both = dense[["prompt_id", "seed"]].merge(table[["prompt_id", "seed"]], validate="one_to_one")
-        dense, table = (both.merge(one, on=["prompt_id", "seed"]) for one in (dense, table))
-    change = table["toxicity"].to_numpy() - dense["toxicity"].to_numpy()
-    shown = mean_interval(change, dense["prompt_id"], n_boot, span=(-1.0, 1.0))
+def _as_difference(shown: Interval) -> Difference:
+    """The mean of paired changes as a difference without a test."""
     return Difference(shown.value, shown.low, shown.high, float("nan"), shown.n)
 
 

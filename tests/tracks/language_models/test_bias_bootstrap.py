@@ -11,6 +11,7 @@ from engine.tracks.language_models.perplexity_intervals import (
     paired_perplexity_difference,
     perplexity_interval,
 )
+from engine.tracks.language_models.prompt_order import PromptOrder
 
 
 def table_of(n, *, seed=0, templates=8, groups=3, descriptors=4, effect=0.1, repeats=1):
@@ -76,3 +77,18 @@ def test_perplexity_intervals():
         paired_perplexity_difference(windows, windows.assign(tokens=1))
     with pytest.raises(PruneAuditError, match="not finite"):
         perplexity_interval(windows.assign(nll=np.inf))
+
+
+@pytest.mark.parametrize("rows", (2, 5))
+def test_means_of_prompts_are_to_the_bit_those_of_pandas(rows):
+    generator = np.random.default_rng(rows)
+    prompts = [f"p{at:02d}" for at in range(30)]
+    table = pd.DataFrame({"prompt_id": np.repeat(prompts, rows), "toxicity": generator.random(30 * rows)})
+    table = table.assign(subgroup=np.repeat(["a", "b"], 15 * rows), template="t", descriptor="d")
+    order = PromptOrder(table)
+    mixed = table.sample(frac=1, random_state=1)  # rows of one prompt in another order
+    for given in (table, mixed):
+        expected = given.groupby("prompt_id")["toxicity"].mean().reindex(order.prompts).to_numpy()
+        np.testing.assert_array_equal(order.toxicities(given), expected)
+    with pytest.raises(PruneAuditError, match="cannot be paired"):
+        order.toxicities(table.iloc[1:])
