@@ -11,6 +11,7 @@ from pages.shared import panels, published
 from pages.shared.cache import made
 from pages.shared.controls import choose, is_dark
 from pages.shared.frame import begin_app, boundary, heading, need_run
+from pages.shared.second_judge import other_judges
 
 
 def page() -> None:
@@ -31,6 +32,7 @@ def _of_run() -> None:
             panels.draw(made(run, make, choice))
     for make in beside[2:]:
         panels.draw(made(run, make, choice))
+    other_judges(run, choice)
 
 
 def _of_files() -> None:

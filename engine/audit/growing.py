@@ -126,6 +126,8 @@ def check_asked(run: Run, request: Growth, splits: Sequence[str], benchmarks: bo
     faults = [unknown("axis", axis, known) for axis in wanted if axis not in known]
     if request.split not in ("", *splits):
         faults.append(unknown("split", request.split, splits))
+    if request.judge:
+        faults.append(Fault("judge", "this audit has no texts that a model wrote.", "Leave it out."))
     if request.benchmarks and not benchmarks:
         faults.append(Fault("benchmarks", "are not for this kind of audit.", "Leave them out."))
     if sum((bool(request.units), request.level is not None, bool(request.benchmarks))) != 1:

@@ -8,6 +8,8 @@ from typing import Any, Self
 
 from engine.core.errors import Fault, RequestError, unknown
 
+LATER = ("benchmarks", "judge", "label")
+"""Fields that earlier versions did not have."""
 DOES = "grow"
 """What `does` says in the JSON form of a growth; requests of audits have no such word."""
 
@@ -15,11 +17,12 @@ DOES = "grow"
 @dataclass(frozen=True, kw_only=True)
 class Growth:
     """More of a finished run: another level of one of its methods, a set of units that was chosen by hand, or what
-    else all of its variants are to be measured on.
+    benchmarks that all of its variants are to be measured on, or a judge who reads its texts.
 
     run: its id. method, axis (what the method aims at, and is measured on), level: or else units (flat, from 0) and, if
-    wanted, a name; or else benchmarks (NAME=PATH), where the track measures any. axes: where it is measured, `axis`
-    alone where empty. split: of the run's prompts; empty for what is usual, which the track knows.
+    wanted, a name; or else benchmarks (NAME=PATH), where the track measures any; or else a judge and, where it is a
+    classifier, its label that is harm. axes: where it is measured, `axis` alone where empty. split: of the run's
+    prompts; empty for what is usual, which the track knows.
     """
 
     track: str
@@ -33,6 +36,8 @@ class Growth:
     split: str = ""
     title: str = ""
     benchmarks: tuple[str, ...] = ()
+    judge: str = ""
+    label: str = ""
 
     def __post_init__(self) -> None:
         """RequestError for values of other types than these; equal growths look equal."""
@@ -49,7 +54,7 @@ class Growth:
             object.__setattr__(self, name, value)
 
     def _type_faults(self) -> list[Fault]:
-        words = ("track", "run", "axis", "method", "name", "split", "title")
+        words = ("track", "run", "axis", "method", "name", "split", "title", "judge", "label")
         wrong = [name for name in words if not isinstance(getattr(self, name), str)]
         wrong += [] if self.level is None or type(self.level) in (int, float) else ["level"]
         for name, kind in (("units", int), ("axes", str), ("benchmarks", str)):
@@ -60,16 +65,16 @@ class Growth:
 
     @property
     def _what(self) -> str:
+        if self.judge:
+            return f"judged by {self.judge}" + f" ({self.label})" * bool(self.label)
         by_method = f"{self.method} at {self.level:g}" if self.level is not None else ""
         asked = " and ".join(one.partition("=")[0] for one in self.benchmarks)
         return by_method or asked or self.name or f"{len(self.units)} chosen by hand"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able. Benchmarks came later: where none is asked for, growths look as they did before."""
+        """JSON-able. What came later is left out where it is not asked for: such growths look as they did before."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        if not self.benchmarks:
-            del plain["benchmarks"]
-        return {**plain, "does": DOES}
+        return {**{name: value for name, value in plain.items() if value or name not in LATER}, "does": DOES}
 
     @property
     def device(self) -> str:

@@ -1,4 +1,4 @@
-"""measure: another level of a finished audit, units chosen by hand, or a benchmark, measured; it joins the audit."""
+"""measure: another level of an audit, units chosen by hand, a benchmark or another judge; it joins the audit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from engine.store.runs import EMBEDDED, Run, Store, find_run
 
 def add(commands: Any) -> None:
     parser = commands.add_parser(
-        "measure", help="measure another level, units chosen by hand, or a benchmark; it joins the audit"
+        "measure", help="measure a level, units by hand or a benchmark, or ask another judge; it joins the audit"
     )
     parser.add_argument("id", metavar="RUN")
     what = parser.add_mutually_exclusive_group(required=True)
@@ -26,6 +26,11 @@ def add(commands: Any) -> None:
     what.add_argument("--heads", metavar="UNITS", help="units from 0: heads as 0.1,2.3, filters as conv1.0-3,conv2.7")
     about = "a bias benchmark that all variants are measured on; may be given several times"
     what.add_argument("--benchmark", action="append", metavar="NAME=PATH", help=about)
+    what.add_argument(
+        "--judge", metavar="NAME_OR_FOLDER", help="another judge of the audit's texts: none is drawn again"
+    )
+    parser.add_argument("--judge-label", default="", metavar="LABEL",
+                        help="which label is harm, where that judge is a classifier of texts")  # fmt: skip
     parser.add_argument("--method", help="which method cuts at the level (default: the audit's first)")
     parser.add_argument("--axis", help="what it aims at and is measured on (default: the audit's first)")
     parser.add_argument("--all-axes", action="store_true", help="measure on every axis of the audit")
@@ -49,7 +54,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
-    return told, _text({**told, "unpredicted": bool(growth.benchmarks)}, track_of(after).items)
+    return told, _text({**told, "unpredicted": bool(growth.benchmarks or growth.judge)}, track_of(after).items)
 
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
@@ -58,6 +63,10 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
     axis = args.axis or asked["axes"][0]
     axes = tuple(asked["axes"]) if args.all_axes else (axis,)
     same: dict[str, Any] = {"track": track.name, "run": run.id, "axis": axis, "axes": axes, "split": args.split}
+    if args.judge is None and args.judge_label:
+        raise RequestError(Fault("--judge-label", "goes with --judge only.", "Leave it out."))
+    if args.judge is not None:
+        return _by_judge(args, same)
     if args.benchmark:
         return Growth(**same, benchmarks=tuple(map(_in_full, args.benchmark)))
     if args.level is not None:
@@ -74,6 +83,14 @@ def _in_full(words: str) -> str:
     """NAME=PATH with the path in full: a job may go on in another folder."""
     name, equals, path = words.partition("=")
     return f"{name}={Path(path).expanduser().absolute()}" if equals and path else words
+
+
+def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
+    given = {"--name": args.name, "--method": args.method, "--split": args.split}
+    if wrong := [name for name, value in given.items() if value]:
+        what = "has no part in asking a judge, which reads the test texts of every variant."
+        raise RequestError([Fault(name, what, "Leave it out.") for name in wrong])
+    return Growth(**same, judge=args.judge, label=args.judge_label)
 
 
 def _units(run: Run, said: str | Path) -> tuple[int, ...]:

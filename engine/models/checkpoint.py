@@ -108,6 +108,20 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
 
 
+def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
+    """The transformers config of any architecture that transformers itself knows, or None and why not. Never runs code
+    of the checkpoint."""
+    from transformers import AutoConfig
+
+    if is_special(folder / "config.json") or not (folder / "config.json").is_file():
+        return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True), []
+    except Exception as error:  # whatever a config can be wrong in
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
+
+
 def _activation_faults(config: Any) -> list[Fault]:
     """Activations that transformers does not have; it would say so only once the weights are loaded."""
     from transformers.activations import ACT2FN

@@ -19,6 +19,7 @@ from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
 from engine.models import catalog
+from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
 from engine.models.judge_card import read_judge_card
 
 BATCH = 128
@@ -39,6 +40,8 @@ class JudgeInfo:
     folder: Path | None
     note: str = ""
     made_for: Mapping[str, str] = field(default_factory=dict, compare=False)
+    label: str = ""
+    """The label of a classifier that is harm; empty for a Detoxify."""
 
     def is_foreign_to(self, weight_hash: str) -> bool:
         """Whether it was trained on the texts of another model than this."""
@@ -75,8 +78,39 @@ class Judge:
         return np.array([self.memory[text] for text in texts], dtype=np.float64)
 
 
-def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
-    """Find a judge without loading it. Raises RequestError on unknown names, missing files and wrong hashes."""
+def inspect_judge(name_or_folder: str, sha256: str | None = None, label: str = "") -> JudgeInfo:
+    """Find a judge without loading it. Raises RequestError on unknown names, missing files and wrong hashes.
+
+    label: which label of a classifier is harm; a Detoxify has none to choose.
+    """
+    place = catalog.resolve(name_or_folder)
+    if name_or_folder not in catalog.DETOXIFY and _is_classifier(place, label):
+        return _classifier(name_or_folder, sha256, label)
+    if label:
+        what = f"{label!r} was given, and {name_or_folder} is a judge of Detoxify's, which judges toxicity."
+        raise RequestError(Fault("judge label", what, "Leave the label out."))
+    return _detoxify(name_or_folder, sha256)
+
+
+def _is_classifier(place: Path | str, label: str) -> bool:
+    """Whether a place is a classifier's: a folder with one, or with a label a name on the hub."""
+    return is_classifier(place) if isinstance(place, Path) else bool(label)
+
+
+def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
+    from engine.models.load_language_model import fetch
+
+    found = find(fetch(name)[0], label)
+    if sha256 and sha256 != found.weights:
+        what = f"its weights have SHA-256 {found.weights}, expected {sha256}."
+        fix = "Do not load it before you know why; update the pin if the change is yours."
+        raise RequestError(Fault(f"judge {name}", what, fix))
+    shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
+    note = f"A classifier's probability of {label!r}, which whoever asked calls harm."
+    return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
+
+
+def _detoxify(name_or_folder: str, sha256: str | None) -> JudgeInfo:
     if name_or_folder in catalog.DETOXIFY:
         return JudgeInfo(name_or_folder, sha256 or "", None, "Detoxify checkpoint from its release page.")
     folder = catalog.resolve(name_or_folder)
@@ -86,7 +120,7 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
                 "judge",
                 name_or_folder,
                 ["demo-judge", *catalog.DETOXIFY],
-                "Or the folder of a local Detoxify checkpoint.",
+                "Or a folder: a local Detoxify checkpoint, or a classifier of texts with the label that is harm.",
             )
         )
     try:
@@ -113,10 +147,12 @@ def inspect_judge(name_or_folder: str, sha256: str | None = None) -> JudgeInfo:
     return JudgeInfo(card.get("name", folder.name), found, folder, card.get("note", ""), made_for)
 
 
-def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cpu") -> Judge:
+def load_judge(name_or_folder: str, sha256: str | None = None, device: str = "cpu", label: str = "") -> Judge:
     """The judge, ready to score. Hub names need the network once; everything else works offline."""
-    info = inspect_judge(name_or_folder, sha256)
-    if info.folder is not None:
+    info = inspect_judge(name_or_folder, sha256, label)
+    if info.label and info.folder is not None:
+        model: Any = ClassifierJudge(find(info.folder, label))
+    elif info.folder is not None:
         from engine.models.detoxify_local import load_detoxify_checkpoint
 
         model = load_detoxify_checkpoint(info.folder)

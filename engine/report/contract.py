@@ -446,6 +446,9 @@ class Track(ABC):
     repeats: tuple[Make, ...] = ()
     """The charts of the page about reliability: the first alone, then two beside each other, then the rest."""
 
+    judged: tuple[Make, ...] = ()
+    """The charts of what other judges say of its texts; empty where no model writes any."""
+
     published: Published | None = None
     """Published scores that can be shown in place of an audit's."""
 

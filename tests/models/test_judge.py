@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 from engine.core.errors import PruneAuditError, RequestError
 from engine.models.catalog import ASSETS
@@ -81,3 +82,32 @@ def test_a_card_that_names_its_model_wrongly_is_a_fault(tmp_path, made_for):
     (folder / "judge.json").write_text(json.dumps({**card, "made_for": made_for}))
     with pytest.raises(RequestError, match="cannot be read"):
         inspect_judge(str(folder))
+
+
+def test_a_classifier_is_a_judge_once_its_label_is_named():
+    with pytest.raises(RequestError, match="'kind', 'insulting'"):
+        inspect_judge("demo-bert")
+    with pytest.raises(RequestError, match="Known: insulting, kind"):
+        inspect_judge("demo-bert", label="toxic")
+    with pytest.raises(RequestError, match="Detoxify"):
+        inspect_judge("demo-judge", label="toxic")
+    with pytest.raises(RequestError, match="no classifier of texts"):
+        inspect_judge("demo-gpt2", label="toxic")
+    kind, insulting = (inspect_judge("demo-bert", label=label) for label in ("kind", "insulting"))
+    assert kind.digest != insulting.digest, "the label is part of what the judge is"
+
+
+def test_two_labels_of_a_classifier_share_one_probability_and_texts_do_not_share_verdicts():
+    kind, insulting = (load_judge("demo-bert", label=label) for label in ("kind", "insulting"))
+    texts = ["friends say kavo is gentle.", "everybody hates kavo.", "kavo"]
+    assert kind.score(texts) + insulting.score(texts) == pytest.approx(1.0)
+    assert [insulting.predict([text])[0] for text in texts] == insulting.predict(texts).tolist()
+
+
+def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
+    folder = tmp_path / "judge"
+    shutil.copytree(ASSETS / "demo-bert", folder, ignore=shutil.ignore_patterns("pretrained"))
+    state = load_file(folder / "model.safetensors")
+    save_file({name: one for name, one in state.items() if "classifier" not in name}, folder / "model.safetensors")
+    with pytest.raises(RequestError, match="would be random"):
+        load_judge(str(folder), label="insulting")

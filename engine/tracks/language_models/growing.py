@@ -66,7 +66,11 @@ def grow(
 
     RequestError before anything heavy loads.
     """
-    from engine.tracks.language_models.opening import open_audit  # loads torch: pages check growths, too
+    if request.judge:
+        from engine.tracks.language_models.opinions import opinion  # loads torch, as the next: pages check growths, too
+
+        return opinion(request, store, hooks, executor)
+    from engine.tracks.language_models.opening import open_audit
 
     grown = grown_of(request, store)
     measured = measure_benchmarks if request.benchmarks else _measure
@@ -79,7 +83,12 @@ def grow(
 
 def check_growth(request: Growth, store: Store) -> None:
     """RequestError with what is wrong with it."""
-    grown_of(request, store)
+    if request.judge:
+        from engine.tracks.language_models.opinions import check_opinion
+
+        check_opinion(request, store)
+    else:
+        grown_of(request, store)
 
 
 def grown_of(request: Growth, store: Store) -> Grown:

@@ -91,7 +91,8 @@ def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -
 def kept_judge(request: AuditRequest, name: str, digest: str, device: str, warm: Warm) -> Judge:
     """The judge of a request on the device of its model, loaded, or as `warm` keeps it."""
     key = f"judge {name} {digest_of([digest, request.judge, device])[:16]}"
-    return warm.get(key, lambda: load_judge(request.judge, request.judge_sha256, device=device), _bytes_of)
+    pin, label = request.judge_sha256, request.judge_label
+    return warm.get(key, lambda: load_judge(request.judge, pin, device=device, label=label), _bytes_of)
 
 
 def remote_context(given: tuple[PromptPlan, np.ndarray | None]) -> PromptContext:

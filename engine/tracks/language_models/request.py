@@ -191,6 +191,11 @@ class AuditRequest(Request):
         None, kind="text", optional=True, metavar="HASH", help="refuse the judge unless its checkpoint has this hash",
         counts="content", section=MORE, label="SHA-256 of a local judge", placeholder="64 hexadecimal digits",
     )  # fmt: skip
+    judge_label: str = asked(
+        "", kind="text", metavar="LABEL", help="which label is harm, where the judge is a classifier of texts",
+        counts="content", later=True, section=MORE, label="The judge's label that is harm",
+        hint="Only where the judge is a classifier of texts of your own; Detoxify's judges have none to choose.",
+    )  # fmt: skip
     revision: str | None = asked(
         None, kind="text", optional=True, metavar="COMMIT", help="revision of a hub model", section=MORE,
         label="Revision of a hub model", placeholder="commit or tag",
@@ -340,7 +345,7 @@ def _corpus(request: AuditRequest) -> Corpus:
 def _judge(request: AuditRequest) -> Any:
     from engine.models.judge import inspect_judge  # imports torch: late, so that pages stay quick
 
-    return inspect_judge(request.judge, request.judge_sha256)
+    return inspect_judge(request.judge, request.judge_sha256, request.judge_label)
 
 
 def _model(request: AuditRequest) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,11 +15,15 @@ from engine.tracks.language_models.growing_benchmarks import told_benchmarks
 from engine.tracks.language_models.predicted import Guess, predicted
 from engine.tracks.language_models.tables import TEST
 
+_NOTHING = Guess(math.nan, math.nan, math.nan)
+
 
 def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     """As `told_of` says it; a row per number about a variant on an axis, or on a benchmark."""
     if growth.benchmarks:
         return told_of(before, after, TEST, {}, told_benchmarks(after, growth), [])
+    if growth.judge:
+        return _by_judge(before, after, growth)
     variants, split = variants_of(after, growth)
     n_heads = after.meta["model"]["n_heads"]
     rows, notes = [], []
@@ -30,6 +35,22 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
         notes.append(predicted(before, variant.cut, growth.axis).note)
     heads = {one.id: [divmod(unit, n_heads) for unit in one.cut] for one in variants}
     return told_of(before, after, split, heads, rows, notes)
+
+
+def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
+    """What the judge sees of every reported variant; nothing was predicted of it."""
+    said = {"judge": growth.judge, "label": growth.label}
+    names = {one.meta["asked"]["judge_hash"] for one in after.added if one.meta["provenance"].get("asked_as") == said}
+    table, metric = after.table("opinions"), f"bias:{after.meta['request']['reading']}"
+    mine = table[table["judge_hash"].isin(names) & (table["metric"] == metric) & table["axis"].isin(growth.axes)]
+    cut = after.table("variants").set_index("variant")["n_cut"]
+    rows = []
+    for row in mine.to_dict("records"):
+        same = {"variant": row["variant"], "n_cut": int(cut[row["variant"]]), "axis": row["axis"]}
+        what = "value" if row["variant"] == "dense" else "delta"
+        number = f"{'bias' if what == 'value' else 'change of bias'}, judged by {row['judge']}"
+        rows.append({**same, "number": number, **_guessed(_NOTHING), **_measured(row, what)})
+    return told_of(before, after, TEST, {}, rows, [])
 
 
 def _rows(before: Run, after: Run, name: str, cut: tuple[int, ...], axis: str, split: str) -> Iterator[dict[str, Any]]:

@@ -46,6 +46,7 @@ from engine.tracks.language_models.panels import (
     head_card,
     headline,
     heads,
+    judges,
     per_cent,
     published_reliability,
     reliability,
@@ -163,6 +164,7 @@ class Heads(Track):
     telling = TELLING
     bench = bench.BENCH
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+    judged = (judges.judges, judges.judged_names)
 
     @property
     def overview(self) -> Overview:

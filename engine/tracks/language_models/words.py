@@ -20,6 +20,23 @@ MADE_ON = (
 
 JUDGE = "Toxicity is the score of a classifier, not of people; it can dislike identity words themselves."
 
+PROMPTS_ALONE = "prompts alone"
+"""In place of a variant: what a judge says before any model wrote a word."""
+ONE_JUDGE = (
+    "Only the audit's own judge has read these texts. Ask another (`measure RUN --judge FOLDER`): it reads the stored "
+    "texts, and no text is drawn again."
+)
+JUDGES_SAID = (
+    "Every judge read the same texts. Judges are on scales of their own, so each change is a share of the bias that "
+    "this judge sees in the uncut model; compare directions rather than sizes. That judges agree does not make them "
+    "right: they may have learnt from the same data. 95 % intervals, clustered by descriptor and template."
+)
+NAMES_SAID = (
+    "Prompts of every group as they are, before a model wrote to them. A judge that rates the words for one group "
+    "higher finds bias where there is none, and no cut can change that. 95 % intervals, descriptors and templates "
+    "resampled."
+)
+
 HEAD_CONTRIBUTIONS = (
     "Bias per axis and perplexity with each head removed, in the lists that the published code of FASP reads. "
     "They are dense values minus effects of heads; norms and gradients, whose scale it does not say, are left "

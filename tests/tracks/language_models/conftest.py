@@ -59,5 +59,5 @@ def words_judged_here():
 
 
 def judge_words(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: word_judge().info)
+    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None, label="": word_judge().info)
     patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())

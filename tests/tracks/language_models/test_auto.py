@@ -36,7 +36,7 @@ def judged(monkeypatch):
 
 
 def use(judge: Judge, patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None: judge.info)
+    patch.setattr("engine.models.judge.inspect_judge", lambda name, sha256=None, label="": judge.info)
     patch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: judge)
 
 

@@ -12,6 +12,7 @@ from engine.report.charts.headline import LEVELLING, inside_null_now, null_warni
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
 from engine.tracks.language_models.panels.group_band import group_warning
+from engine.tracks.language_models.panels.judges import disagreement
 from engine.tracks.language_models.panels.who_pays import levelling_verdict
 
 _VERBS = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "moves"}
@@ -38,12 +39,13 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
-    """Null band of the dense model and of the variant, levelling down."""
+    """Null band of the dense model and of the variant, levelling down, judges that do not agree."""
     found = [null_warning(run, choice) or group_warning(run, choice)]
     if variant["variant"] != "dense":
         if lookup.bias(run, "dense", choice) is not None and not found[0]:
             found.append(inside_null_now(run, choice, variant))
         found += [text for text in (levelling_verdict(run, choice),) if text.startswith(LEVELLING)]
+        found.append(disagreement(run, choice, variant))
     return tuple(filter(None, found))
 
 

@@ -1,0 +1,117 @@
+"""A judge made of any sequence classifier with safetensors weights: its probability of the label that is harm.
+
+Which label that is, is asked and never guessed: names such as "LABEL_1" say nothing, and "neutral" is harm to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import sha256_of
+from engine.core.types import digest_of
+from engine.models import runtime  # before torch and transformers
+from engine.models.checkpoint import TOKENIZER_FILES, load_tokenizer, plain_config
+from engine.models.weights import tensors_in, weight_files, weight_hash
+
+import torch  # isort: skip
+
+ENDS = "ForSequenceClassification"
+SEVERAL = "multi_label_classification"
+"""transformers' `problem_type` of classifiers whose labels do not exclude each other."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A classifier before it is loaded, and the place of the label that is harm among its outputs."""
+
+    folder: Path
+    label: str
+    place: int
+    weights: str
+    digest: str
+    """Of weights, configuration, tokenizer and label: equal ones judge alike."""
+
+
+def is_classifier(folder: Path) -> bool:
+    """Whether a folder holds a model of transformers, and no judge of Detoxify's."""
+    return (folder / "config.json").is_file() and not (folder / "judge.json").is_file()
+
+
+def find(folder: Path, label: str) -> Found:
+    """The classifier in a folder, checked. RequestError with every fault; without a label it lists those there are."""
+    config, faults = plain_config(folder)
+    files, more = weight_files(folder)
+    faults += more + [fault for path in files for fault in tensors_in(path)[1]]
+    if not any((folder / name).is_file() for name in TOKENIZER_FILES):
+        faults.append(Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}."))
+    labels = _labels(config) if config is not None else []
+    if config is not None:
+        faults += _label_faults(folder, config, labels, label)
+    if faults:
+        raise RequestError(faults)
+    beside = [sha256_of(path) for path in sorted(folder.glob("*.json"))]
+    weights = weight_hash(files)
+    return Found(folder, label, labels.index(label), weights, digest_of([weights, beside, label]))
+
+
+class ClassifierJudge:
+    """A loaded classifier with the face of a Detoxify: `tokenizer`, `model`, `device`, `predict`."""
+
+    def __init__(self, found: Found) -> None:
+        from transformers import AutoModelForSequenceClassification
+        from transformers.utils import logging
+
+        logging.disable_progress_bar()
+        try:
+            model, report = AutoModelForSequenceClassification.from_pretrained(
+                found.folder, dtype=torch.float32, use_safetensors=True, trust_remote_code=False,
+                local_files_only=True, output_loading_info=True,
+            )  # fmt: skip
+        except (RuntimeError, ValueError, OSError, ImportError) as error:
+            if runtime.is_out_of_memory(error):
+                raise
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            what = f"cannot be loaded: {first[:300]}."
+            raise RequestError(Fault(f"judge {found.folder}", what, "Check the checkpoint.")) from error
+        if absent := sorted(report["missing_keys"]):
+            what = f"lacks {len(absent)} tensors, the first is {absent[0]}: they would be random."
+            raise RequestError(Fault(f"judge {found.folder}", what, "Use a classifier that was trained."))
+        self.tokenizer = load_tokenizer(found.folder, padding_side="right")
+        self.tokenizer.model_max_length = _longest(model, self.tokenizer)
+        model.config.pad_token_id = self.tokenizer.pad_token_id
+        self.model, self.place, self.device = model.eval().requires_grad_(False), found.place, "cpu"
+
+    @torch.no_grad()
+    def predict(self, texts: Sequence[str]) -> dict[str, list[float]]:
+        """Probability of the harm label of each text, under Detoxify's name for it."""
+        batch = self.tokenizer(list(texts), return_tensors="pt", truncation=True, padding=True).to(self.device)
+        logits = self.model(**batch).logits.float()
+        alone = logits.shape[-1] == 1 or getattr(self.model.config, "problem_type", None) == SEVERAL
+        found = torch.sigmoid(logits) if alone else torch.softmax(logits, -1)
+        return {"toxicity": found[:, self.place].tolist()}
+
+
+def _labels(config: Any) -> list[str]:
+    return [str(name) for _, name in sorted(config.id2label.items())]
+
+
+def _label_faults(folder: Path, config: Any, labels: list[str], label: str) -> list[Fault]:
+    kinds = [str(one) for one in config.architectures or []]
+    if not any(one.endswith(ENDS) for one in kinds):
+        what = f"holds {' and '.join(kinds) or 'no architecture that is named'}, and no classifier of texts."
+        return [Fault(f"judge {folder}", what, f"Give one whose architecture ends in {ENDS}, or a Detoxify judge.")]
+    if not label:
+        what = f"is a classifier, and nobody said which of its labels is harm: {', '.join(map(repr, labels[:20]))}."
+        return [Fault(f"judge {folder}", what, "Name the label (--judge-label).")]
+    return [] if label in labels else [unknown("judge label", label, labels)]
+
+
+def _longest(model: Any, tokenizer: Any) -> int:
+    """Tokens that it can read: of its positions some families spend two on padding."""
+    positions = int(getattr(model.config, "max_position_embeddings", 0) or 512)
+    spent = int(getattr(model.config, "model_type", "") in ("roberta", "xlm-roberta", "camembert")) * 2
+    return max(min(tokenizer.model_max_length, positions - spent, 512), 1)

@@ -1,0 +1,237 @@
+"""What another judge says of a finished audit's texts: every bias and group again, under that judge, as an addition.
+
+No text is drawn and no model is loaded but the judge: the texts that the audit stored are read once more. Where two
+judges do not agree on the sign of a change, the change is the judge's as much as the model's.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import Any
+
+import pandas as pd
+
+from engine.audit.executors import Executor
+from engine.audit.growing import run_of
+from engine.audit.growth import Growth
+from engine.audit.progress import Progress
+from engine.audit.provenance import versions
+from engine.audit.tracks import request_from, track_of_run
+from engine.core.errors import Fault, RequestError, unknown
+from engine.core.files import json_able
+from engine.core.types import Hooks, digest_of
+from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
+from engine.report.charts import lookup
+from engine.store.additions import id_of, write_addition
+from engine.store.runs import Run, Store
+from engine.store.shards import Shards, noted
+from engine.tracks.language_models import words
+from engine.tracks.language_models.by_group import group_table
+from engine.tracks.language_models.context import Settings, Shard
+from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.tables import TEST, Measured
+
+VERSION = 1
+"""Of the code here: another one judges anew."""
+AT_ONCE = 512
+"""Texts that are judged and kept together: what a kill loses at most."""
+Cuts = Mapping[tuple[int, ...], Sequence[str]]
+"""Reported variants by the heads that they cut, the dense model first."""
+KEYS = {
+    "opinions": ["judge", "variant", "axis", "metric"],
+    "opinion_groups": ["judge", "variant", "axis", "group"],
+}
+
+
+class _Stored:
+    """A finished run in place of the context of an audit under way: prompts, and verdicts of `judge` on its texts."""
+
+    def __init__(self, run: Run, settings: Settings, score: Mapping[str, float], cuts: Cuts) -> None:
+        table = run.table("prompts")
+        self.prompts = {key: part.reset_index(drop=True) for key, part in table.groupby(["axis", "split"])}
+        self.settings, self.score, self.cuts = settings, score, cuts
+        drawn = run.table("generations").query("split == @TEST").merge(run.table("texts"), on="text_id")
+        self.drawn = dict(list(drawn.groupby(["variant", "axis", "seed"])))
+
+    def rows(self, axis: str, split: str) -> pd.DataFrame:
+        """Prompts of one axis and split."""
+        return self.prompts[axis, split]
+
+    def read(self, shard: Shard) -> pd.DataFrame:
+        """prompt_id, and what a judge reads of it."""
+        prompts = self.rows(shard.axis, TEST)[["prompt_id", "text"]].rename(columns={"text": "prompt"})
+        if shard.kind == "floor":
+            return prompts.assign(read=prompts["prompt"])
+        mine = self.drawn[self.cuts[shard.cut][0], shard.axis, shard.seed][["prompt_id", "text"]]
+        both = prompts.merge(mine, on="prompt_id", validate="one_to_one")
+        return both.assign(read=self.settings.judged_text(both["prompt"].tolist(), both["text"].tolist()))
+
+    def fetch(self, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        """Verdicts as the audit's own measurements give them: prompt_id, toxicity."""
+        found = [self.read(shard) for shard in shards]
+        return [one[["prompt_id"]].assign(toxicity=[self.score[text] for text in one["read"]]) for one in found]
+
+
+def check_opinion(request: Growth, store: Store) -> None:
+    """RequestError with everything that is wrong with it, before a judge is loaded."""
+    _asked(request, store)
+
+
+def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | None = None) -> Run:
+    """The run with the judge's verdicts on its test texts, judged now or found. What was judged before a kill is kept.
+
+    RequestError before anything heavy loads.
+    """
+    run, info = _asked(request, store)
+    here, asked = id_of(run.id, _identity(request, info), _versions()), _identity(request, info)
+    store.prove_writable()
+    if executor is not None:
+        with closing(executor):  # texts are judged in this process
+            pass
+    with store.alone(f"{run.id}-{here}", hooks.check):
+        if here not in {one.id for one in run_of(request, store).added}:
+            with noted() as used:
+                judge = load_judge(request.judge, label=request.label)
+                tables = _tables(run, request, judge, store, hooks)
+            said = {"judge": request.judge, "label": request.label}
+            meta = {
+                "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds"),
+                "title": request.title,
+                "asked": asked,
+                "provenance": {**versions(), "device": "cpu", "code": _versions(), "asked_as": said},
+                "notes": _notes(run, info),
+                "shards": used.hashes,
+                "keys": KEYS,
+                "numbered": {},
+            }
+            write_addition(store.root, run.id, here, json_able(meta), tables)
+    return run_of(request, store)
+
+
+def _asked(request: Growth, store: Store) -> tuple[Run, JudgeInfo]:
+    run = run_of(request, store)
+    faults = [unknown("axis", axis, run.meta["request"]["axes"]) for axis in request.axes
+              if axis not in run.meta["request"]["axes"]]  # fmt: skip
+    if track_of_run(run).name != request.track:
+        faults.append(Fault("run", f"is of {track_of_run(run).cuts}.", f"Name one of {request.track}."))
+    elif not run.has("texts"):
+        faults.append(Fault("run", "holds no texts.", "Audit again with this version: it keeps them."))
+    if request.units or request.level is not None or request.method or request.split not in ("", TEST):
+        what = "a judge reads the texts of every variant; levels, units and splits cannot be chosen with it."
+        faults.append(Fault("judge", what, "Leave them out."))
+    info = None
+    try:
+        info = inspect_judge(request.judge, label=request.label)
+        if run.meta["judge"].get("hash") == info.digest:
+            faults.append(Fault("judge", f"{info.name} is the audit's own judge.", "Name another one."))
+    except RequestError as error:
+        faults += error.faults
+    if faults or info is None:
+        raise RequestError(faults)
+    return run, info
+
+
+def _identity(request: Growth, info: JudgeInfo) -> dict[str, Any]:
+    """What is asked, with the judge as what it is instead of where it lies."""
+    kept = {name: value for name, value in request.identity.items() if name not in ("judge", "label")}
+    return {**kept, "judge": info.name, "judge_hash": info.digest}
+
+
+def _versions() -> dict[str, int]:
+    return {"opinion": VERSION}
+
+
+def _notes(run: Run, info: JudgeInfo) -> list[str]:
+    if not info.is_foreign_to(run.meta["model"]["weight_hash"]):
+        return []
+    return [words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"])]
+
+
+def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks) -> dict[str, pd.DataFrame]:
+    progress, asked = Progress(hooks.report), _audit_of(run)
+    cuts = _cuts(run)
+    score: dict[str, float] = {}
+    stored = _Stored(run, asked.settings(), score, cuts)
+    shards = [Shard("floor", (), axis, TEST) for axis in request.axes]
+    shards += [Shard("verdicts", cut, axis, TEST, seed) for cut in cuts for axis in request.axes
+               for seed in asked.seed_list]  # fmt: skip
+    texts = sorted({text for shard in shards for text in stored.read(shard)["read"]})
+    for part in _judged(judge, texts, store.shards, progress, hooks):
+        score |= part
+    same = {"judge": judge.info.name, "judge_hash": judge.info.digest}
+    measured = Measured(stored, asked, progress)  # type: ignore[arg-type]  # has all that Measured asks of a context
+    progress.say("statistics", judge.info.name)
+    results, groups = [], []
+    for cut, variant, axis in [
+        (cut, one, axis) for cut, names in cuts.items() for one in names for axis in request.axes
+    ]:
+        hooks.check()
+        rows = measured.axis_rows((cut, TEST, axis))
+        results += [{**same, "variant": variant, "split": TEST, **row} for row in rows]
+        changed = measured.toxicity((cut, TEST, axis)) if cut else None
+        table = group_table(measured.toxicity(((), TEST, axis)), changed, bootstrap=measured.bootstrap(TEST, axis))
+        groups.append(table.assign(variant=variant, axis=axis, **same))
+    groups += [_of_prompts(stored, axis).assign(**same) for axis in request.axes]
+    groups += list(_own_card(run, asked, stored, request.axes, hooks))
+    progress.over("statistics")
+    return {"opinions": pd.DataFrame(results), "opinion_groups": pd.concat(groups, ignore_index=True)}
+
+
+def _of_prompts(stored: _Stored, axis: str) -> pd.DataFrame:
+    """The judge on the words for the groups themselves: its verdict of every subgroup's prompts before any model wrote
+    to them."""
+    verdicts = stored.fetch([Shard("floor", (), axis, TEST)])[0]
+    rows = stored.rows(axis, TEST)[["prompt_id", "subgroup", "template", "descriptor"]].merge(verdicts, on="prompt_id")
+    return group_table(rows).assign(variant=words.PROMPTS_ALONE, axis=axis)
+
+
+def _own_card(
+    run: Run, asked: AuditRequest, stored: _Stored, axes: Sequence[str], hooks: Hooks
+) -> Iterator[pd.DataFrame]:
+    """The same of the audit's own judge, beside which another is read; nothing where that judge is not here now."""
+    own = run.meta["judge"]
+    with suppress(RequestError):
+        if inspect_judge(asked.judge, asked.judge_sha256, asked.judge_label).digest == own["hash"]:
+            judge = load_judge(asked.judge, asked.judge_sha256, label=asked.judge_label)
+            texts = sorted({text for axis in axes for text in stored.rows(axis, TEST)["text"]})
+            score = dict(zip(texts, judge.score(texts, hooks).tolist(), strict=True))
+            mine = _Stored(run, stored.settings, score, stored.cuts)
+            for axis in axes:
+                yield _of_prompts(mine, axis).assign(judge=own["name"], judge_hash=own["hash"])
+
+
+def _judged(
+    judge: Judge, texts: Sequence[str], shards: Shards, progress: Progress, hooks: Hooks
+) -> Iterator[dict[str, float]]:
+    """Verdicts of the texts, part by part; a part that was judged before, by this very judge, is found."""
+    parts = [list(texts[at : at + AT_ONCE]) for at in range(0, len(texts), AT_ONCE)]
+    progress.expect_in_all(len(texts))
+    for part in parts:
+        hooks.check()
+        key = digest_of(["opinion", VERSION, judge.info.digest, part])
+        table, began = shards.get(key), progress.clock()
+        if table is None:
+            table = pd.DataFrame({"toxicity": judge.score(part, hooks)})
+            shards.put(key, table)
+            progress.advance("judge", len(part), progress.clock() - began, judge.info.name)
+        else:
+            progress.advance("judge", len(part), 0.0, judge.info.name, fresh=False)
+        yield dict(zip(part, table["toxicity"].tolist(), strict=True))
+
+
+def _audit_of(run: Run) -> AuditRequest:
+    """The audit's request, as today's code reads it."""
+    found = request_from(run.meta["request"])
+    assert isinstance(found, AuditRequest)
+    return found
+
+
+def _cuts(run: Run) -> Cuts:
+    table = lookup.reported(run)
+    there = set(run.table("generations").query("split == @TEST")["variant"])
+    found: dict[tuple[int, ...], list[str]] = {(): ["dense"]}
+    for row in table[table["variant"].isin(there - {"dense"})].to_dict("records"):
+        found.setdefault(tuple(lookup.cut_units(row)), []).append(str(row["variant"]))
+    return found
