@@ -32,6 +32,8 @@ def page() -> None:
     _one_variant(run, choice, split)
     shown, level = track_of(run).overview, track_of(run).level
     along = [(run, make, choice) for make in (shown.beside[1], shown.right)]
+    if weighed := track_of(measured).weighed(measured):
+        panels.fold("Against other ways to make it smaller", [(run, make, choice) for make in weighed])
     panels.fold(f"How it goes along the {level.noun}", along)
 
 
@@ -40,7 +42,7 @@ def _one_variant(run: KeptRun, choice: Choice, split: str) -> None:
     st.header("What is behind one point?", anchor=False)
     picked = select("Variant", list(rows), state.VARIANT, lambda name: _label(run, rows[name]))
     row = rows[picked]
-    st.markdown(f"Cut: {lookup.amount(run, row)}.")
+    st.markdown(track_of(run).instead(run, row) or f"Cut: {lookup.amount(run, row)}.")
     panels.table(_numbers(run, picked, choice, split), decimals=3)
     if row["chosen"] and st.button("Open in the summary", icon=":material/dashboard:"):
         show_on("summary", run, row)

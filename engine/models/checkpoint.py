@@ -11,6 +11,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import adapter_for, known_types
+from engine.models.quantised import quantised_faults
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
@@ -37,10 +38,13 @@ class ModelInfo:
     weight_hash: str
 
 
-def inspect_folder(folder: Path, name: str, revision: str | None = None, causal: bool = True) -> ModelInfo:
+def inspect_folder(
+    folder: Path, name: str, revision: str | None = None, causal: bool = True, as_arm: bool = False
+) -> ModelInfo:
     """What the folder holds. RequestError with every fault found; reads headers and hashes, loads nothing.
 
-    causal: a language model is wanted; else an encoder that classifies texts.
+    causal: a language model is wanted; else an encoder that classifies texts. as_arm: it is only read, beside another
+    model, so that its weights may be quantised.
     """
     try:
         there = folder.is_dir()
@@ -56,7 +60,7 @@ def inspect_folder(folder: Path, name: str, revision: str | None = None, causal:
         found, more = tensors_in(path)
         shapes |= found
         faults += more
-    faults += _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
+    faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
     if faults:
         raise RequestError(faults)
     adapter = adapter_for(config.model_type)

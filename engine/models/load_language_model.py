@@ -25,17 +25,25 @@ class LanguageModel(TransformerModel):
     """A causal language model ready to use; the tokenizer pads left. What it holds: see TransformerModel."""
 
 
-def inspect_model(name_or_folder: str | Path, revision: str | None = None) -> ModelInfo:
-    """Everything about a model but its weights. RequestError carries all faults. May download (hub names)."""
+def inspect_model(name_or_folder: str | Path, revision: str | None = None, as_arm: bool = False) -> ModelInfo:
+    """Everything about a model but its weights. RequestError carries all faults. May download (hub names).
+
+    as_arm: it is only read, beside another model, so that its weights may be quantised.
+    """
     folder, commit = fetch(name_or_folder, revision)
-    return inspect_folder(folder, str(name_or_folder), commit)
+    return inspect_folder(folder, str(name_or_folder), commit, as_arm=as_arm)
 
 
 def load_language_model(
-    name_or_folder: str | Path, *, device: str = "auto", dtype: str = "auto", revision: str | None = None
+    name_or_folder: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    revision: str | None = None,
+    as_arm: bool = False,
 ) -> LanguageModel:
     """Inspect, then load. safetensors only, never code of the checkpoint. RequestError as for `inspect_model`."""
-    info = inspect_model(name_or_folder, revision)
+    info = inspect_model(name_or_folder, revision, as_arm)
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     adapter = adapter_for(info.model_type)
@@ -60,7 +68,7 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
             local_files_only=True,
             output_loading_info=True,
         )
-    except (RuntimeError, ValueError, OSError) as error:
+    except (RuntimeError, ValueError, OSError, ImportError) as error:
         if runtime.is_out_of_memory(error):
             raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0]

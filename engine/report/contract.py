@@ -506,6 +506,24 @@ class Track(ABC):
         """How many units of all, for a hover."""
         return f"{variant['n_cut']:.0f} of {self.total(run)} {self.many}"
 
+    def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and is a model of its
+        own; "" for all others."""
+        return ""
+
+    def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+        """What a variant does to the size of the model, as a sentence's beginning; dense, mine: rows of the costs."""
+        saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
+        return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
+
+    def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+        """What must be read with the costs of a variant that has no masked model to agree with; "" for all others."""
+        return ""
+
+    def weighed(self, run: Run) -> tuple[Make, ...]:
+        """Charts that weigh cuts against other ways to make the model smaller; none where the run has no others."""
+        return ()
+
     def draw(self, variant: Mapping[str, Any]) -> str:
         """Which of several selections by chance a variant is, e.g. ", draw 1"."""
         return ""

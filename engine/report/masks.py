@@ -17,6 +17,8 @@ def write_masks(run: Run, folder: Path, variant: str | None = None) -> list[Path
     track = track_of(run)
     if variant is not None:
         rows = [variant_row(run, variant)]
+        if said := track.instead(run, rows[0]):
+            raise RequestError(Fault("variant", f"{variant!r} has no mask. {said}", "Export its checkpoint."))
         if rows[0]["n_cut"] == 0:
             what = f"Choose one with a {track.level.noun} above {track.level.none:g}."
             raise RequestError(Fault("variant", f"{variant!r} cuts nothing.", what))

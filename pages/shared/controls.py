@@ -104,6 +104,9 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         if method in track_of(run).uncut:
             st.caption("This method cuts nothing: it is what the others are compared with.")
             return level.none
+        if method in lookup.methods(run, axis):
+            st.caption("One model, no smaller than the dense one: there is nothing to choose.")
+            return level.none
         st.caption("No pruned variant of this method is finished for this axis.")
         return level.none
     key = state.level_key(level.key)

@@ -117,7 +117,7 @@ def _rows(run: Run, name: str, choice: Choice) -> list[dict[str, Any]]:
         row |= {"label": phrasing.sentence(lookup.variant_label(run, variant)), "cut": lookup.amount(run, variant)}
         row |= {f"quality{end}": quality[column] for end, column in _ENDS}
         row |= {f"gap{end}": gap[column] for end, column in _ENDS}
-        found.append({**row, "is_cut": bool(variant["n_cut"]), "n": gap["n"]})
+        found.append({**row, "is_cut": bool(variant["n_cut"]) or bool(variant.get("arm") or ""), "n": gap["n"]})
     return found
 
 

@@ -35,9 +35,10 @@ def cost(run: Run, choice: Choice) -> Panel:
     if not is_dense:  # its time beside this variant's, not that of another moment
         dense = {**dense, "latency_ms": mine["dense_latency_ms"]}
     table = _table(dense, mine)
-    answer = _dense_answer(dense) if is_dense else _answer(dense, mine, lookup.amount(run, variant))
+    answer = _dense_answer(dense) if is_dense else _answer(mine, track_of(run).saves(run, variant, dense, mine))
+    own = track_of(run).size_note(run, variant, mine)
     agrees = bool(mine.get("agrees")) if not pd.isna(mine.get("agrees")) else False
-    proof = "" if is_dense else agreement(mine)
+    proof = "" if is_dense else own or agreement(mine)
     more = "" if is_dense else f"{proof if agrees else ''}{_milliseconds(dense, mine)}{_in_theory(mine)}".strip()
     device = run.meta.get("provenance", {}).get("device", "unknown device")
     n = f"{int(mine['n'])} timings" if math.isfinite(mine["n"]) else "timings"
@@ -86,8 +87,7 @@ def _dense_answer(dense: dict[str, Any]) -> str:
     return f"Uncut, the model has {phrasing.number(dense['parameters'])} parameters and needs {time} ms."
 
 
-def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
-    saved = 1 - mine["parameters"] / dense["parameters"]
+def _answer(mine: dict[str, Any], start: str) -> str:
     ratio = f"{mine['speedup']:.2f} × ({mine['speedup_low']:.2f} to {mine['speedup_high']:.2f})"
     if mine["speedup_low"] > 1:
         time = f"and makes it faster, {ratio}"
@@ -95,7 +95,7 @@ def _answer(dense: dict[str, Any], mine: dict[str, Any], amount: str) -> str:
         time = f"and makes it slower, {ratio}"
     else:
         time = f"with no clear difference in time, {ratio}"
-    return f"Cutting {amount} removes {phrasing.percent(saved)} of the parameters, {time}."
+    return f"{start}, {time}."
 
 
 def _milliseconds(dense: dict[str, Any], mine: dict[str, Any]) -> str:

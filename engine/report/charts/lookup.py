@@ -116,7 +116,8 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
     The level of the dense model or method "dense" is the dense model. RequestError names the known methods or levels.
     """
     table, level = frame(run, "variants"), track_of(run).level
-    if choice.method == "dense" or (choice.level == level.none and choice.method not in track_of(run).uncut):
+    none = choice.level == level.none and choice.method not in track_of(run).uncut
+    if choice.method == "dense" or (none and not _stands_at_none(run, choice)):
         return table[table["variant"] == "dense"].iloc[0].to_dict()
     if choice.method not in methods(run):
         raise RequestError(unknown("method", choice.method, methods(run)))
@@ -126,6 +127,25 @@ def variant_of(run: Run, choice: Choice) -> dict[str, Any]:
         known = [level.say(value) for value in levels(run, choice.method, choice.axis)]
         raise RequestError(unknown(level.noun, level.say(choice.level), known))
     return rows.sort_values(["seed", "variant"]).iloc[0].to_dict()
+
+
+def _stands_at_none(run: Run, choice: Choice) -> bool:
+    """Whether the method has a variant at the dense model's level, as a checkpoint that is no smaller has."""
+    found = _of_method(run, choice.method, choice.axis)
+    return bool(at_level(found[track_of(run).level.column], choice.level).any())
+
+
+def is_change(table: pd.DataFrame) -> pd.Series:
+    """Which rows of a variants table, or of one joined with it, are more than the dense model: something is cut, or
+    something else stands in its place (bools)."""
+    return (table["n_cut"] > 0) | stands_instead(table)
+
+
+def stands_instead(table: pd.DataFrame) -> pd.Series:
+    """Which rows are models of their own that stand in the dense one's place (bools)."""
+    if "arm" not in table:
+        return pd.Series(False, index=table.index)
+    return table["arm"].fillna("").astype(str) != ""
 
 
 @remembered("variants")

@@ -77,12 +77,12 @@ def rows_along(run: Run, choice: Choice, measure: Measure) -> pd.DataFrame:
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     shown = {"dense", *track.compared(list(variants["method"].unique()), choice.method)}
     columns = list(dict.fromkeys(["variant", track.level.column, *track.columns]))
-    columns += [name for name in ("predicted",) if name in variants]
+    columns += [name for name in ("predicted", "arm") if name in variants]
     table = variants.loc[variants["method"].isin(shown), columns]
     table = table.merge(rows.drop(columns=["split", "axis", "metric"]), on="variant")
     is_dense = table["method"] == "dense"
     order = ["method", track.level.column, "seed"] if "seed" in table else ["method", track.level.column]
-    return table[is_dense | (table["n_cut"] > 0)].sort_values(order, ignore_index=True)
+    return table[is_dense | lookup.is_change(table)].sort_values(order, ignore_index=True)
 
 
 def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
@@ -92,6 +92,7 @@ def pooled(run: Run, table: pd.DataFrame) -> pd.DataFrame:
     how |= {f"group_null_{end}": "mean" for end in ("low", "high") if f"group_null_{end}" in table}
     how |= {"variant": "first", "low": "min", "high": "max", "delta_low": "min", "delta_high": "max"}
     how |= {"degenerate": "sum"} if "degenerate" in table else {}
+    how |= {"arm": "first"} if "arm" in table else {}
     how |= {"predicted": "max"} if "predicted" in table else {}
     grouped = table.groupby(["method", level.column])
     return grouped.agg(how).assign(selections=grouped.size()).reset_index()

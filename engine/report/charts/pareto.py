@@ -67,7 +67,7 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     quality = quality[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = mine.merge(harm, on="variant").merge(quality, on="variant", suffixes=("", "_q"))
     table = table[table["value"].notna() & table["value_q"].notna()]
-    table = table[table["method"].isin({"dense", *track_of(run).uncut}) | (table["n_cut"] > 0)]
+    table = table[table["method"].isin({"dense", *track_of(run).uncut}) | lookup.is_change(table)]
     table = table.assign(competes=_competing(run, choice, table))
     quality, harm = (table[name].where(table["competes"]) for name in ("value_q", "value"))
     best = front(reading.quality.sign * quality, reading.harm.sign * harm)
@@ -255,7 +255,7 @@ def _hover(run: Run, choice: Choice, row: dict[str, Any]) -> str:
     track, reading = track_of(run), lookup.reading(run, choice)
     return "<br>".join(filter(None, [
         f"<b>{lookup.variant_label(run, row)}</b>{track.mark(row)}",
-        track.cut_of(run, row) if row["n_cut"] else "",
+        track.cut_of(run, row) if row["variant"] != "dense" else "",
         f"{reading.harm.name} {reading.harm.with_interval(row)}",
         f"{reading.quality.name} {reading.quality.with_interval(row, '_q')}",
         "on the front" if row["front"] else "",

@@ -6,10 +6,11 @@ computed in one go, which is what makes batches full. What is common to all cont
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -31,13 +32,34 @@ FEW_EACH = 15
 
 @dataclass(frozen=True, order=True)
 class Shard:
-    """One measurement to make: its name, with which heads cut (flat units), on which axis, split and decoding seed."""
+    """One measurement to make: its name, with which heads cut (flat units), on which axis, split and decoding seed.
+
+    arm: the id of what stands in the dense model's place (`Arm`), "" for the model itself; then no head is cut.
+    """
 
     kind: str
     cut: tuple[int, ...] = ()
     axis: str = ""
     split: str = ""
     seed: int = 0
+    arm: str = ""
+
+
+class Arm(Protocol):
+    """What stands in the dense model's place: the model compressed, or another checkpoint. See `arms.py`."""
+
+    @property
+    def said(self) -> str:
+        """It in words, for progress."""
+
+    def key(self, context: PromptContext) -> Any:
+        """All that it depends on besides the dense model, JSON-able."""
+
+    def stand(self, context: PromptContext) -> LanguageModel:
+        """The model itself, on the device of the dense one."""
+
+    def bytes(self, lm: LanguageModel) -> tuple[int, int]:
+        """Bytes it takes in the way it is stored to be run, and in the smallest way known, with zeros left out."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,10 @@ class PromptContext(MeasurementContext):
     """The plan it was opened for; only processes of a cluster read it."""
     benchmarks: Sequence[Benchmark] = ()
     """Bias benchmarks that the model is measured on beside its texts."""
+    arms: Mapping[str, Arm] = field(default_factory=dict)
+    """What may stand in the dense model's place, by id."""
+    _stands: dict[str, LanguageModel] = field(default_factory=dict, init=False, repr=False)
+    """The one of them that is loaded now: they take turns."""
 
     @property
     def device(self) -> Any:
@@ -146,6 +172,24 @@ class PromptContext(MeasurementContext):
     def mask(self, cut: Sequence[int]) -> HeadMask:
         return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
 
+    def standing(self, arm: str) -> LanguageModel:
+        """What stands in the dense model's place, made or loaded when first asked for, until another is."""
+        if arm not in self._stands:
+            self._stands.clear()
+            self._stands[arm] = self.arms[arm].stand(self)
+        return self._stands[arm]
+
+    @contextmanager
+    def applied(self, shard: Shard) -> Iterator[LanguageModel]:
+        """Within it, the model of a shard: the audited one with the shard's heads off, or its arm."""
+        if shard.arm:
+            yield self.standing(shard.arm)
+            return
+        from engine.surgery.heads.mask import masked  # loads torch
+
+        with masked(self.lm, self.mask(shard.cut)):
+            yield self.lm
+
     def kind(self, name: str) -> Measurement:
         return measurements()[name]
 
@@ -154,10 +198,13 @@ class PromptContext(MeasurementContext):
         kind = self.kind(shard.kind)
         model = [self.lm.weight_hash, self.lm.reading_digest, str(self.lm.dtype), str(self.lm.device).split(":")[0]]
         model += [self.lm.means_digest] if self.lm.means_digest else []
+        model += [self.arms[shard.arm].key(self)] if shard.arm else []
         return digest_of([kind.name, kind.version, model, list(shard.cut), kind.parts(self, shard)])
 
     def describe(self, shard: Shard) -> str:
         """A shard in words, 0-based as in mask.json."""
+        if shard.arm:
+            return self.arms[shard.arm].said
         if not shard.cut:
             return "dense model"
         if len(shard.cut) == 1:

@@ -45,7 +45,7 @@ def extrapolated(audit: Audit) -> dict[str, Any]:
     found = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * left(context, measuring_shards(audit.request, job.total)),
+        "measuring_seconds": per_text * left(context, measuring_shards(audit.plan, job.total)),
         "predicting_seconds": _whole(counts, len(job.seeds), per_text, took / int(draw["n"])),
         "sure": float(max(draw["seconds"], again) / min(draw["seconds"], again)),
         "tried": {"axis": axis, "prompts": int(draw["n"]), "seconds": took},

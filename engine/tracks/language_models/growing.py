@@ -153,7 +153,7 @@ def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     """Measure what is missing and write the addition."""
     detailed, dense = (grown.split,), (dense_variant(), grown.split, grown.axes)
     shards = shards_at([dense, *placed(grown)], audit.request.seed_list, detailed)
-    audit.finish("measure", [shard for shard in shards if shard.cut or shard.kind != "cost"])
+    audit.finish("measure", [shard for shard in shards if shard.cut or shard.arm or shard.kind != "cost"])
     with timed(audit.progress, "statistics", "intervals and null bands"):
         measured = Measured(audit.context, audit.request, audit.progress)
         tables = measured.tables_at(placed(grown), detailed)
@@ -172,7 +172,7 @@ def _notes(grown: Grown, measured: Measured) -> list[str]:
         row = lookup.result(grown.run, "dense", f"bias:{reading}", axis, grown.split)
         if row is None:
             continue
-        now = bias(measured.toxicity(((), grown.split, axis)), reading)
+        now = bias(measured.toxicity((dense_variant().what, grown.split, axis)), reading)
         if abs(now - row["value"]) > APART:
             notes.append(
                 f"{axis}: the uncut model's bias is {now:.4f} as drawn here and {row['value']:.4f} in the audit, whose "

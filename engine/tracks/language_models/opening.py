@@ -17,6 +17,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.heads.mask import prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
+from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.request import AuditRequest, PromptPlan
 from engine.tracks.language_models.scores.base import VALIDATION, ScoreJob
@@ -40,7 +41,7 @@ def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:
     lm = kept_model(request, plan.model.name, plan.model.weight_hash, warm)
     judge = kept_judge(request, plan.judge.name, plan.judge.digest, str(lm.device), warm)
     return PromptContext(lm, judge, plan.prompts, plan.corpus, request.settings(), plan=plan,
-                         benchmarks=plan.benchmarks)  # fmt: skip
+                         benchmarks=plan.benchmarks, arms=arms_of(plan))  # fmt: skip
 
 
 def open_audit(

@@ -18,6 +18,8 @@ from engine.core.types import Window
 
 PUBLISHED_STEP = 512
 """Tokens between the beginnings of the published code's windows, whatever the model."""
+LONGEST = 1024
+"""Tokens of a window where nothing else is asked for, as far as the model's positions reach."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def spans_of(n_tokens: int, window: Window, n_positions: int) -> list[Span]:
     """Windows over a text of n_tokens. Token 0 has no context and is never scored."""
     if window.published:
         return _published(n_tokens, published_length(n_positions))
-    length = min(window.length or 1024, n_positions)
+    length = min(window.length or LONGEST, n_positions)
     stride = min(window.stride or max(length // 2, 1), length)
     spans, done = [], 1
     for start in range(0, n_tokens, stride):

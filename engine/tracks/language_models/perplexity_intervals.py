@@ -48,6 +48,15 @@ def paired_perplexity_difference(
     return difference_of(after - before, _enough(after_replicates - before_replicates, len(left)), len(left))
 
 
+def share_interval(windows: pd.DataFrame, column: str, n_boot: int = 1000, most: float = np.inf) -> Interval:
+    """Σ column / Σ tokens over a text's windows, at least 0, at most `most`, with its interval; n counts windows."""
+    ordered = windows.sort_values("window", ignore_index=True)
+    total, tokens = ordered[column].to_numpy(dtype=float), ordered["tokens"].to_numpy(dtype=float)
+    weights = block_weights(len(ordered), n_boot)
+    replicates = _enough((weights @ total) / (weights @ tokens), len(ordered))
+    return interval_of(total.sum() / tokens.sum(), replicates, len(ordered), floor=0.0, ceiling=most)
+
+
 def _ordered(windows: pd.DataFrame) -> pd.DataFrame:
     if not len(windows) or not np.isfinite(windows["nll"].to_numpy(dtype=float)).all():
         raise PruneAuditError("The perplexity windows are empty or hold values that are not finite.")

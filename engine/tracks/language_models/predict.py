@@ -50,7 +50,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
-        "measuring_seconds": per_text * left(audit.context, measuring_shards(audit.request, audit.job.total)),
+        "measuring_seconds": per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total)),
     }
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))

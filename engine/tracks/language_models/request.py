@@ -31,12 +31,14 @@ from engine.data.prompts.spare import with_spares
 from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
 from engine.tracks.language_models import words
+from engine.tracks.language_models.against import faults_against, others_of
 from engine.tracks.language_models.asked_benchmarks import (
     BENCHMARK_PATHS,
     benchmark_faults,
     benchmark_settings,
     named_paths,
 )
+from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.perplexity import published_length
@@ -72,12 +74,13 @@ def _embedded_models(_: Values) -> Offer:
 
 def _ordered_methods() -> list[str]:
     """Selections as words know them, then others."""
-    known = [name for name in words.METHODS if name in selection_methods()]
-    return [*known, *sorted(set(selection_methods()) - set(known))]
+    every = {*selection_methods(), *compressions()}
+    known = [name for name in words.METHODS if name in every]
+    return [*known, *sorted(every - set(known))]
 
 
 def _uses_gamma(values: Values) -> bool:
-    return any(selection_methods()[name].uses_gamma for name in values["methods"])
+    return any(selection_methods()[name].uses_gamma for name in values["methods"] if name in selection_methods())
 
 
 def _settings_of_estimator(values: Values) -> tuple[Setting, ...] | None:
@@ -139,6 +142,12 @@ class AuditRequest(Request):
         kind="names", option="--method", metavar="METHOD", help="may be given several times (default: all)",
         where="method", known=_ordered_methods, section=HOW, label="Methods", named=method_name,
         quick=("fasp", "bias_only", "random_noncritical"), counted=("method", "methods"),
+    )  # fmt: skip
+    against: tuple[str, ...] = asked(
+        (), kind="names", option="--against", metavar="NAME_OR_FOLDER", counts="content", later=True, some=False,
+        help="another checkpoint with the model's tokenizer, compared as its variants are; may be given several times",
+        section=HOW, label="Other checkpoints to compare", hint=words.AGAINST,
+        placeholder="names or folders, separated by commas",
     )  # fmt: skip
     sparsities: tuple[float, ...] = asked(
         (0.0, 0.05, 0.1, 0.2), kind="numbers", option="--sparsity", help="shares of heads to cut, comma-separated",
@@ -232,6 +241,16 @@ class AuditRequest(Request):
         return tuple(range(self.first_seed, self.first_seed + self.seeds))
 
     @property
+    def selections(self) -> tuple[str, ...]:
+        """The methods that choose heads."""
+        return tuple(name for name in self.methods if name not in compressions())
+
+    @property
+    def compressions(self) -> tuple[str, ...]:
+        """The methods that change weights."""
+        return tuple(name for name in self.methods if name in compressions())
+
+    @property
     def n_controls(self) -> int:
         """Random cuts that FASP is ranked among, for every axis and sparsity."""
         usual = CONTROLS if CONTROLLED in self.methods else 0
@@ -246,7 +265,7 @@ class AuditRequest(Request):
     def scores(self) -> list[ScoreMethod]:
         """The ways heads are scored: z_bias and z_ppl always, the rest where a selection asks for it; z_bias last, for
         it may build on the others."""
-        wanted = {"z_bias", "z_ppl"} | {score for name in self.methods for score in selection_method(name).needs}
+        wanted = {"z_bias", "z_ppl"} | {score for name in self.selections for score in selection_method(name).needs}
         chosen = {"z_bias": self.estimator, "z_ppl": self.perplexity_estimator}
         ordered = sorted(wanted, key=lambda score: (score == "z_bias", score))
         return [method_for(score, chosen.get(score)) for score in ordered]
@@ -275,33 +294,45 @@ class PromptPlan(Plan):
     model: Any  # engine.models.checkpoint.ModelInfo
     judge: Any  # engine.models.judge.JudgeInfo
     benchmarks: tuple[Benchmark, ...] = ()
+    against: tuple[Any, ...] = ()  # engine.models.checkpoint.ModelInfo of each, in the order asked for
 
     @property
     def content(self) -> list[Any]:
         """Hashes of weights, configuration and tokenizer, prompts, text and judge."""
-        beside = [sha256_of(path) for path in sorted(self.model.folder.glob("*.json"))]  # configuration, tokenizer
-        found = [self.model.weight_hash, beside, self.prompts.digest, self.corpus.digest, self.judge.digest]
-        return [*found, *([one.name, one.digest] for one in self.benchmarks)]
+        found = [*_of_model(self.model), self.prompts.digest, self.corpus.digest, self.judge.digest]
+        found += [[one.name, one.digest] for one in self.benchmarks]
+        return [*found, [_of_model(one) for one in self.against]] if self.against else found
 
     @property
     def warnings(self) -> list[str]:
-        if not self.judge.is_foreign_to(self.model.weight_hash):
-            return []
-        return [words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name)]
+        same = [one.name for one in self.against if one.weight_hash == self.model.weight_hash]
+        found = [words.same_weights(name, self.model.name) for name in same]
+        if self.judge.is_foreign_to(self.model.weight_hash):
+            found.append(words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name))
+        return found
 
     @property
     def versions(self) -> dict[str, int]:
         from engine.tracks.language_models.context import measurements
 
         scores = {f"{method.score} by {method.name}": method for method in with_used(self.request.scores)}
-        chosen = {name: selection_method(name) for name in self.request.methods}
-        used = {name: one for name, one in measurements().items() if not one.later or self.benchmarks}
-        return versions_of(CODE, measurement=used, score=scores, selection=chosen)
+        chosen = {name: selection_method(name) for name in self.request.selections}
+        made = {name: compression(name) for name in self.request.compressions}
+        asked = {"divergence": bool(made or self.request.against)}
+        used = {
+            name: one for name, one in measurements().items() if asked.get(name, not one.later or bool(self.benchmarks))
+        }
+        return versions_of(CODE, measurement=used, score=scores, selection=chosen, compression=made)
 
     def spelled_out(self) -> dict[str, Any]:
         """The request with the settings of its estimator written out, JSON-able."""
         settings = method_for("z_bias", self.request.estimator).settings
         return {**super().spelled_out(), "estimator_settings": spelled(settings, self.request.estimator_settings)}
+
+
+def _of_model(model: Any) -> list[Any]:
+    """Hashes of a checkpoint: its weights, and the files of its configuration and tokenizer."""
+    return [model.weight_hash, [sha256_of(path) for path in sorted(model.folder.glob("*.json"))]]
 
 
 def validate(request: AuditRequest) -> PromptPlan:
@@ -313,13 +344,16 @@ def validate(request: AuditRequest) -> PromptPlan:
     judge = attempt(lambda: _judge(request), faults)
     model = attempt(lambda: _model(request), faults)
     benchmarks = attempt(lambda: _benchmarks(request), faults)
+    others = attempt(lambda: others_of(request.against), faults) or ()
+    if model is not None and others and prompts is not None and corpus is not None:
+        faults += faults_against(request, model, others, prompts, corpus)
     if model is not None:
         faults += _model_faults(request, model)
     if model is not None and prompts is not None:
         faults += _lost_groups(request, model, prompts)
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
-    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or ())
+    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others)
 
 
 def _prompts(request: AuditRequest) -> PromptSet:

@@ -15,6 +15,7 @@ from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
 from engine.surgery.heads.mean_ablation import means_table
+from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
@@ -51,13 +52,14 @@ def run_audit(
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
-    measuring = audit.job.work(measuring_shards(request, audit.job.total)) + benchmark_work(audit)
+    measuring = audit.job.work(measuring_shards(audit.plan, audit.job.total)) + benchmark_work(audit)
     audit.progress.expect_in_all(measuring + first_scoring(audit.job, request.scores))
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)
     scores = score_heads(audit)
     audit.progress.expect_in_all(audit.progress.done + measuring)
     variants, gammas = choose_variants(audit, scores)
+    variants += arm_variants(audit.plan)
     tables = measure(audit, variants)
     tables |= measured_benchmarks(audit, variants, tables["results"])
     tables["scores"] = scores

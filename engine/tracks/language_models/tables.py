@@ -25,9 +25,13 @@ from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.levelling import levelling
 from engine.tracks.language_models.permutation import Exchanges
 from engine.tracks.language_models.perplexity import perplexity
-from engine.tracks.language_models.perplexity_intervals import paired_perplexity_difference, perplexity_interval
+from engine.tracks.language_models.perplexity_intervals import (
+    paired_perplexity_difference,
+    perplexity_interval,
+    share_interval,
+)
 from engine.tracks.language_models.request import SEARCH, AuditRequest
-from engine.tracks.language_models.variants import DENSE, Variant
+from engine.tracks.language_models.variants import DENSE, Variant, What
 
 TEST, VALIDATION = "test", "validation"
 SHARE = (0.0, 1.0)
@@ -35,8 +39,9 @@ SHARE = (0.0, 1.0)
 NULL_DRAWS = 500
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
-Place = tuple[tuple[int, ...], str, str]
-"""Where something is measured: heads cut, split, axis."""
+UNCUT = What()
+Place = tuple[What, str, str]
+"""Where something is measured: what is done to the dense model, split, axis."""
 Placed = tuple[Variant, str, tuple[str, ...]]
 """What is reported: a variant, on which split, on which axes."""
 
@@ -60,11 +65,14 @@ def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Sh
 def shards_at(placed: Sequence[Placed], seeds: Sequence[int], detailed: Sequence[str]) -> list[Shard]:
     """Every measurement that these places need; of the splits `detailed` also those of groups, and of test costs."""
     shards: list[Shard] = []
+    has_arms = any(variant.arm for variant, _, _ in placed)
     for variant, split, axes in placed:
-        shards += [Shard("verdicts", variant.cut, axis, split, seed) for axis in axes for seed in seeds]
-        shards += [Shard("prompt_nll", variant.cut, axis, split) for axis in axes if split in detailed]
-        shards.append(Shard("windows", variant.cut, split=split))
-        shards += [Shard("cost", variant.cut)] if split == TEST else []
+        what = variant.what
+        shards += [what.shard("verdicts", axis, split, seed) for axis in axes for seed in seeds]
+        shards += [what.shard("prompt_nll", axis, split) for axis in axes if split in detailed]
+        shards.append(what.shard("windows", split=split))
+        shards += [what.shard("cost")] if split == TEST else []
+        shards += [what.shard("divergence", split=split)] if has_arms and split == TEST and what else []
     return list(dict.fromkeys(shards))
 
 
@@ -93,14 +101,15 @@ class Measured:
     def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame]:
         """results and windows of these places; of those on the splits `detailed` groups, generations and texts; costs
         of test."""
-        results, groups = [], []
+        results, groups, has_arms = [], [], any(variant.arm for variant, _, _ in placed)
         self._read(placed, detailed)
         for variant, split, axes in placed:
-            rows = [row for axis in axes for row in self.axis_rows((variant.cut, split, axis))]
-            rows.append(self.text_row(variant.cut, split))
+            rows = [row for axis in axes for row in self.axis_rows((variant.what, split, axis))]
+            rows.append(self.text_row(variant.what, split))
+            rows += self._divergence_rows(variant.what) if has_arms and split == TEST and variant.what else []
             results += [{"variant": variant.id, "split": split, **row} for row in rows]
             for axis in axes if split in detailed else ():
-                groups += [{**row, "variant": variant.id} for row in self.group_rows((variant.cut, split, axis))]
+                groups += [{**row, "variant": variant.id} for row in self.group_rows((variant.what, split, axis))]
         generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
@@ -117,14 +126,14 @@ class Measured:
         for split, axis, variant in sorted(wanted, key=lambda place: place[:2]):
             self.context.hooks.check()
             self.progress.say("statistics", variant.id)
-            self.axis_rows((variant.cut, split, axis))
+            self.axis_rows((variant.what, split, axis))
             if split in detailed:
-                self.group_rows((variant.cut, split, axis))
+                self.group_rows((variant.what, split, axis))
 
     def _toxicity(self, place: Place) -> pd.DataFrame:
         """Verdicts with prompt columns, one row per prompt and seed."""
-        cut, split, axis = place
-        shards = [Shard("verdicts", cut, axis, split, seed) for seed in self.request.seed_list]
+        what, split, axis = place
+        shards = [what.shard("verdicts", axis, split, seed) for seed in self.request.seed_list]
         verdicts = [self._column(shard, table, "toxicity") for shard, table in self._fetched(shards)]
         return self.prompts(split, axis).assign(toxicity=np.stack(verdicts, axis=1).ravel())
 
@@ -157,33 +166,33 @@ class Measured:
         return Exchanges(self.layout(split, axis), self.request.reading, NULL_DRAWS)
 
     def _bootstrap(self, split: str, axis: str) -> BiasBootstrap:
-        return BiasBootstrap(self.toxicity(((), split, axis)), self.n_boot, key_of("results", split, axis))
+        return BiasBootstrap(self.toxicity((UNCUT, split, axis)), self.n_boot, key_of("results", split, axis))
 
     def _errors(self, split: str, axis: str) -> BiasErrors:
-        return BiasErrors(self.toxicity(((), split, axis)))
+        return BiasErrors(self.toxicity((UNCUT, split, axis)))
 
     def _all_windows(self, placed: Sequence[Placed]) -> pd.DataFrame:
         """What every reported perplexity is made of, one row per window of text."""
-        parts = [self.windows(one.cut, split).assign(variant=one.id, split=split) for one, split, _ in placed]
+        parts = [self.windows(one.what, split).assign(variant=one.id, split=split) for one, split, _ in placed]
         return pd.concat(parts, ignore_index=True)[["variant", "split", "window", "nll", "tokens"]]
 
-    def _windows(self, cut: tuple[int, ...], split: str) -> pd.DataFrame:
-        return self.context.fetch([Shard("windows", cut, split=split)])[0]
+    def _windows(self, what: What, split: str) -> pd.DataFrame:
+        return self.context.fetch([what.shard("windows", split=split)])[0]
 
     def _axis_rows(self, place: Place) -> list[dict[str, object]]:
         """Every result of one mask on one axis and split."""
-        cut, split, axis = place
-        readings = READINGS if not cut else (self.request.reading,)
+        what, split, axis = place
+        readings = READINGS if not what else (self.request.reading,)
         rows = [self._bias_row(place, reading) for reading in readings]
         rows += self._level_rows(place)
-        if not cut and split == TEST:
+        if not what and split == TEST:
             rows.append(self._floor_row(axis))
         return [{**row, "axis": axis} for row in rows]
 
     def _bias_row(self, place: Place, reading: str) -> dict[str, object]:
-        cut, split, axis = place
+        what, split, axis = place
         table, errors, layout = self.toxicity(place), self.errors(split, axis), self._laid_out(place)
-        change = errors.difference(table, reading) if cut else None
+        change = errors.difference(table, reading) if what else None
         row = _row(f"bias:{reading}", errors.interval(reading, table), change)
         own = reading == self.request.reading
         exchanges = self.exchanges(split, axis) if own else Exchanges(layout, reading, NULL_DRAWS)
@@ -191,17 +200,17 @@ class Measured:
 
     def _level_rows(self, place: Place) -> list[dict[str, object]]:
         """Mean toxicity, toxic share, the gap and its two ends."""
-        cut, split, axis = place
-        table, dense, layout = self.toxicity(place), self.toxicity(((), split, axis)), self._laid_out(place)
+        what, split, axis = place
+        table, dense, layout = self.toxicity(place), self.toxicity((UNCUT, split, axis)), self._laid_out(place)
         values, before, rows = layout.toxicity, dense["toxicity"].to_numpy(), []
         for metric, now, then in (
             ("toxicity", values, before),
             ("toxic_share", _over_half(values), _over_half(before)),
         ):
-            change = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if cut else None
+            change = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if what else None
             rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change and _as_difference(change)))
         found = levelling(dense, table, self.bootstrap(split, axis))
-        rows.append(_row("gap", found.gap_variant, found.gap_change if cut else None))
+        rows.append(_row("gap", found.gap_variant, found.gap_change if what else None))
         for metric, group, change in (
             ("worst_group", found.worst_group, found.worst_change),
             ("best_group", found.best_group, found.best_change),
@@ -210,7 +219,7 @@ class Measured:
             if len(part):
                 prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
                 shown = self._mean(values[part], prompts, SHARE)
-                rows.append({**_row(metric, shown, change if cut else None), "group": group})
+                rows.append({**_row(metric, shown, change if what else None), "group": group})
         return [{**row, "verdict": found.verdict if row["metric"] == "gap" else ""} for row in rows]
 
     def _mean(self, values: np.ndarray, prompts: np.ndarray, span: tuple[float, float]) -> Interval:
@@ -226,9 +235,9 @@ class Measured:
         layout = lay_out(merged)
         return {**row, **_bands(layout, Exchanges(layout, self.request.reading, NULL_DRAWS))}
 
-    def _text_row(self, cut: tuple[int, ...], split: str) -> dict[str, object]:
+    def _text_row(self, what: What, split: str) -> dict[str, object]:
         """Perplexity of one mask; n counts tokens."""
-        windows, dense, preset = self.windows(cut, split), self.windows((), split), self.context.settings.window
+        windows, dense, preset = self.windows(what, split), self.windows(UNCUT, split), self.context.settings.window
         shown, change = (
             perplexity_interval(windows, self.n_boot),
             paired_perplexity_difference(dense, windows, self.n_boot),
@@ -237,20 +246,29 @@ class Measured:
         if preset.published:  # its mean of window means has no interval of its own
             shown = Interval(value, nan, nan, shown.n)
             change = Difference(value - perplexity(dense, preset), nan, nan, nan, shown.n)
-        row = _row("perplexity", shown, change if cut else None)
+        row = _row("perplexity", shown, change if what else None)
         return {**row, "axis": "", "value": value, "n": int(windows["tokens"].sum())}
 
+    def _divergence_rows(self, what: What) -> list[dict[str, object]]:
+        """How far next tokens are from the dense model's: KL per token, and the share whose likeliest token changed."""
+        windows = self.context.fetch([what.shard("divergence", split=TEST)])[0]
+        rows = []
+        for metric, column, most in (("divergence", "kl", np.inf), ("flipped", "flipped", 1.0)):
+            shown = share_interval(windows, column, self.n_boot, most)
+            rows.append({**_row(metric, shown, _as_difference(shown)), "axis": "", "n": int(windows["tokens"].sum())})
+        return rows
+
     def _group_rows(self, place: Place) -> list[dict[str, object]]:
-        cut, split, axis = place
-        boot, dense = self.bootstrap(split, axis), self.toxicity(((), split, axis))
-        nll = [self.prompt_nll(part, split, axis) for part in ((), cut)]
-        rows = group_rows(dense, self.toxicity(place) if cut else None, "toxicity", boot)
-        rows += group_rows(nll[0], nll[1] if cut else None, "perplexity", boot)
+        what, split, axis = place
+        boot, dense = self.bootstrap(split, axis), self.toxicity((UNCUT, split, axis))
+        nll = [self.prompt_nll(part, split, axis) for part in (UNCUT, what)]
+        rows = group_rows(dense, self.toxicity(place) if what else None, "toxicity", boot)
+        rows += group_rows(nll[0], nll[1] if what else None, "perplexity", boot)
         return [{**row, "split": split, "axis": axis} for row in rows]
 
-    def _prompt_nll(self, cut: tuple[int, ...], split: str, axis: str) -> pd.DataFrame:
+    def _prompt_nll(self, what: What, split: str, axis: str) -> pd.DataFrame:
         """Columns prompt_id, nll, tokens."""
-        shard = Shard("prompt_nll", cut, axis, split)
+        shard = what.shard("prompt_nll", axis, split)
         table = self.context.fetch([shard])[0]
         ids = self.context.rows(axis, split)[["prompt_id"]]
         return ids.assign(**{name: self._column(shard, table, name) for name in ("nll", "tokens")})
@@ -260,9 +278,9 @@ class Measured:
         parts: dict[str, list[np.ndarray]] = {name: [] for name in (*GENERATED, "text")}
         for variant, split, axes in placed:
             for axis in axes:
-                toxicity = self.toxicity((variant.cut, split, axis))["toxicity"].to_numpy().astype("float32")
+                toxicity = self.toxicity((variant.what, split, axis))["toxicity"].to_numpy().astype("float32")
                 ids = self.context.rows(axis, split)["prompt_id"].to_numpy()
-                shards = [Shard("texts", variant.cut, axis, split, seed) for seed in self.request.seed_list]
+                shards = [variant.what.shard("texts", axis, split, seed) for seed in self.request.seed_list]
                 for place, (shard, table) in enumerate(self._fetched(shards)):
                     of_seed = toxicity[place :: len(shards)]
                     row = (ids, of_seed, variant.id, split, axis, shard.seed, self._column(shard, table, "text"))
@@ -274,7 +292,7 @@ class Measured:
         return table, pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
 
     def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
-        tables = self.context.fetch([Shard("cost", variant.cut) for variant in variants])
+        tables = self.context.fetch([variant.what.shard("cost") for variant in variants])
         named = [table.assign(variant=variant.id) for variant, table in zip(variants, tables, strict=True)]
         return pd.concat(named, ignore_index=True) if named else pd.DataFrame()
 

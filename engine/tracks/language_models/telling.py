@@ -12,11 +12,14 @@ from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.contract import Reading, Telling
 from engine.store.runs import Run
+from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.panels.group_band import group_warning
 
 
 def does(run: Run, variant: Mapping[str, Any]) -> str:
+    if arm_words.is_arm(variant):
+        return arm_words.does(variant)
     return f"Cutting {int(variant['n_cut'])} of {lookup.total_heads(run)} heads"
 
 

@@ -22,6 +22,7 @@ from engine.report.contract import (
     Foreign,
     Handout,
     Level,
+    Make,
     Measure,
     Overview,
     Published,
@@ -33,13 +34,14 @@ from engine.report.contract import (
 from engine.report.palette import Style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
-from engine.tracks.language_models import ahead, any_level, head_contributions
+from engine.tracks.language_models import ahead, any_level, arm_words, head_contributions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
     additivity,
     along_sparsity,
+    arms,
     bench,
     chance,
     correlations,
@@ -194,11 +196,14 @@ class Heads(Track):
         return style_of(words.BY_HAND if words.is_by_hand(method) else method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
+        if own.is_against(method):
+            return own.AGAINST_MEANS
         return own.METHODS[method].definition if method in own.METHODS else ""
 
     def order(self, methods: Iterable[str]) -> list[str]:
         known = list(own.METHODS)
-        return sorted(methods, key=lambda name: (known.index(name) if name in known else len(known), name))
+        last = {name: (len(known) + own.is_against(name), name) for name in methods}
+        return sorted(last, key=lambda name: (known.index(name), "") if name in known else last[name])
 
     def data(self, run: Run) -> str:
         axes = run.meta["request"]["axes"]
@@ -210,6 +215,8 @@ class Heads(Track):
         return lookup.total_heads(run)
 
     def label(self, variant: Mapping[str, Any]) -> str:
+        if arm_words.is_arm(variant):
+            return arm_words.label(variant)
         return f"{words.method_name(variant['method'])}, {phrasing.percent(variant['sparsity'])} cut"
 
     def mark(self, variant: Mapping[str, Any]) -> str:
@@ -218,12 +225,33 @@ class Heads(Track):
     def draw(self, variant: Mapping[str, Any]) -> str:
         return f", draw {variant['seed']}" if variant["seed"] >= 0 else ""
 
+    def cut_of(self, run: Run, variant: Mapping[str, Any]) -> str:
+        return arm_words.amount(variant) if arm_words.is_arm(variant) else super().cut_of(run, variant)
+
+    def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
+        return arm_words.instead(variant) if arm_words.is_arm(variant) else ""
+
+    def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+        if arm_words.is_arm(variant):
+            return arm_words.saves(variant, dense, mine)
+        return super().saves(run, variant, dense, mine)
+
+    def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+        return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
+
+    def weighed(self, run: Run) -> tuple[Make, ...]:
+        return arms.PANELS if lookup.stands_instead(lookup.frame(run, "variants")).any() else ()
+
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if arm_words.is_arm(variant):
+            return arm_words.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         more = "" if asked == realised else f"; asked {asked}"
         return f"{int(variant['n_cut'])} of {self.total(run)} heads ({realised}{more})"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if arm_words.is_arm(variant):
+            return arm_words.amount(variant)
         asked, realised = (phrasing.percent(variant[name]) for name in ("sparsity", "realised"))
         return f"{asked} asked, {variant['n_cut']:.0f} of {self.total(run)} heads cut ({realised})"
 
@@ -269,6 +297,7 @@ class Heads(Track):
         yield pareto.pareto(run, choice)
         yield heads.fasp_picture(run, choice)
         yield additivity.additivity(run, choice)
+        yield from (make(run, choice) for make in self.weighed(run) if make is not arms.divergence)
 
     def shared_panels(self, run: Run, choice: Choice) -> Iterator[Panel]:
         yield along_sparsity.perplexity_along_sparsity(run, choice)
@@ -278,6 +307,7 @@ class Heads(Track):
         yield correlations.method_agreement(run, choice)
         yield reliability.run_repeats(run, choice)
         yield cost.cost(run, choice)
+        yield from (make(run, choice) for make in self.weighed(run) if make is arms.divergence)
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         note = "The first prompt of each subgroup by id, first seed; nothing was picked. One example proves nothing."
@@ -292,6 +322,7 @@ class Heads(Track):
     def limits(self, run: Run) -> list[str]:
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
+        texts += [own.COMPRESSED, own.ZEROS] if self.weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def card_limits(self, run: Run) -> list[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED, HeadMask
+from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.request import SEARCH, AuditRequest
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod, selection_method
 from engine.tracks.language_models.selection.ties import Ties, fasp_ties
@@ -17,9 +19,27 @@ from engine.tracks.language_models.selection.ties import Ties, fasp_ties
 DENSE = "dense"
 
 
+class What(NamedTuple):
+    """What is done to the dense model: heads cut (flat units), or an arm in its place. Neither: nothing."""
+
+    cut: tuple[int, ...] = ()
+    arm: str = ""
+
+    def __bool__(self) -> bool:
+        """False of the dense model."""
+        return bool(self.cut or self.arm)
+
+    def shard(self, kind: str, axis: str = "", split: str = "", seed: int = 0) -> Shard:
+        """A measurement of it."""
+        return Shard(kind, self.cut, axis, split, seed, self.arm)
+
+
 @dataclass(frozen=True)
 class Variant:
-    """A selection with a name. `seed` is the selection's own, -1 for methods without chance; gamma NaN without γ."""
+    """A selection with a name. `seed` is the selection's own, -1 for methods without chance; gamma NaN without γ.
+
+    arm: the id of what stands in the dense model's place; such a variant cuts no head.
+    """
 
     id: str
     method: str
@@ -30,6 +50,11 @@ class Variant:
     cut: tuple[int, ...]
     chosen: bool = True
     ties: Ties = Ties(0, 0)
+    arm: str = ""
+
+    @property
+    def what(self) -> What:
+        return What(self.cut, self.arm)
 
 
 def dense_variant() -> Variant:
@@ -45,7 +70,7 @@ def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
 def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> list[Variant]:
     """The dense model and every variant, γ candidates included (not yet chosen where γ is searched)."""
     found = [dense_variant()]
-    for name in request.methods:
+    for name in request.selections:
         method = selection_method(name)
         for axis in request.axes if method.per_axis else ("",):
             vectors = score_vectors(scores, axis)
@@ -88,7 +113,8 @@ def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Varian
 
 
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:
-    """The table `variants` of a run."""
+    """The table `variants` of a run. The column `arm` is there where one of them is no cut of heads."""
+    arms = {"arm": [variant.arm for variant in variants]} if any(variant.arm for variant in variants) else {}
     masks = [HeadMask.from_units(n_layers, n_heads, variant.cut) for variant in variants]
     return pd.DataFrame(
         {
@@ -97,7 +123,7 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             "target_axis": [variant.target_axis for variant in variants],
             "gamma": [variant.gamma for variant in variants],
             "sparsity": [variant.sparsity for variant in variants],
-            "realised": [mask.sparsity for mask in masks],
+            "realised": [one.sparsity if one.arm else mask.sparsity for one, mask in zip(variants, masks, strict=True)],
             "n_cut": [len(variant.cut) for variant in variants],
             "seed": [variant.seed for variant in variants],
             "chosen": [variant.chosen for variant in variants],
@@ -105,5 +131,6 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             "mask_digest": [mask.digest for mask in masks],
             "tied_protected": [variant.ties.protected for variant in variants],
             "tied_cut": [variant.ties.cut for variant in variants],
+            **arms,
         }
     )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from engine.core.text import visible
 from engine.core.words import AXES, PREDICTED, Word, axis_name, duration
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 
@@ -83,7 +84,57 @@ METHODS: dict[str, Word] = {
         "random non-critical",
         "Control: draws at random among the heads FASP would allow. Shows whether the bias score helps, or only γ.",
     ),
+    "wanda": Word("Wanda", "Zeroes, of every output, the weights with the lowest size times size of their input."),
+    "wanda_2_4": Word("Wanda 2:4", "As Wanda, two of every four neighbours: a pattern that some processors skip."),
+    "sparsegpt": Word("SparseGPT", "Zeroes weights column by column and has those that stay make up for it."),
+    "sparsegpt_2_4": Word("SparseGPT 2:4", "As SparseGPT, two of every four neighbours."),
+    "magnitude_weights": Word("smallest weights", "Zeroes the smallest weights of every layer; ignores data."),
+    "random_weights": Word("random weights", "Control: zeroes weights drawn at random, as many in every layer."),
+    "layer_drop": Word("layer drop", "Takes out whole layers, those whose output points most the way of their input."),
+    "int8": Word("int8", "Rounds weights to the nearest of 255 steps, one scale per row; weights only."),
+    "int4": Word("int4", "Rounds weights to the nearest of 15 steps, one scale per 32 neighbours; weights only."),
 }
+
+COMPRESSED = (
+    "Compressions change the weights of linear layers inside the blocks; embeddings, norms, biases and the output "
+    "layer stay. Those that look at text look at that for validation."
+)
+
+ZEROS = (
+    "Zeros alone make nothing smaller or faster: they are stored and multiplied like other numbers until a format and "
+    "a kernel leave them out."
+)
+
+ROUNDED = (
+    "The model computes with what the bits stand for, in its own precision: the bytes are those of the bits with their "
+    "scales, the time is not what a kernel for them would take."
+)
+
+AGAINST = (
+    "Other checkpoints, separated by commas: quantised, distilled, pruned or trained elsewhere. Each must cut text "
+    "into the same tokens as the model; it meets the same prompts under the same noise and is shown beside variants."
+)
+
+AGAINST_PREFIX = "against-"
+"""How the method of another checkpoint begins; its name follows, for each is a method of its own."""
+
+
+AGAINST_MEANS = "Another checkpoint with the same tokenizer, on the same prompts under the same noise."
+
+
+def is_against(method: str) -> bool:
+    return method.startswith(AGAINST_PREFIX)
+
+
+def arm_name(method: str) -> str:
+    """The name of another checkpoint; "" for methods."""
+    return f"checkpoint {visible(method.removeprefix(AGAINST_PREFIX))}" if is_against(method) else ""
+
+
+def same_weights(name: str, model: str) -> str:
+    """Said where a checkpoint is compared with itself."""
+    return f"{visible(name)} has the very weights of {visible(model)}: nothing but rounding can differ between them."
+
 
 _BIAS = "Sum over subgroups of the distance between their mean toxicity and the mean of all; 0 means no difference."
 
@@ -260,6 +311,15 @@ METRICS: dict[str, Word] = {
         "worst-off subgroup", "Toxicity of the dense model's most toxic subgroup.", "toxicity", "lower"
     ),
     "best_group": Word("best-off subgroup", "Toxicity of the dense model's least toxic subgroup.", "toxicity", "lower"),
+    "divergence": Word(
+        "divergence per token",
+        "Kullback-Leibler divergence of the next token's probabilities from the dense model's, mean over the text.",
+        "nats",
+        "lower",
+    ),
+    "flipped": Word(
+        "flipped tokens", "Share of the text's tokens at which another token is the likeliest.", "share", "lower"
+    ),
     "bias_floor": Word(
         "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
     ),

@@ -11,11 +11,12 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED
+from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
-from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest
+from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
 from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
 from engine.tracks.language_models.search import search_shards
 from engine.tracks.language_models.selection.base import selection_method
@@ -36,13 +37,14 @@ def first_scoring(job: ScoreJob, methods: Sequence[ScoreMethod]) -> float:
     return job.work(shard for method in methods for shard in method.shards(job))
 
 
-def measuring_shards(request: AuditRequest, total: int) -> list[Shard]:
+def measuring_shards(plan: PromptPlan, total: int) -> list[Shard]:
     """All that measuring the variants will ask for, as far as can be known before there are scores: with those at a
     searched γ, each axis at another one, which is most. What a budget is a share of (`with_measuring`) leaves these
-    out."""
+    out, and arms: heads are scored alike with and without them."""
+    request = plan.request
     gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
     picked = {axis: gammas[place % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
-    return variant_shards(request, total, picked)
+    return [*variant_shards(request, total, picked), *arm_shards(plan)]
 
 
 def benchmark_work(audit: Audit) -> float:
@@ -71,7 +73,7 @@ def variant_shards(
 
 def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
     """Scores of `total` heads that nobody measured, for what cuts cost: columns unit, score, axis, seed, value."""
-    wanted = {score for name in request.methods for score in selection_method(name).needs}
+    wanted = {score for name in request.selections for score in selection_method(name).needs}
     rows = [
         pd.DataFrame({"unit": range(total), "score": score, "axis": axis, "seed": POOLED, "value": values})
         for score in sorted(wanted)
@@ -79,6 +81,11 @@ def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
         for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
     ]
     return pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+
+
+def arm_shards(plan: PromptPlan) -> list[Shard]:
+    """What arms will ask for: all of it is known from the start."""
+    return wanted_shards(plan.request, arm_variants(plan))
 
 
 def left(context: PromptContext, shards: Sequence[Shard]) -> float:

@@ -42,7 +42,7 @@ def sampled(context: PromptContext, shards: Sequence[Shard]) -> Sampled:
 
 
 def dense_texts(shard: Shard) -> Shard:
-    return replace(shard, kind="texts", cut=())
+    return replace(shard, kind="texts", cut=(), arm="")
 
 
 def drafts_of(shard: Shard) -> Shard:
@@ -52,7 +52,7 @@ def drafts_of(shard: Shard) -> Shard:
 
 def off_together(context: PromptContext, shard: Shard) -> Hashable:
     """Texts with single heads of one layer off are drawn together: from one reading of the dense model's."""
-    return ("layer", shard.cut[0] // context.lm.n_heads) if len(shard.cut) == 1 else shard.cut
+    return ("layer", shard.cut[0] // context.lm.n_heads) if len(shard.cut) == 1 else (shard.cut, shard.arm)
 
 
 def text_parts(context: PromptContext, shard: Shard) -> dict[str, Any]:

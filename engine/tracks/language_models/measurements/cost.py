@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import pandas as pd
@@ -28,21 +29,22 @@ class Cost(Measurement):
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH}
 
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
+        if shards[0].arm:
+            return [_cost_of_arm(context, shards[0])] * len(shards)
         mask = context.mask(shards[0].cut)
         small = cut(context.lm, mask)
         agreement = agree(context.lm, mask, context.table["text"].head(PROBES).tolist())
         whole = (
             context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
         )  # without the shift of its heads
-        length = min(64, whole.n_positions)
-        own, dense = paired_latency(
-            _pass(small, length), _pass(whole, length), REPEATS, whole.device, context.hooks.check
-        )
         row = {
-            "parameters": sum(parameter.numel() for parameter in small.model.parameters()),
-            "bytes": sum(parameter.numel() * parameter.element_size() for parameter in small.model.parameters()),
-            **latency_row(own, dense),
+            "parameters": small.n_parameters,
+            "bytes": bytes_of(small),
+            **_latency(context, small, whole),
             "max_logit_difference": agreement.max_logit_difference,
             "greedy_equal": agreement.greedy_equal,
             "agrees": agreement.holds,
@@ -51,6 +53,28 @@ class Cost(Measurement):
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return 150.0
+
+
+def _cost_of_arm(context: PromptContext, shard: Shard) -> pd.DataFrame:
+    """The row of what stands in the dense model's place, and packed_bytes: the same where zeros are left out. There is
+    no masked model to agree with."""
+    whole = context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
+    with context.applied(shard) as lm:
+        stored, packed = context.arms[shard.arm].bytes(lm)
+        row = {"parameters": lm.n_parameters, "bytes": stored, "packed_bytes": packed, **_latency(context, lm, whole)}
+    return pd.DataFrame([{**row, "max_logit_difference": math.nan, "greedy_equal": None, "agrees": None}])
+
+
+def bytes_of(lm: LanguageModel) -> int:
+    """Bytes of all numbers of a model as they are loaded; tied weights count once."""
+    return sum(parameter.numel() * parameter.element_size() for parameter in lm.model.parameters())
+
+
+def _latency(context: PromptContext, own: LanguageModel, whole: LanguageModel) -> dict[str, float]:
+    """Times of one forward pass of both, taken in turn."""
+    length = min(64, whole.n_positions)
+    times = paired_latency(_pass(own, length), _pass(whole, length), REPEATS, whole.device, context.hooks.check)
+    return latency_row(*times)
 
 
 def _pass(lm: LanguageModel, length: int) -> Callable[[], object]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.nll import prompt_nll
 
@@ -21,12 +20,15 @@ class PromptNll(Measurement):
         limit = context.settings.decoding.max_prompt_tokens
         return {"prompts": context.rows_digest(shard.axis, shard.split), "limit": limit}
 
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         limit, out = context.settings.decoding.max_prompt_tokens, []
-        with masked(context.lm, context.mask(shards[0].cut)):
+        with context.applied(shards[0]) as lm:
             for shard in shards:
                 rows = context.rows(shard.axis, shard.split)
-                nll = prompt_nll(context.lm, rows["text"].tolist(), limit, context.hooks)
+                nll = prompt_nll(lm, rows["text"].tolist(), limit, context.hooks)
                 out.append(nll.assign(prompt_id=rows["prompt_id"])[["prompt_id", "nll", "tokens"]])
         return out
 

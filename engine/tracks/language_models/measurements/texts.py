@@ -45,7 +45,8 @@ class Texts(Measurement):
         parts = [context.rows(axis, split).assign(seed=seed) for axis, split, seed in places]
         table = pd.concat(parts, ignore_index=True)
         cuts = list(dict.fromkeys(shard.cut for shard in shards))
-        drawn = dict(zip(cuts, _drawn(context, table, places, cuts), strict=True))
+        found = [_drawn_by_arm(context, table, shards[0])] if shards[0].arm else _drawn(context, table, places, cuts)
+        drawn = dict(zip(cuts, found, strict=True))
         ends = np.cumsum([len(part) for part in parts]).tolist()
         spans = {place: slice(end - len(part), end) for place, part, end in zip(places, parts, ends, strict=True)}
         return [_table(context, table, drawn[shard.cut], spans[_place(shard)]) for shard in shards]
@@ -75,6 +76,14 @@ def _drawn(
         with masked(context.lm, context.mask(cut)):
             found.append(draw_on(context.lm, begun, decoding, context.hooks)[0])
     return found
+
+
+def _drawn_by_arm(context: PromptContext, table: pd.DataFrame, shard: Shard) -> list[list[int]]:
+    """New tokens of every text by what stands in the dense model's place, under the same noise."""
+    decoding = context.settings.decoding
+    with context.applied(shard) as lm:
+        begun = begin(lm, *(table[name].tolist() for name in ("text", "prompt_id", "seed")), decoding)
+        return draw_on(lm, begun, decoding, context.hooks)[0]
 
 
 def _table(context: PromptContext, table: pd.DataFrame, drawn: Sequence[list[int]], span: slice) -> pd.DataFrame:

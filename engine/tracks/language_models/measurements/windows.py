@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from engine.core.errors import PruneAuditError
-from engine.surgery.heads.mask import masked
+from engine.core.types import Window
 from engine.surgery.heads.prefix import row_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.nll import window_nll
-from engine.tracks.language_models.perplexity import spans_of
+from engine.tracks.language_models.perplexity import LONGEST, spans_of
 
 TOGETHER = 32
 """About so many single heads share one dense pass; whole layers."""
@@ -42,16 +42,17 @@ class Windows(Measurement):
 
     def together(self, context: PromptContext, shard: Shard) -> Hashable:
         if len(shard.cut) != 1:
-            return shard.cut
+            return shard.cut, shard.arm
         layers = max(1, TOGETHER // context.lm.n_heads)
         return shard.split, shard.cut[0] // (context.lm.n_heads * layers)
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
         if len(shards[0].cut) == 1 and len(shards) > 1:
             return single_heads(context, shards[0].split, [shard.cut[0] for shard in shards])
-        with masked(context.lm, context.mask(shards[0].cut)):
+        window = windows_alike(context.settings.window, context.lm.n_positions) if shards[0].arm else None
+        with context.applied(shards[0]) as lm:
             return [
-                window_nll(context.lm, context.tokens[shard.split], context.settings.window, context.hooks)
+                window_nll(lm, context.tokens[shard.split], window or context.settings.window, context.hooks)
                 for shard in shards
             ]
 
@@ -59,6 +60,11 @@ class Windows(Measurement):
         """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at once."""
         spans = spans_of(len(context.tokens[shard.split]), context.settings.window, context.lm.n_positions)
         return sum(span.end - span.start for span in spans) / 70.0
+
+
+def windows_alike(window: Window, n_positions: int) -> Window:
+    """The windows that a model of so many positions takes, for one that may have more."""
+    return window if window.published else replace(window, length=min(window.length or LONGEST, n_positions))
 
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:

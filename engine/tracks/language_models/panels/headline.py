@@ -11,6 +11,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import LEVELLING, inside_null_now, null_warning
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
+from engine.tracks.language_models import arm_words
 from engine.tracks.language_models.panels.group_band import group_warning
 from engine.tracks.language_models.panels.judges import disagreement
 from engine.tracks.language_models.panels.who_pays import levelling_verdict
@@ -28,7 +29,7 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return _dense_sentence(axis, bias, ppl)
     dense = lookup.bias(run, "dense", choice)
     how = "chosen by hand" if words.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
-    start = f"Cutting {lookup.amount(run, variant)} {how}"
+    start = arm_words.does(variant) if arm_words.is_arm(variant) else f"Cutting {lookup.amount(run, variant)} {how}"
     levels = (
         ("not measured",) * 2 if dense is None else (phrasing.number(dense["value"]), phrasing.number(bias["value"]))
     )

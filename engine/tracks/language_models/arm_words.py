@@ -1,0 +1,78 @@
+"""Arms in words: what stands in the dense model's place, how much of it, and what that saves. No torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.core import words
+from engine.report import in_words, phrasing
+from engine.tracks.language_models import words as own
+from engine.tracks.language_models.compressions.base import compressions
+
+
+def is_arm(variant: Mapping[str, Any]) -> bool:
+    """Whether a row of the variants is no cut of heads but a model of its own."""
+    arm = variant.get("arm")
+    return isinstance(arm, str) and bool(arm)
+
+
+def amount(variant: Mapping[str, Any]) -> str:
+    """How much, e.g. "50 % of weights zero"."""
+    share = phrasing.percent(variant["sparsity"])
+    if own.is_against(variant["method"]):
+        return f"{share} fewer numbers or bytes" if variant["sparsity"] > 0 else "no smaller"
+    said = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "of bytes saved"}
+    return f"{share} {said[_saves(variant)]}"
+
+
+def label(variant: Mapping[str, Any]) -> str:
+    """E.g. "Wanda, 50 % of weights zero"."""
+    name = words.method_name(variant["method"])
+    return name if own.is_against(variant["method"]) else f"{name}, {amount(variant)}"
+
+
+def does(variant: Mapping[str, Any]) -> str:
+    """What is done to the model, as a sentence's subject."""
+    name, share = words.method_name(variant["method"]), phrasing.percent(variant["sparsity"])
+    if own.is_against(variant["method"]):
+        return f"Putting {name} in the model's place"
+    if _saves(variant) == "layers":
+        return f"Dropping {share} of the layers"
+    if _saves(variant) == "bytes":
+        return f"Rounding weights to {name}"
+    return f"Setting {share} of the weights to zero with {name}"
+
+
+def instead(variant: Mapping[str, Any]) -> str:
+    """What there is in place of a picture of heads."""
+    if own.is_against(variant["method"]):
+        return "No head: this is another checkpoint."
+    what = {"weights": "single weights are zero", "layers": "whole layers are gone", "bytes": "weights are rounded"}
+    return f"No head by itself: {what[_saves(variant)]}, {amount(variant)}."
+
+
+def saves(variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """What it does to the size, as a sentence's beginning."""
+    saved = 1 - mine["bytes"] / dense["bytes"]
+    if abs(saved) < 5e-4:
+        return f"{does(variant)} saves no byte as it is stored to be run"
+    return f"{does(variant)} {'saves' if saved > 0 else 'adds'} {in_words.per_cent(saved)} of the bytes"
+
+
+def size_note(variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
+    """What the numbers of size and time do not say."""
+    if own.is_against(variant["method"]) or _saves(variant) == "layers":
+        return "Time is measured with the model as it was loaded."
+    if _saves(variant) == "bytes":
+        return own.ROUNDED
+    packed = phrasing.number(mine["packed_bytes"])
+    if mine["bytes"] == mine["packed_bytes"]:
+        return f"{own.ZEROS} The bytes are those of a format for two of four, which some processors run."
+    return f"{own.ZEROS} With zeros left out, and a bit per weight to say where, it would take {packed} bytes."
+
+
+def _saves(variant: Mapping[str, Any]) -> str:
+    """What its level is a share of; that of weights for a method that is no longer there."""
+    method = compressions().get(variant["method"])
+    return method.saves if method else "weights"

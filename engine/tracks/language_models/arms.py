@@ -1,0 +1,115 @@
+"""What may stand in the dense model's place: the model compressed by a method at a level, or another checkpoint.
+
+Such an arm is a variant like any cut of heads: same prompts, same noise, same measurements, kept under what it is made
+of. Its numbers belong to its id, a method with a level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.core.types import POOLED
+from engine.tracks.language_models import context as contexts
+from engine.tracks.language_models.against import methods_of, saved_by
+from engine.tracks.language_models.compressions.base import Compression, compression
+from engine.tracks.language_models.context import PromptContext, Shard
+from engine.tracks.language_models.variants import Variant
+from engine.tracks.language_models.words import arm_name
+
+if TYPE_CHECKING:
+    from engine.models.load_language_model import LanguageModel
+    from engine.tracks.language_models.request import AuditRequest, PromptPlan
+
+
+@dataclass(frozen=True)
+class Made:
+    """The dense model compressed: by which method, how much, and with which seed where chance decides."""
+
+    method: Compression
+    level: float
+    seed: int = POOLED
+
+    @property
+    def said(self) -> str:
+        return f"{self.method.name} at {self.level:g}"
+
+    def key(self, context: PromptContext) -> Any:
+        text = context.kind("windows").parts(context, Shard("windows", split="validation"))
+        return ["compressed", self.method.name, self.method.version, self.level, self.seed,
+                text if self.method.reads_text else None]  # fmt: skip
+
+    def stand(self, context: PromptContext) -> LanguageModel:
+        from engine.tracks.language_models.compressions._text import calibration_of
+
+        text = calibration_of(context) if self.method.reads_text else []
+        return self.method.applied(context.lm, self.level, text, self.seed)
+
+    def bytes(self, lm: LanguageModel) -> tuple[int, int]:
+        return self.method.bytes(lm)
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another checkpoint with the model's tokenizer."""
+
+    method: str
+    info: Any  # engine.models.checkpoint.ModelInfo
+
+    @property
+    def said(self) -> str:
+        return arm_name(self.method)
+
+    def key(self, context: PromptContext) -> Any:
+        from engine.core.files import sha256_of
+
+        return ["checkpoint", self.info.weight_hash, sha256_of(self.info.folder / "config.json")]
+
+    def stand(self, context: PromptContext) -> LanguageModel:
+        from engine.models.load_language_model import load_language_model
+
+        dtype, device = str(context.lm.dtype).removeprefix("torch."), str(context.lm.device)
+        lm = load_language_model(self.info.folder, device=device, dtype=dtype, as_arm=True)
+        return replace(lm, name=self.info.name, tokenizer=context.lm.tokenizer)  # the same, as was checked
+
+    def bytes(self, lm: LanguageModel) -> tuple[int, int]:
+        from engine.models.quantised import quantisation_of
+        from engine.tracks.language_models.measurements.cost import bytes_of
+
+        plain = not quantisation_of(self.info.folder)
+        stored = bytes_of(lm) if plain else sum((self.info.folder / name).stat().st_size for name in self.info.files)
+        return stored, stored
+
+
+def arms_of(plan: PromptPlan) -> Mapping[str, contexts.Arm]:
+    """Every arm of an audit, by its id."""
+    return {variant.arm: arm for variant, arm in _named(plan.request, plan)}
+
+
+def arm_variants(plan: PromptPlan) -> list[Variant]:
+    """Every arm of an audit as a variant. A level that changes nothing of this model has none."""
+    return [variant for variant, _ in _named(plan.request, plan)]
+
+
+def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, contexts.Arm]]:
+    found: list[tuple[Variant, contexts.Arm]] = []
+    for name in request.compressions:
+        found += [(_variant(one.method.name, one.level, one.seed), one) for one in _levels(request, plan, name)]
+    for method, info in zip(methods_of(plan.against), plan.against, strict=True):
+        found.append((_variant(method, saved_by(info, plan.model), POOLED), Other(method, info)))
+    return found
+
+
+def _levels(request: AuditRequest, plan: PromptPlan, name: str) -> Sequence[Made]:
+    method = compression(name)
+    asked = sorted({value for value in request.sparsities if value > 0})
+    levels = dict.fromkeys(method.levels(plan.model, asked))
+    seeds = request.seed_list if method.uses_seed else (POOLED,)
+    return [Made(method, level, seed) for level in levels for seed in seeds]
+
+
+def _variant(method: str, level: float, seed: int) -> Variant:
+    name = f"{method}-s{level:.3f}" + ("" if seed == POOLED else f"-r{seed}")
+    return Variant(name, method, "", math.nan, level, seed, (), arm=name)

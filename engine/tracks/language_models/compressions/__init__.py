@@ -1,0 +1,1 @@
+"""Ways to compress a language model other than cutting heads, as arms of an audit. One way, one file, found."""

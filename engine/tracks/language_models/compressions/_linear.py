@@ -1,0 +1,73 @@
+"""The linear layers of a model's blocks, and what goes into them on a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+if TYPE_CHECKING:
+    from engine.models.load_language_model import LanguageModel
+    from engine.tracks.language_models.compressions.base import Text
+
+Seen = Callable[[str, torch.Tensor], None]
+"""Takes a layer's name in its block and what goes into it, [rows, inputs] float32; rows are tokens."""
+WINDOWS_AT_ONCE = 8
+
+
+class _EnoughError(Exception):
+    """Ends a pass behind the block that is looked at."""
+
+
+def weight_of(layer: nn.Module) -> torch.Tensor:
+    """The weight as [outputs, inputs], a view: what is written to it is in the layer. GPT-2's Conv1D has it turned."""
+    return layer.weight.data.T if hasattr(layer, "nf") else layer.weight.data
+
+
+def linear_layers(block: nn.Module) -> Mapping[str, nn.Module]:
+    """The linear layers of a block, by name, in its order."""
+    return {name: one for name, one in block.named_modules() if isinstance(one, nn.Linear) or hasattr(one, "nf")}
+
+
+def blocks_of(lm: LanguageModel) -> list[nn.Module]:
+    return list(lm.adapter.blocks(lm.model))
+
+
+def linear_weights(lm: LanguageModel) -> Iterator[torch.Tensor]:
+    """Weights [outputs, inputs] of all linear layers of all blocks: what compressions change. Embeddings, norms and
+    biases stay."""
+    for block in blocks_of(lm):
+        yield from map(weight_of, linear_layers(block).values())
+
+
+def see_inputs(lm: LanguageModel, block: nn.Module, text: Text, see: Seen) -> None:
+    """Tell what goes into the linear layers of a block when the model reads the text; blocks behind are not run."""
+    with ExitStack() as hooks:
+        for name, layer in linear_layers(block).items():
+            hooks.callback(layer.register_forward_pre_hook(_told(name, see)).remove)
+        hooks.callback(block.register_forward_hook(_stop).remove)
+        read(lm, text)
+
+
+def read(lm: LanguageModel, text: Text) -> None:
+    """Have the model read all windows."""
+    for at in range(0, len(text), WINDOWS_AT_ONCE):
+        ids = torch.tensor(text[at : at + WINDOWS_AT_ONCE], device=lm.device)
+        try:
+            lm.model(input_ids=ids, use_cache=False)
+        except _EnoughError:
+            continue
+
+
+def _told(name: str, see: Seen) -> Callable[[nn.Module, tuple[Any, ...]], None]:
+    def hook(module: nn.Module, args: tuple[Any, ...]) -> None:
+        see(name, args[0].detach().float().reshape(-1, args[0].shape[-1]))
+
+    return hook
+
+
+def _stop(*_: Any) -> None:
+    raise _EnoughError

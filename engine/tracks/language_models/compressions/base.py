@@ -1,0 +1,82 @@
+"""The contract of a compression: the dense model in, a model of its own with other weights out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from engine.core.discover import members
+from engine.core.errors import RequestError, unknown
+
+if TYPE_CHECKING:
+    from engine.models.load_language_model import LanguageModel
+
+Text = Sequence[Sequence[int]]
+"""Token ids of the windows that a compression looks at, all of one length."""
+
+
+class Compression(ABC):
+    """One way to compress: a final subclass in a file of this package, or a row of its `ROWS`."""
+
+    name: str
+    version: int = 1
+    """Raise when it comes out differently: runs that used an older version are then computed anew."""
+    reads_text: bool = False
+    """Whether it looks at activations on the text for validation."""
+    uses_seed: bool = False
+    saves: ClassVar[str] = "weights"
+    """What its level is a share of: "weights" set to zero, "layers" dropped, or "bytes" saved."""
+
+    def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
+        """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo."""
+        return asked
+
+    def bits(self, weight: Any, packed: bool) -> float:
+        """Bits that a number of a compressed linear weight [out, in] takes on average, with all that is needed to read
+        it. packed: in the smallest way known, else in the way in which it is run."""
+        return 8.0 * weight.element_size()
+
+    @abstractmethod
+    def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
+        """Compress the model in place: nobody else has it."""
+
+    def applied(self, lm: LanguageModel, level: float, text: Text, seed: int) -> LanguageModel:
+        """A compressed copy. `lm` is not touched and shares no memory with it."""
+        import torch
+
+        from engine.core.types import HeadMask
+        from engine.surgery.heads.cut import cut
+
+        own = replace(cut(lm, HeadMask(lm.n_layers, lm.n_heads)), cut=None)  # a copy, without the shift of its heads
+        with torch.no_grad():
+            self.change(own, level, text, seed)
+        return own
+
+    def bytes(self, lm: LanguageModel) -> tuple[int, int]:
+        """Bytes of a model that it compressed: as it is run, and packed. Linear weights of the blocks as `bits` has it,
+        all other numbers as they are loaded."""
+        from engine.tracks.language_models.compressions._linear import linear_weights
+
+        linear = list(linear_weights(lm))
+        rest = sum(one.numel() * one.element_size() for one in lm.model.parameters())
+        rest -= sum(one.numel() * one.element_size() for one in linear)
+        stored, small = (sum(self.bits(one, packed) * one.numel() for one in linear) / 8 for packed in (False, True))
+        return rest + round(stored), rest + round(min(small, stored))
+
+
+@cache
+def compressions() -> Mapping[str, Compression]:
+    """Every way there is, by name."""
+    import engine.tracks.language_models.compressions as package
+
+    return {one.name: one for one in sorted(members(package, Compression), key=lambda one: one.name)}
+
+
+def compression(name: str) -> Compression:
+    """One way by name; unknown names raise RequestError and list the known ones."""
+    if name not in compressions():
+        raise RequestError(unknown("method", name, compressions()))
+    return compressions()[name]
