@@ -516,6 +516,14 @@ class Track(ABC):
         saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
         return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
 
+    def level_title(self, run: Run, method: str) -> str:
+        """What the level of a method is, above the slider."""
+        return self.level.title
+
+    def has_own_levels(self, method: str) -> bool:
+        """Whether the levels of a method are its own, and not those that the run was asked for."""
+        return False
+
     def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         """What must be read with the costs of a variant that has no masked model to agree with; "" for all others."""
         return ""

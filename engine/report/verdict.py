@@ -191,7 +191,8 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         return f"{article} {measure.name} of {now} is predicted" + (
             "." if is_dense else f"; it is {was} before the cut."
         )
-    start = f"{article} {measure.name} of {now}" + ("" if is_dense else f", {was} before the cut,")
+    when = "before" if track_of(run).instead(run, variant) else "before the cut"
+    start = f"{article} {measure.name} of {now}" + ("" if is_dense else f", {was} {when},")
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):
         return f"{start} stands without a comparison: what chance alone would give was not measured."

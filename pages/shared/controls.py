@@ -114,7 +114,7 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     _answer_link(key, options, level)
     state.restore_nearest(key, options, level.say)
     value = st.select_slider(
-        level.title,
+        track_of(run).level_title(run, method),
         options,
         value=level.first(finished),
         format_func=level.say,
@@ -188,7 +188,7 @@ def neighbours(run: Run, choice: Choice) -> list[Choice]:
 def offer_missing(run: Run, choice: Choice) -> None:
     """Say which levels of the request are not finished for this method, and where to ask for more."""
     level = track_of(run).level
-    if choice.method in track_of(run).uncut:
+    if choice.method in track_of(run).uncut or track_of(run).has_own_levels(choice.method):
         return
     finished = lookup.levels(run, choice.method, choice.axis)
     asked = [float(value) for value in run.meta["request"][level.asked]]

@@ -185,7 +185,8 @@ def _names(field: Field, key: str, values: Values, _: list[Fault]) -> list[str]:
     offer = field.offered(values) if field.offered else Offer(field.names, field.starts or field.default)
     chosen: list[str] = []
     for label, options in (offer.groups or {field.label: offer.options}).items():
-        usual = [name for name in offer.usual or () if name in options]
+        chosen_first = field.default if offer.usual is None else offer.usual
+        usual = [name for name in chosen_first or () if name in options]
         chosen += st.pills(label, list(options), default=usual, selection_mode="multi", wrap=True,
                            format_func=partial(_escaped, field), key=_keyed(key, options),
                            help=field.hint or None) or []  # fmt: skip

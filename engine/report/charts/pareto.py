@@ -164,7 +164,8 @@ def _short(run: Run, row: dict[str, Any]) -> str:
     track = track_of(run)
     if row["method"] == "dense":
         return lookup.method_label(run, "dense")
-    return f"{words.method_name(row['method'])}, {track.level.say(row[track.level.column])}"
+    name, level = words.method_name(row["method"]), row[track.level.column]
+    return name if level == track.level.none else f"{name}, {track.level.say(level)}"
 
 
 def _figure(run: Run, choice: Choice, table: pd.DataFrame, chance: Chance | None) -> go.Figure:

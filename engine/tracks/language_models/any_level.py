@@ -80,7 +80,7 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
 def levels_of(run: Run, method: str, axis: str) -> list[float]:
     """Levels of the `stops`; none where the method's scores could not be ranked, or where it is none of the audit's."""
     request = _request(run)
-    known = method in request.methods and not lookup.frame(run, "scores").empty
+    known = method in request.selections and not lookup.frame(run, "scores").empty
     return [stop.level for stop in stops(run, method, axis)] if known and method in lookup.methods(run, axis) else []
 
 
@@ -89,7 +89,7 @@ def _request(run: Run) -> AuditRequest:
 
 
 def _check(run: Run, request: AuditRequest, method: str, axis: str) -> None:
-    faults = [unknown("method", method, request.methods)] if method not in request.methods else []
+    faults = [unknown("method", method, request.selections)] if method not in request.selections else []
     faults += [unknown("axis", axis, request.axes)] if axis not in request.axes else []
     if faults:
         raise RequestError(faults)

@@ -10,6 +10,9 @@ from engine.report import in_words, phrasing
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.compressions.base import compressions
 
+WHICH = {"magnitude_weights": "the smallest", "random_weights": "drawn at random"}
+"""Which weights become zero, of methods that are called by it."""
+
 
 def is_arm(variant: Mapping[str, Any]) -> bool:
     """Whether a row of the variants is no cut of heads but a model of its own."""
@@ -41,7 +44,21 @@ def does(variant: Mapping[str, Any]) -> str:
         return f"Dropping {share} of the layers"
     if _saves(variant) == "bytes":
         return f"Rounding weights to {name}"
+    if variant["method"] in WHICH:
+        return f"Setting {share} of the weights, {WHICH[variant['method']]}, to zero"
     return f"Setting {share} of the weights to zero with {name}"
+
+
+def level_title(method: str) -> str:
+    """What the level of an arm's method is a share of; "" for methods that cut heads."""
+    if own.is_against(method):
+        return "Share of numbers or bytes saved"
+    said = {"weights": "weights zero", "layers": "layers dropped", "bytes": "bytes saved"}
+    return f"Share of {said[compressions()[method].saves]}" if method in compressions() else ""
+
+
+def has_own_levels(method: str) -> bool:
+    return own.is_against(method) or (method in compressions() and compressions()[method].own_levels)
 
 
 def instead(variant: Mapping[str, Any]) -> str:

@@ -55,6 +55,7 @@ CODE = 4
 
 CONTROLLED, CONTROLS = "fasp", 20
 """The method that is ranked among random cuts, and among how many."""
+USUAL_METHODS = ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical")
 SCORING = "How heads are scored"
 
 
@@ -77,6 +78,13 @@ def _ordered_methods() -> list[str]:
     every = {*selection_methods(), *compressions()}
     known = [name for name in words.METHODS if name in every]
     return [*known, *sorted(every - set(known))]
+
+
+def _methods_offered(_: Values) -> Offer:
+    """Those that choose heads, the usual ones, and apart from them those that change weights."""
+    every = _ordered_methods()
+    heads, others = ([name for name in every if (name in compressions()) is is_other] for is_other in (False, True))
+    return Offer(every, None, groups={"Methods": heads, "Other ways to make it smaller": others})
 
 
 def _uses_gamma(values: Values) -> bool:
@@ -138,9 +146,9 @@ class AuditRequest(Request):
         hint="Where a text comes as two files, such as WikiText-2's valid and test.",
     )  # fmt: skip
     methods: tuple[str, ...] = asked(
-        ("fasp", "bias_only", "ppl_only", "magnitude", "gradient", "random", "random_noncritical"),
-        kind="names", option="--method", metavar="METHOD", help="may be given several times (default: all)",
-        where="method", known=_ordered_methods, section=HOW, label="Methods", named=method_name,
+        USUAL_METHODS, kind="names", option="--method", metavar="METHOD", where="method", known=_ordered_methods,
+        help="may be given several times (default: all that choose heads)", section=HOW, label="Methods",
+        named=method_name, offered=_methods_offered,
         quick=("fasp", "bias_only", "random_noncritical"), counted=("method", "methods"),
     )  # fmt: skip
     against: tuple[str, ...] = asked(

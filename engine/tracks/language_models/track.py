@@ -236,6 +236,12 @@ class Heads(Track):
             return arm_words.saves(variant, dense, mine)
         return super().saves(run, variant, dense, mine)
 
+    def level_title(self, run: Run, method: str) -> str:
+        return arm_words.level_title(method) or super().level_title(run, method)
+
+    def has_own_levels(self, method: str) -> bool:
+        return arm_words.has_own_levels(method)
+
     def size_note(self, run: Run, variant: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,9 @@ from torch import nn
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
-    from engine.tracks.language_models.compressions.base import Text
 
+Text = Sequence[Sequence[int]]
+"""Token ids of windows, all of one length."""
 Seen = Callable[[str, torch.Tensor], None]
 """Takes a layer's name in its block and what goes into it, [rows, inputs] float32; rows are tokens."""
 WINDOWS_AT_ONCE = 8

@@ -27,6 +27,8 @@ class Compression(ABC):
     reads_text: bool = False
     """Whether it looks at activations on the text for validation."""
     uses_seed: bool = False
+    own_levels: bool = False
+    """Whether its levels are its own, and not those asked for."""
     saves: ClassVar[str] = "weights"
     """What its level is a share of: "weights" set to zero, "layers" dropped, or "bytes" saved."""
 

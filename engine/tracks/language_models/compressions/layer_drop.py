@@ -19,6 +19,7 @@ class LayerDrop(Compression):
 
     name = "layer_drop"
     reads_text = True
+    own_levels = True
     saves = "layers"
 
     def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:

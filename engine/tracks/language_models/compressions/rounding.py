@@ -39,6 +39,7 @@ class Rounding(Compression):
     width: int
     group: int = 0
     """Neighbours in a row that share a scale, where they divide it; 0: one scale per row."""
+    own_levels: bool = True
     saves = "bytes"
     version: int = 1
 

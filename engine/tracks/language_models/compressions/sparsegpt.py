@@ -77,6 +77,10 @@ class SparseGPT(Compression):
     reads_text: bool = True
     version: int = 1
 
+    @property
+    def own_levels(self) -> bool:
+        return self.pattern
+
     def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
         return (0.5,) if self.pattern else asked
 

@@ -19,6 +19,8 @@ from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 
+SAID = 4
+"""Other ways that are named in the answer, those nearest in bytes or time."""
 NEAR = 0.05
 """Shares of the dense model's bytes, or of its time, that count as the same."""
 
@@ -129,8 +131,9 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> str:
     first = f"{first}, bias {phrasing.change(row)}"
     if others.empty:
         return f"{first}. No other way takes as much, give or take {phrasing.percent(NEAR)}."
-    said = [f"{lookup.variant_label(run, one)} {phrasing.change(one)}" for one in others.to_dict("records")]
-    return f"{first}. At as much, give or take {phrasing.percent(NEAR)}: {'; '.join(said)}."
+    said = [f"{lookup.variant_label(run, one)} {phrasing.change(one)}" for one in others.head(SAID).to_dict("records")]
+    more = f"; {len(others) - SAID} more are in the table" if len(others) > SAID else ""
+    return f"{first}. At as much, give or take {phrasing.percent(NEAR)}: {'; '.join(said)}{more}."
 
 
 def divergence(run: Run, choice: Choice) -> Panel:
