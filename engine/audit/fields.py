@@ -36,7 +36,8 @@ WHAT, HOW = "What is audited", "How"
 class Offer:
     """What the form offers for a field, now that the fields before it are known.
 
-    usual: what is chosen at first; of names, None for the field's own default. note: a sentence below. groups: the options by label, where there are kinds of them.
+    usual: what is chosen at first; of names, None for the field's own default. note: a sentence below. groups: the
+    options by label, where there are kinds of them.
     """
 
     options: Sequence[str]

@@ -113,8 +113,15 @@ def said(request: Request, values: Mapping[str, Any], *counting: str) -> dict[st
     """
     fields = fields_of(type(request))
     others = {field.name for field in fields if field.counts not in counting}
-    others |= {field.name for field in fields if field.later and values.get(field.name) == field.default}
+    others |= {
+        field.name for field in fields if field.later and _plain(values.get(field.name)) == _plain(field.default)
+    }
     return {name: value for name, value in values.items() if name not in others}
+
+
+def _plain(value: Any) -> Any:
+    """A tuple as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 def run_id_of(said: Mapping[str, Any], content: Sequence[Any], versions: Mapping[str, int]) -> str:

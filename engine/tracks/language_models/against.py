@@ -89,7 +89,6 @@ def _length_faults(where: str, request: Any, model: Any, other: Any) -> list[Fau
 def _parts_at(model: Any, other: Any, prompts: PromptSet, corpus: Corpus) -> str:
     """Where the two tokenizers part, in words; "" where they never do."""
     from engine.models.checkpoint import load_tokenizer
-    from engine.models.decode import token_rows
 
     one, two = (load_tokenizer(each.folder) for each in (model, other))
     if one.get_vocab() != two.get_vocab():
@@ -99,7 +98,7 @@ def _parts_at(model: Any, other: Any, prompts: PromptSet, corpus: Corpus) -> str
     if one.eos_token_id != two.eos_token_id:
         return f"the token that ends a text is {one.eos_token_id} and {two.eos_token_id}"
     texts = [PROBE, corpus.text[:MUCH], *prompts.table["text"].drop_duplicates().tolist()]
-    rows = [token_rows(each, texts, 1 << 40) for each in (one, two)]
+    rows = [each(texts, verbose=False)["input_ids"] for each in (one, two)]
     for text, left, right in zip(texts, *rows, strict=True):
         if left != right:
             return f"{text[:60]!r} is {len(left)} and {len(right)} tokens, or others of them"

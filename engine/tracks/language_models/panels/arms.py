@@ -132,7 +132,7 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> str:
     if others.empty:
         return f"{first}. No other way takes as much, give or take {phrasing.percent(NEAR)}."
     said = [f"{lookup.variant_label(run, one)} {phrasing.change(one)}" for one in others.head(SAID).to_dict("records")]
-    more = f"; {len(others) - SAID} more are in the table" if len(others) > SAID else ""
+    more = f"; {len(others) - SAID} more in the table" if len(others) > SAID else ""
     return f"{first}. At as much, give or take {phrasing.percent(NEAR)}: {'; '.join(said)}{more}."
 
 

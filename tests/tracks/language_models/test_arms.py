@@ -1,0 +1,159 @@
+"""Other checkpoints and compressed weights as variants: checked at the door, measured like cuts, kept and read."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+from engine.audit.verification import verify_run
+from engine.core.errors import RequestError
+from engine.core.types import Hooks
+from engine.report.charts import cost, lookup, pareto
+from engine.report.charts.panel import Choice
+from engine.report.verdict import verdict
+from engine.store.runs import Store
+from engine.tracks.language_models.panels import arms
+from engine.tracks.language_models.request import AuditRequest, validate
+from engine.tracks.language_models.run import run_audit
+from tests.tiny import build
+from tests.tracks.language_models.worlds import world_request
+
+pytestmark = pytest.mark.usefixtures("words_judged")
+FEW = {"methods": ("ppl_only", "wanda", "int8", "layer_drop", "random_weights"), "sparsities": (0.0, 0.3, 0.5),
+       "axes": ("nationality",), "seeds": 1, "controls": None}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory) -> AuditRequest:
+    """A request with compressions, another architecture, and the model's own copy."""
+    folder = tmp_path_factory.mktemp("arms")
+    shutil.copytree(build("gpt2", folder / "model"), folder / "copy")
+    return world_request(folder, **FEW, against=(str(folder / "copy"), str(build("llama_grouped", folder / "llama"))))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    return Store(tmp_path_factory.mktemp("store"))
+
+
+@pytest.fixture(scope="module")
+def run(asked, store, words_judged_here):
+    return run_audit(asked, store)
+
+
+def changed(request: AuditRequest, **values: object) -> AuditRequest:
+    return AuditRequest.from_dict({**request.to_dict(), **values})
+
+
+def faults(request: AuditRequest) -> str:
+    with pytest.raises(RequestError) as told:
+        validate(request)
+    return " ".join(f"{one.where}: {one.what} {one.fix}" for one in told.value.faults)
+
+
+def test_an_arm_is_a_variant_like_any_other(run):
+    variants, results = run.table("variants").set_index("variant"), run.table("results")
+    of = variants.groupby("method").size().to_dict()
+    assert of == {"dense": 1, "ppl_only": 2, "wanda": 2, "int8": 1, "layer_drop": 1, "random_weights": 2,
+                  "against-copy": 1, "against-llama": 1}  # fmt: skip
+    assert (variants["arm"] != "").sum() == 8 and verify_run(run)["ok"]
+    counts = results.groupby("variant")["metric"].nunique()
+    assert counts.drop("dense").nunique() == 1
+    assert set(run.table("generations")["variant"]) == set(variants.index) == set(run.table("costs")["variant"])
+
+
+def test_the_models_own_copy_differs_in_nothing(run, asked):
+    results = run.table("results")
+    own = results[results["variant"] == "against-copy-s0.000"].set_index("metric")
+    assert own.loc["divergence", "value"] < 1e-9 and own.loc["flipped", "value"] == 0
+    assert own["delta"].abs().max() < 1e-9
+    assert any("has the very weights" in said for said in run.meta["warnings"])
+    assert "llama" not in " ".join(run.meta["warnings"])
+
+
+def test_little_rounding_moves_little_and_chance_much(run):
+    results = run.table("results").query("metric == 'divergence'").set_index("variant")["value"]
+    kinds = [min(results[name] for name in results.index if name.startswith(start)) for start in
+             ("int8", "wanda", "random_weights", "against-llama")]  # fmt: skip
+    assert kinds == sorted(kinds) and kinds[0] < 0.01 * kinds[2]
+
+
+def test_a_killed_audit_finds_its_arms_again(run, asked, store, tmp_path):
+    shutil.copytree(store.root / "shards", tmp_path / "shards")
+    said = []
+    again = run_audit(asked, Store(tmp_path), Hooks(report=lambda event: said.append(event.what)))
+    assert again.id == run.id
+    for name in ("results", "variants", "generations"):
+        assert again.table(name).equals(run.table(name))
+
+
+def test_arms_change_neither_the_id_nor_the_scores_of_an_audit_without(asked, run, words_judged):
+    plain = changed(asked, against=[], methods=["ppl_only"])
+    plan = validate(plain)
+    assert "against" not in plan.request.identity and "measurement divergence" not in plan.versions
+    assert "measurement divergence" in validate(asked).versions
+    assert validate(changed(asked, against=[asked.against[0]])).run_id != run.id
+
+
+@pytest.mark.parametrize(
+    ("method", "level"), [("wanda", 0.5), ("layer_drop", 0.333), ("against-llama", None), ("against-copy", 0.0)]
+)
+def test_charts_say_what_stands_in_the_place(run, method, level):
+    known = lookup.levels(run, method, "nationality")
+    choice = Choice(method=method, axis="nationality", level=known[-1] if level is None else level,
+                    reading="group_means")  # fmt: skip
+    variant = lookup.variant_of(run, choice)
+    assert variant["method"] == method
+    assert "heads" not in verdict(run, choice).sentence
+    assert "heads" not in cost.cost(run, choice).answer and "do NOT agree" not in cost.cost(run, choice).mind
+    assert set(pareto.points(run, choice, "test")["method"]) == set(lookup.reported(run)["method"])
+    for make in arms.PANELS:
+        panel = make(run, choice)
+        assert len(panel.table) >= 9 and "nan" not in panel.answer
+    mine = arms.sizes(run, choice).set_index("method").loc[["int8", "wanda"], "bytes"]
+    assert (mine < 1).all()
+
+
+def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):
+    other = build("gpt2", tmp_path / "other")
+    words = json.loads((other / "tokenizer.json").read_text())
+    vocabulary = words["model"]["vocab"]
+    vocabulary["w1"], vocabulary["w2"] = vocabulary["w2"], vocabulary["w1"]
+    (other / "tokenizer.json").write_text(json.dumps(words))
+    assert "2 entries of the two vocabularies differ" in faults(changed(asked, against=[str(other)]))
+    again = build("gpt2", tmp_path / "again")
+    words = json.loads((again / "tokenizer.json").read_text())
+    words["pre_tokenizer"] = {"type": "WhitespaceSplit"}  # not at signs
+    (again / "tokenizer.json").write_text(json.dumps(words))
+    assert "tokens, or others of them" in faults(changed(asked, against=[str(again)]))
+
+
+def test_quantised_weights_need_their_loader_and_never_are_the_base(asked, tmp_path):
+    other = build("gpt2", tmp_path / "int4")
+    config = json.loads((other / "config.json").read_text())
+    for how, wanted in (("gptq", "needs gptqmodel and optimum"), ("rot13", "is not known here")):
+        (other / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": how}}))
+        assert wanted in faults(changed(asked, against=[str(other)]))
+    assert "name this one with --against" in faults(changed(asked, model=str(other), against=[]))
+
+
+def test_what_cannot_be_read_is_told_with_its_name(asked, tmp_path):
+    other = build("gpt2", tmp_path / "sharded")
+    AutoModelForCausalLM.from_pretrained(other).save_pretrained(other, max_shard_size="20KB")
+    (other / "model.safetensors").unlink()
+    next(iter(other.glob("model-0000*"))).unlink()
+    assert "against" in (told := faults(changed(asked, against=[str(other)]))) and "is missing" in told
+    own = asked.against[0]
+    assert "named twice" in faults(changed(asked, against=[own, f"{own}/"]))
+    short = build("gpt2", tmp_path / "short", n_positions=32)
+    assert "windows of text would not be the same" in faults(changed(asked, against=[str(short)]))
+
+
+def test_random_weights_are_a_control_at_every_level(run):
+    variants = run.table("variants")
+    assert set(variants[variants["method"] == "random_weights"]["sparsity"]) == {0.3, 0.5}
+    assert all(math.isnan(gamma) for gamma in variants[variants["arm"] != ""]["gamma"])

@@ -1,0 +1,123 @@
+"""Compressions do what their papers say: by hand on a small layer, and on tiny models of several families."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.models.load_language_model import inspect_model
+from engine.tracks.language_models.compressions._linear import linear_weights
+from engine.tracks.language_models.compressions._zeros import lowest, two_of_four
+from engine.tracks.language_models.compressions.base import compression, compressions
+from engine.tracks.language_models.compressions.layer_drop import cosines_of, drop_layers
+from engine.tracks.language_models.compressions.rounding import rounded
+from engine.tracks.language_models.compressions.sparsegpt import sparse
+from engine.tracks.language_models.compressions.wanda import scores
+from tests.tiny import VOCABULARY, folder_of, tiny_language_model
+
+TEXT = torch.randint(3, VOCABULARY, (6, 32), generator=torch.Generator().manual_seed(1)).tolist()
+FAMILIES = ("gpt2", "gpt_neo", "gptj", "llama_grouped")
+
+
+def weights_of(lm) -> list[torch.Tensor]:
+    return [one.clone() for one in linear_weights(lm)]
+
+
+def test_wanda_by_hand():
+    weight = torch.tensor([[4.0, -3.0, 2.0, 1.0], [1.0, 1.0, 1.0, 1.0]])
+    inputs = torch.tensor([[1.0, 0.0, 2.0, 0.0], [0.0, 1.0, 2.0, 4.0]])  # norms 1, 1, sqrt 8, 4
+    found = scores(weight, inputs.square().sum(0))
+    torch.testing.assert_close(found, torch.tensor([[4, 3, 2 * 8**0.5, 4], [1, 1, 8**0.5, 4]]))
+    assert lowest(found, 0.25).tolist() == [[False, True, False, False], [True, False, False, False]]
+    assert lowest(found, 0.5).tolist() == [[True, True, False, False], [True, True, False, False]]  # 4 < 5.66; a tie
+
+
+def test_two_of_four_leaves_what_is_over():
+    gone = two_of_four(torch.tensor([[4.0, 1, 2, 3, 1, 1, 5, 5, 0, 0]]))
+    assert gone.tolist() == [[False, True, True, False, True, True, False, False, False, False]]
+
+
+@pytest.mark.parametrize("pattern", [False, True])
+def test_sparsegpt_errs_less_than_the_same_number_of_smallest_weights(pattern):
+    generator = torch.Generator().manual_seed(3)
+    inputs = torch.randn(600, 150, generator=generator) @ torch.randn(150, 150, generator=generator)  # correlated
+    inputs[:, 7] = 0  # an input that is never seen
+    weight = torch.randn(40, 150, generator=generator)
+    found = sparse(weight, inputs.T @ inputs, 0.5, pattern)
+    plain = weight.masked_fill(two_of_four(weight.abs()) if pattern else lowest(weight.abs(), 0.5), 0)
+    error, other = ((inputs @ (weight - one).T).square().sum() for one in (found, plain))
+    assert error < 0.9 * other
+    kept = (found != 0).float()
+    if pattern:
+        assert (kept[:, :148].reshape(40, 37, 4).sum(-1) <= 2).all() and (found[:, 148:] != 0).all()
+    else:
+        assert kept.mean() == pytest.approx(0.5, abs=0.01)
+
+
+def test_rounding_is_off_by_half_a_step_at_most():
+    weight = torch.randn(5, 64, generator=torch.Generator().manual_seed(0))
+    weight[3] = 0
+    for bits, group in ((8, 0), (4, 32), (4, 30)):
+        size = group if group and 64 % group == 0 else 64
+        parts = weight.reshape(5, -1, size)
+        step = parts.abs().amax(-1, keepdim=True) / (2 ** (bits - 1) - 1)
+        apart = (rounded(weight, bits, group) - weight).reshape(parts.shape).abs()
+        assert (apart <= 0.51 * step).all()  # the scale is kept in half precision
+    assert len(rounded(weight, 4, 32)[0, :32].unique()) <= 15
+
+
+@pytest.mark.parametrize("name", sorted(compressions()))
+def test_the_share_is_what_was_asked_and_the_model_stays_as_it_was(name):
+    lm, method = tiny_language_model("gpt2"), compression(name)
+    before = weights_of(lm)
+    for level in method.levels(inspect_model(folder_of("gpt2")), (0.25, 0.5)):
+        found = method.applied(lm, level, TEXT, 0)
+        assert all(torch.equal(*pair) for pair in zip(before, weights_of(lm), strict=True))
+        stored, packed = method.bytes(found)
+        whole = sum(one.numel() * 4 for one in lm.model.parameters())
+        if method.saves == "weights":
+            zeros = [float((one == 0).float().mean()) for one in linear_weights(found)]
+            assert zeros == pytest.approx([level] * len(zeros), abs=0.02)
+            assert packed < whole and (stored == whole) == (not method.own_levels)
+        else:
+            assert packed == stored < whole
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("name", ["wanda", "sparsegpt"])
+def test_what_reads_text_errs_less_than_chance(family, name):
+    lm, ids = tiny_language_model(family), torch.tensor(TEXT)
+    dense = lm.model(ids).logits
+    apart = [
+        float((dense - compression(one).applied(lm, 0.5, TEXT, 0).model(ids).logits).square().mean())
+        for one in (name, "random_weights")
+    ]
+    assert apart[0] < apart[1]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dropped_layers_are_gone_for_plain_transformers_too(family, tmp_path):
+    from transformers import AutoModelForCausalLM
+
+    lm, ids = tiny_language_model(family), torch.tensor(TEXT)
+    small = compression("layer_drop").applied(lm, 0.333, TEXT, 0)
+    gone = max(range(3), key=lambda layer: cosines_of(lm, TEXT)[layer])
+    assert len(lm.adapter.blocks(small.model)) == 2 and small.n_parameters < lm.n_parameters
+    small.model.save_pretrained(tmp_path)
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path)
+    torch.testing.assert_close(loaded(ids).logits, small.model(ids).logits)
+    once = loaded.generate(ids[:, :5], max_new_tokens=6, do_sample=False, pad_token_id=0)
+    slow = loaded.generate(ids[:, :5], max_new_tokens=6, do_sample=False, pad_token_id=0, use_cache=False)
+    assert torch.equal(once, slow), f"{gone} was dropped; the cache counts layers otherwise"
+
+
+def test_a_layer_that_does_nothing_is_dropped_first_and_nothing_changes():
+    lm, ids = tiny_language_model("gpt2"), torch.tensor(TEXT)
+    idle = compression("random_weights").applied(lm, 0.0, TEXT, 0)  # a copy
+    for module in (idle.model.transformer.h[1].attn.c_proj, idle.model.transformer.h[1].mlp.c_proj):
+        module.weight.data.zero_()
+        module.bias.data.zero_()
+    small = compression("layer_drop").applied(idle, 0.333, TEXT, 0)
+    torch.testing.assert_close(small.model(ids).logits, idle.model(ids).logits)
+    drop_layers(idle, [0])
+    assert not torch.allclose(small.model(ids).logits, idle.model(ids).logits)
