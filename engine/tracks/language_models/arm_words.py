@@ -14,10 +14,16 @@ WHICH = {"magnitude_weights": "the smallest", "random_weights": "drawn at random
 """Which weights become zero, of methods that are called by it."""
 
 
+def arm_of(variant: Mapping[str, Any]) -> str:
+    """The id of what stands in the dense model's place, of a row of the variants; "" for cuts of heads. Rows of an
+    addition may lack the column."""
+    arm = variant.get("arm")
+    return arm if isinstance(arm, str) else ""
+
+
 def is_arm(variant: Mapping[str, Any]) -> bool:
     """Whether a row of the variants is no cut of heads but a model of its own."""
-    arm = variant.get("arm")
-    return isinstance(arm, str) and bool(arm)
+    return bool(arm_of(variant))
 
 
 def amount(variant: Mapping[str, Any]) -> str:

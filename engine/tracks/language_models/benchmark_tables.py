@@ -31,8 +31,8 @@ TEST = "test"
 
 def benchmark_shards(benchmarks: Sequence[Benchmark], variants: Sequence[Variant]) -> list[Shard]:
     """What the tables need: every benchmark under every mask that is reported."""
-    cuts = dict.fromkeys(variant.cut for variant in variants if variant.chosen)
-    return [Shard(KIND, cut, one.name) for cut in cuts for one in benchmarks]
+    done = dict.fromkeys(variant.what for variant in variants if variant.chosen)
+    return [what.shard(KIND, one.name) for what in done for one in benchmarks]
 
 
 def measured_benchmarks(
@@ -58,7 +58,7 @@ def benchmark_tables(
     reported = [variant for variant in variants if variant.chosen]
     numbers, logps = [], []
     for one in context.benchmarks:
-        found = {variant.id: context.fetch([Shard(KIND, variant.cut, one.name)])[0] for variant in reported}
+        found = {variant.id: context.fetch([variant.what.shard(KIND, one.name)])[0] for variant in reported}
         scored = {variant: scored_of(one, table) for variant, table in found.items()}
         numbers.append(numbers_of(scored_benchmarks()[one.name], scored, DENSE))
         logps += [_logps(one, variant, table) for variant, table in found.items()]

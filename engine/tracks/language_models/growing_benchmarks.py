@@ -15,6 +15,7 @@ from engine.report.charts import lookup
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.tracks.language_models import benchmark_tables
+from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.asked_benchmarks import benchmark_faults, named_paths
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import DENSE, Variant, dense_variant
@@ -63,7 +64,7 @@ def _lacking(run: Run, benchmarks: tuple[Benchmark, ...]) -> tuple[Variant, ...]
     rows = lookup.reported(run).to_dict("records")
     return tuple(
         Variant(row["variant"], row["method"], row["target_axis"], float(row["gamma"]), float(row["sparsity"]),
-                int(row["seed"]), tuple(lookup.cut_units(row)))
+                int(row["seed"]), tuple(lookup.cut_units(row)), arm=arm_of(row))
         for row in rows
         if any((row["variant"], one.name) not in there for one in benchmarks)
     )  # fmt: skip

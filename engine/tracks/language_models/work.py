@@ -55,7 +55,7 @@ def benchmark_work(audit: Audit) -> float:
     total = audit.job.total
     scores = made_up_scores(request, total)
     variants = [variant for variant in all_variants(request, scores, total) if variant.chosen]
-    return audit.job.work(benchmark_shards(asked, variants))
+    return audit.job.work(benchmark_shards(asked, [*variants, *arm_variants(audit.plan)]))
 
 
 def variant_shards(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.choice_logps import choice_logps
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 
@@ -22,9 +21,12 @@ class ChoiceLogps(Measurement):
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"benchmark": context.benchmark(shard.axis).digest}
 
+    def together(self, context: PromptContext, shard: Shard) -> Hashable:
+        return shard.cut, shard.arm
+
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        with masked(context.lm, context.mask(shards[0].cut)):
-            return [choice_logps(context.lm, context.benchmark(shard.axis).choices, context.hooks) for shard in shards]
+        with context.applied(shards[0]) as lm:
+            return [choice_logps(lm, context.benchmark(shard.axis).choices, context.hooks) for shard in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         """Letters over four are about tokens; as in `windows`, 70 tokens that are read are one continuation."""
