@@ -13,16 +13,20 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import Event
+from engine.models.decode import prompt_tokens
 from engine.models.judge import Judge
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.context import InMemory, PromptContext, Shard
-from engine.tracks.language_models.measurements.pilot import TEXTS
+from engine.tracks.language_models.measurements.pilot import TEXTS, piloted
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.scores.base import VALIDATION, method_for
 from engine.tracks.language_models.work import left, measuring_shards, other_scores
 
 FEW = 8
 """Prompts that are drawn, of at most half as many subgroups, the same number of each as far as there are enough."""
+SHORTLY, TRIES = 20.0, 6
+"""Seconds that trying whole texts may take, which are drawn about so often; else texts are cut at BRIEF tokens."""
+BRIEF = 6
 
 
 def extrapolated(audit: Audit) -> dict[str, Any]:
@@ -33,7 +37,7 @@ def extrapolated(audit: Audit) -> dict[str, Any]:
     counts = {axis: len(context.rows(axis, VALIDATION)) for axis in audit.request.axes}
     axis = max(counts, key=counts.get)
     start = time.perf_counter()
-    measured, again = _tried(context, axis, job.seeds[0])
+    measured, again = _tried(audit, axis)
     took = time.perf_counter() - start
     draw = measured[measured["estimator"] == "dense"].iloc[0]
     per_text = float(np.mean([draw["seconds"], again]) / draw["n"])
@@ -60,18 +64,50 @@ def told(audit: Audit, found: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _tried(context: PromptContext, axis: str, seed: int) -> tuple[pd.DataFrame, float]:
-    """The pilot of a few prompts, and the seconds of drawing and judging them once more by another seed."""
+def _tried(audit: Audit, axis: str) -> tuple[pd.DataFrame, float]:
+    """The pilot of a few prompts, and the seconds of drawing and judging them once more by another seed.
+
+    Where whole texts would take longer than SHORTLY, their first tokens are drawn, and the seconds are those of texts
+    that are as long as was asked for: reading the prompts once, and as much for every token as each of these took.
+    """
+    small, seed = _few(audit.context, axis), audit.job.seeds[0]
+    length = small.settings.decoding.max_new_tokens
+    first = _drawing(_shorter(small, 1), axis, seed + 2)
+    if first * length * TRIES <= SHORTLY:
+        return piloted(small, Shard("pilot", (), axis, VALIDATION, seed)), _drawing(small, axis, seed + 1)
+    brief = _shorter(small, min(BRIEF, length))
+    shard = Shard("pilot", (), axis, VALIDATION, seed)
+    measured, again = piloted(brief, shard, reweighted=2, regenerated=1), _drawing(brief, axis, seed + 1)
+    each = max(again - first, 0.0) / max(1, BRIEF - 1)
+    longer = (first + each * (length - 1)) / again
+    drawn = measured["estimator"].isin(["dense", "generate"])  # the others read texts, the longer the more
+    rows = prompt_tokens(small.lm, small.table["text"].tolist(), small.settings.decoding.max_prompt_tokens)
+    prompt = float(np.mean([len(row) for row in rows]))
+    scale = np.where(drawn, longer, (prompt + length) / (prompt + BRIEF))
+    return measured.assign(seconds=measured["seconds"] * scale), again * longer
+
+
+def _few(context: PromptContext, axis: str) -> PromptContext:
+    """A context of the same model on a few prompts of one axis, with nothing measured yet."""
     rows = context.rows(axis, VALIDATION)
     groups = sorted(rows["subgroup"].unique())[: FEW // 2]
     few = rows[rows["subgroup"].isin(groups)].sort_values("prompt_id")
     few = few.groupby("subgroup", group_keys=False).head(FEW // max(1, len(groups)))
     judge = Judge(context.judge.info, context.judge.predict)
-    small = replace(context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory())
-    measured = context.kind("pilot").compute(small, [Shard("pilot", (), axis, VALIDATION, seed)])[0]
+    return replace(context, prompts=replace(context.prompts, table=few), judge=judge, keeper=InMemory())
+
+
+def _shorter(context: PromptContext, tokens: int) -> PromptContext:
+    """The same with texts of so many tokens at most."""
+    decoding = replace(context.settings.decoding, max_new_tokens=tokens)
+    return replace(context, settings=replace(context.settings, decoding=decoding))
+
+
+def _drawing(context: PromptContext, axis: str, seed: int) -> float:
+    """Seconds of drawing and judging the texts of its prompts once."""
     start = time.perf_counter()
-    small.fetch([Shard("verdicts", (), axis, VALIDATION, seed + 1)])
-    return measured, time.perf_counter() - start
+    context.fetch([Shard("verdicts", (), axis, VALIDATION, seed)])
+    return time.perf_counter() - start
 
 
 def _axis(measured: pd.DataFrame, n_heads: int, n: int, per_text: float) -> dict[str, Any]:

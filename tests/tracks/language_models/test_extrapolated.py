@@ -8,6 +8,7 @@ import pytest
 
 from engine.core.files import json_able
 from engine.store.runs import Store
+from engine.tracks.language_models import extrapolated
 from engine.tracks.language_models import predict as module
 from engine.tracks.language_models.extrapolated import FEW
 from engine.tracks.language_models.predict import predict
@@ -47,3 +48,20 @@ def test_twice_the_prompts_take_twice_as_long_by_the_same_trial(large, tmp_path,
 def test_a_small_request_is_predicted_whole(large, tmp_path):
     found = predict(large, Store(tmp_path / "store"))
     assert all(said["bias"] >= 0 for said in found["axes"].values()) and "Extrapolated" not in found["words"]
+
+
+def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(extrapolated, "SHORTLY", 0.0)
+    drawn, plain = [], extrapolated.piloted
+
+    def piloted(small, shard, **options):
+        drawn.append((small.settings.decoding.max_new_tokens, options))
+        return plain(small, shard, **options)
+
+    monkeypatch.setattr(extrapolated, "piloted", piloted)
+    found = predict(large, Store(tmp_path / "store"))
+    tokens = min(extrapolated.BRIEF, large.max_new_tokens)
+    assert drawn == [(tokens, {"reweighted": 2, "regenerated": 1})]
+    least, most = found["scoring_seconds"]
+    assert 0 < least <= most and "nan" not in found["words"]

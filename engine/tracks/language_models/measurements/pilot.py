@@ -57,7 +57,7 @@ class Pilot(Measurement):
         return shard
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        return [_pilot(context, shard) for shard in shards]
+        return [piloted(context, shard) for shard in shards]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         return float(min(TEXTS, len(context.rows(shard.axis, shard.split))) * (2 + REGENERATED))
@@ -69,7 +69,10 @@ def pilot_prompts(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.sort_values("prompt_id").groupby("subgroup", group_keys=False).head(each)
 
 
-def _pilot(context: PromptContext, shard: Shard) -> pd.DataFrame:
+def piloted(
+    context: PromptContext, shard: Shard, reweighted: int = REWEIGHTED, regenerated: int = REGENERATED
+) -> pd.DataFrame:
+    """The table of a pilot that tries so many heads; one that is kept tries as many as are usual."""
     small = _small(context, shard)
     dense, draw = _timed(small, [Shard("verdicts", (), shard.axis, shard.split, shard.seed)])
     table = small.rows(shard.axis, shard.split).merge(dense[0], on="prompt_id")
@@ -78,13 +81,13 @@ def _pilot(context: PromptContext, shard: Shard) -> pd.DataFrame:
     first = by_gradient(table, _aligned(table, gradients[0]), errors=errors)
     rows = [_row("dense", -1, np.nan, np.nan, draw, np.nan, len(table))]
     rows.append(_row("gradient", -1, np.nan, np.nan, back, np.nan, len(table)))
-    units = pilot_units(first.value, context.lm.n_heads)
+    units = pilot_units(first.value, reweighted)
     rows += [_row("gradient", unit, first.value[unit], first.error[unit], np.nan, np.nan, len(table)) for unit in units]
     logw, seconds = _timed(small, [Shard("text_logps", (unit,), shard.axis, shard.split, shard.seed) for unit in units])
     weights = np.stack([_aligned(table, part)[:, 0] for part in logw], axis=1)
     found = by_reweighting(table, weights, errors=errors, cap=CAP)
     rows += _rows("reweight", units, found, seconds / len(units), len(table))
-    middles = [len(units) * (2 * at + 1) // (2 * REGENERATED) for at in range(REGENERATED)]  # not the strongest
+    middles = [len(units) * (2 * at + 1) // (2 * regenerated) for at in range(regenerated)]  # not the strongest
     again = sorted({units[place] for place in middles})
     texts, seconds = _timed(small, [Shard("verdicts", (unit,), shard.axis, shard.split, shard.seed) for unit in again])
     off = np.stack([_aligned(table, part)[:, 0] for part in texts], axis=1)
@@ -96,12 +99,12 @@ def _pilot(context: PromptContext, shard: Shard) -> pd.DataFrame:
     return found.assign(effective=found["unit"].map(effective).where(found["estimator"] == "reweight"))
 
 
-def pilot_units(values: np.ndarray, n_heads: int) -> list[int]:
-    """Heads to try by values [units], largest first-order effect first: the strongest, the weakest and evenly between
-    them.
+def pilot_units(values: np.ndarray, count: int) -> list[int]:
+    """So many heads to try, by values [units], largest first-order effect first: the strongest, the weakest and evenly
+    between them.
     """
     order = np.argsort(-np.abs(values), kind="stable")
-    places = np.unique(np.linspace(0, len(order) - 1, min(REWEIGHTED, len(order))).round().astype(int))
+    places = np.unique(np.linspace(0, len(order) - 1, min(count, len(order))).round().astype(int))
     return [int(order[place]) for place in places]
 
 
