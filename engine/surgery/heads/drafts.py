@@ -146,7 +146,7 @@ def _read_batch(
     units = [mask.cut[0] for mask in masks]
     with claimed(lm), torch.inference_mode():
         layers, width = sorted({layer for layer, _ in units}), max(1, room // rows.ids.numel())
-        kept, _ = dense_pass(lm, rows.ids, layers)
+        kept, _ = dense_pass(lm, rows.ids, layers, whole=False)
         for layer in layers:
             mine = [at for at, unit in enumerate(units) if unit[0] == layer]
             for start in range(0, len(mine), width):

@@ -72,12 +72,14 @@ def row_logps(
     decoding: Decoding | None = None,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
     tokens: int | None = None,
+    whole: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Σ log p of each text's tokens from `first` on, dense [texts] and with each unit off alone [units, texts].
 
-    In nats, float64; log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature, top-k,
-    top-p; a token outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters. Raises
-    PruneAuditError where the dense model gives no finite number.
+    Not `whole`, the dense model is read as far as these units need, and its numbers are 0. In nats, float64;
+    log-softmax in float32. `decoding`: of the distribution that was sampled from (temperature, top-k, top-p; a token
+    outside it has -inf). Neither the order of texts nor the batch size (`tokens`) matters. Raises PruneAuditError where
+    the dense model gives no finite number.
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
     size = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
@@ -90,7 +92,7 @@ def row_logps(
             def attempt(n: int, places: list[int] = places) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
                 rows = pad_right([texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device)
                 room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
-                return n, _batch(lm, rows, units, decoding, hooks, room)
+                return n, _batch(lm, rows, units, decoding, hooks, room, whole)
 
             n, (found, off) = runtime.with_backoff(attempt, len(places))
             dense[places[:n]], without[:, places[:n]] = found, off
@@ -105,16 +107,21 @@ def row_logps(
 
 
 def _batch(
-    lm: LanguageModel, rows: Rows, units: Sequence[int], decoding: Decoding | None, hooks: Hooks, room: int
+    lm: LanguageModel,
+    rows: Rows,
+    units: Sequence[int],
+    decoding: Decoding | None,
+    hooks: Hooks,
+    room: int,
+    whole: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Sums of log p of one batch in nats, float64: dense [rows] and with each unit off [units, rows].
-
-    `room` tokens fit into one stacked pass.
-    """
+    """Sums of log p of one batch in nats, float64: dense [rows] (0 unless `whole`) and with each unit off [units,
+    rows]. `room` tokens fit into one stacked pass."""
     layers = sorted({unit // lm.n_heads for unit in units})
-    kept, last = dense_pass(lm, rows.ids, layers)
+    kept, last = dense_pass(lm, rows.ids, layers, whole)
     score = Scorer(lm, rows, decoding)
-    dense, off = score.sums(last, 1)[0], np.zeros((len(units), len(rows.ids)))
+    dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
+    off = np.zeros((len(units), len(rows.ids)))
     width = max(1, room // rows.ids.numel())
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
@@ -139,10 +146,13 @@ class Kept:
     heads: dict[int, torch.Tensor] = field(default_factory=dict)
 
 
-def dense_pass(lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int]) -> tuple[Kept, torch.Tensor]:
+def dense_pass(
+    lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int], whole: bool = True
+) -> tuple[Kept, torch.Tensor]:
     """One forward pass of ids [rows, tokens] without a mask.
 
-    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden].
+    Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not `whole`, nothing is
+    computed above the highest of `layers`, and that output is no one's.
     """
     kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), {}
 
@@ -166,9 +176,27 @@ def dense_pass(lm: LanguageModel, ids: torch.Tensor, layers: Sequence[int]) -> t
             hooks.callback(projection.register_forward_pre_hook(keep_heads(layer)).remove)
         handle = blocks[lm.n_layers - 1].register_forward_hook(lambda module, args, made: out.update(last=_first(made)))
         hooks.callback(handle.remove)
+        if not whole:
+            hooks.enter_context(_answered_above(lm, max(layers)))
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is none that matters.
         lm.model.base_model(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
     return kept, out["last"]
+
+
+@contextmanager
+def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
+    """Within it, blocks above `layer` compute nothing and answer what that one did; their hooks hear their calls."""
+    blocks, made = lm.adapter.blocks(lm.model), []
+    handle = blocks[layer].register_forward_hook(lambda module, args, out: made.append(out))
+    above = [blocks[at] for at in range(layer + 1, lm.n_layers)]
+    for block in above:
+        block.forward = lambda *args, **kwargs: made[-1]
+    try:
+        yield
+    finally:
+        handle.remove()
+        for block in above:
+            del block.forward
 
 
 def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:

@@ -25,7 +25,7 @@ class WindowGradients(Measurement):
         return [self._one(context, shard.split) for shard in shards]
 
     def _one(self, context: PromptContext, split: str) -> pd.DataFrame:
-        tokens = context.tokens[split]
+        tokens = context.corpus_tokens(split)
         spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
         texts = [tokens[span.start : span.end] for span in spans]
         first = [span.first - span.start for span in spans]

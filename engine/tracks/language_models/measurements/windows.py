@@ -34,7 +34,7 @@ class Windows(Measurement):
         settings = context.settings
         return {
             "corpus": context.corpus.digest,
-            "tokens": len(context.tokens[shard.split]),
+            "tokens": len(context.corpus_tokens(shard.split)),
             "split": shard.split,
             "share": settings.validation_share,
             "window": asdict(settings.window),
@@ -52,13 +52,13 @@ class Windows(Measurement):
         window = windows_alike(context.settings.window, context.lm.n_positions) if shards[0].arm else None
         with context.applied(shards[0]) as lm:
             return [
-                window_nll(lm, context.tokens[shard.split], window or context.settings.window, context.hooks)
+                window_nll(lm, context.corpus_tokens(shard.split), window or context.settings.window, context.hooks)
                 for shard in shards
             ]
 
     def size(self, context: PromptContext, shard: Shard) -> float:
         """A continuation of 40 tokens and its verdict cost about as much as 70 tokens read at once."""
-        spans = spans_of(len(context.tokens[shard.split]), context.settings.window, context.lm.n_positions)
+        spans = spans_of(len(context.corpus_tokens(shard.split)), context.settings.window, context.lm.n_positions)
         return sum(span.end - span.start for span in spans) / 70.0
 
 
@@ -69,11 +69,11 @@ def windows_alike(window: Window, n_positions: int) -> Window:
 
 def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> list[pd.DataFrame]:
     """The tables of single heads off, by prefix reuse."""
-    tokens = context.tokens[split]
+    tokens = context.corpus_tokens(split)
     spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
     texts = [tokens[span.start : span.end] for span in spans]
     first = [span.first - span.start for span in spans]
-    _, off = row_logps(context.lm, texts, first, units, hooks=context.hooks)
+    _, off = row_logps(context.lm, texts, first, units, hooks=context.hooks, whole=False)
     if not np.isfinite(off).all():
         bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
         raise PruneAuditError(

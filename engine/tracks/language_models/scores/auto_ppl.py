@@ -11,38 +11,38 @@ import pandas as pd
 
 from engine.core.levels import exact_count
 from engine.stats.fdr import benjamini_hochberg
-from engine.tracks.language_models.context import Shard
-from engine.tracks.language_models.first_order_error import REACH, FirstOrderError, learned
+from engine.tracks.language_models.context import BEGINNING, Shard
+from engine.tracks.language_models.near_places import EXPLAINED, Hints, Placed, first_near, next_near, placed
+from engine.tracks.language_models.perplexity import log_perplexities
 from engine.tracks.language_models.scores.base import COLUMNS, VALIDATION, ScoreJob, ScoreMethod, score_rows
 from engine.tracks.language_models.scores.exact import effects_of
 from engine.tracks.language_models.scores.gradient_ppl import GradientPerplexity
 
-FIRST = 8
-"""Heads that are measured first, from the strongest first order to the weakest: what first order is worth here."""
-FARTHEST = 2.0
-"""A head counts as near a decision at this many times the largest error of first order that was seen, too."""
+START = BEGINNING + VALIDATION
 
 
 @dataclass(frozen=True)
 class Known:
-    """How far scoring is: shards it needs so far, units that are measured, and the values of all, float64 [units];
-    `error` is what first order was off by."""
+    """How far scoring is: shards it needs so far, units that are measured, where all lie, and what first order
+    explains of the effects on the beginning of the text."""
 
     wanted: list[Shard]
     units: tuple[int, ...] = ()
-    values: np.ndarray | None = None
-    error: FirstOrderError | None = None
+    found: Placed | None = None
+    explained: float = float("nan")
 
 
 class AutoPerplexity(ScoreMethod):
     """FASP Eq. 3 where it decides.
 
-    Which heads are critical hangs on the order of z_ppl around the int(γ·N_h)-th. A head whose first-order effect, give
-    or take what first order was off by so far, lies on both sides of such a place is measured, until none does. A cut
-    by perplexity alone decides at its other end as well.
+    Which heads are critical hangs on the order of z_ppl around the int(γ·N_h)-th. The gradient orders all heads; the
+    beginning of the text, measured with every head off, tells how far it may be off. Heads that may lie on either side
+    of such a place are measured on the whole text until none is left, and all heads where first order explains too
+    little. A cut by perplexity alone decides at its other end as well.
     """
 
     name = "auto"
+    version = 2
     score = "z_ppl"
     uses = ("gradient", "exact")
 
@@ -52,14 +52,16 @@ class AutoPerplexity(ScoreMethod):
     def table(self, job: ScoreJob) -> pd.DataFrame:
         known = self._known(job)
         first = GradientPerplexity().table(job).assign(estimator="gradient")
-        if known.error is None:
+        if known.found is None:
             return first[COLUMNS]
-        slope, off = known.error.slope, REACH * known.error.of(first["value"].to_numpy())
-        ends = np.sort(np.stack([slope * first["low"], slope * first["high"]]), axis=0)
-        first = first.assign(value=known.values, low=ends[0] - off, high=ends[1] + off, p=np.nan)
-        at, measured = list(known.units), effects_of(job, known.units)
-        rows = {name: first[name].to_numpy(dtype=float).copy() for name in measured}
-        for name, values in measured.items():
+        dense = _dense(job, VALIDATION)
+        rows = {name: _z(dense, known.found.value + sign * known.found.reach)
+                for name, sign in (("value", 0.0), ("low", 1.0), ("high", -1.0))}  # fmt: skip
+        rows |= {"low": rows["low"] + (first["low"] - first["value"]).to_numpy(),
+                 "high": rows["high"] + (first["high"] - first["value"]).to_numpy(),
+                 "p": np.full(job.total, np.nan)}  # fmt: skip
+        at = list(known.units)
+        for name, values in effects_of(job, known.units).items():
             rows[name][at] = values
         is_exact = np.isin(np.arange(job.total), at)
         said = "published window: no interval" if job.context.settings.window.published else ""
@@ -70,29 +72,60 @@ class AutoPerplexity(ScoreMethod):
 
     def report(self, job: ScoreJob) -> dict[str, Any]:
         known = self._known(job)
-        error = {} if known.error is None else {"first_order": known.error.to_dict()}
-        return {"heads": {"exact": len(known.units), "gradient": job.total - len(known.units)}, **error}
+        heads = {"exact": len(known.units), "gradient": job.total - len(known.units)}
+        return {"heads": heads, "first_order": {"explained": known.explained}}
 
     def _known(self, job: ScoreJob) -> Known:
         """Asked again after every shard that was wanted; equal results, equal answers."""
-        gradient = GradientPerplexity().shards(job)
-        if not job.finished(gradient):
-            return Known(gradient)
-        first, units = GradientPerplexity().table(job)["value"].to_numpy(), ()
-        order = np.argsort(-np.abs(first), kind="stable")
-        new = np.unique(order[np.linspace(0, job.total - 1, min(FIRST, job.total)).round().astype(int)]).tolist()
-        while new and _places(job):
+        places, gradient = _places(job), GradientPerplexity().shards(job)
+        start = [Shard("window_gradients", split=START), *_off(range(job.total), START)]
+        wanted = gradient if not places else [*gradient, *start, Shard("windows", split=VALIDATION)]
+        if not places or not job.finished(wanted):
+            return Known(wanted)
+        hints = Hints(_first(job, VALIDATION), _first(job, START), _effects(job, range(job.total), START),
+                      job.context.lm.n_heads)  # fmt: skip
+        explained = hints.explained
+        new, units = first_near(hints, places) if explained >= EXPLAINED else list(range(job.total)), ()
+        while True:
             units = (*units, *new)
-            wanted = [*gradient, *(Shard("windows", cut, split=VALIDATION) for cut in [(), *((one,) for one in units)])]
+            wanted = [*wanted, *_off(new, VALIDATION)]
             if not job.finished(wanted):
-                return Known(wanted)
-            exact, at = effects_of(job, units, intervals=False)["value"], list(units)
-            error = learned(first[at], exact)
-            values = error.slope * first
-            reach = np.maximum(REACH * error.of(first), FARTHEST * np.abs(exact - values[at]).max())
-            values[at], reach[at] = exact, 0.0
-            new = np.flatnonzero(_near(values, reach, _places(job)) & (reach > 0)).tolist()
-        return Known(wanted, units, values, error) if units else Known(gradient)
+                return Known(wanted, explained=explained)
+            found = placed(hints, units, _effects(job, units, VALIDATION))
+            new = next_near(found, places)
+            if not new:
+                return Known(wanted, units, found, explained)
+
+
+def _off(units: Sequence[int], split: str) -> list[Shard]:
+    return [Shard("windows", (unit,), split=split) for unit in units]
+
+
+def _dense(job: ScoreJob, split: str) -> float:
+    """Log perplexity of the dense model."""
+    return _log(job, job.fetch([Shard("window_gradients", split=split)])[0])
+
+
+def _log(job: ScoreJob, windows: pd.DataFrame) -> float:
+    return float(log_perplexities(windows, np.ones((1, len(windows))), job.context.settings.window)[0])
+
+
+def _first(job: ScoreJob, split: str) -> np.ndarray:
+    """Change of log perplexity by each head off, to first order, [units]."""
+    windows = job.fetch([Shard("window_gradients", split=split)])[0]
+    slopes, tokens = windows[[str(unit) for unit in range(job.total)]].to_numpy(), windows["tokens"].to_numpy()
+    published = job.context.settings.window.published
+    return -(slopes / tokens[:, None]).mean(axis=0) if published else -slopes.sum(axis=0) / tokens.sum()
+
+
+def _effects(job: ScoreJob, units: Sequence[int], split: str) -> np.ndarray:
+    """Change of log perplexity by each of `units` off, measured, [units]."""
+    return np.array([_log(job, table) for table in job.fetch(_off(units, split))]) - _dense(job, split)
+
+
+def _z(dense: float, changes: np.ndarray) -> np.ndarray:
+    """z_ppl of changes of log perplexity [units]: perplexity with the head on less that with the head off."""
+    return np.exp(dense) - np.exp(dense + changes)
 
 
 def _places(job: ScoreJob) -> list[int]:
@@ -101,11 +134,3 @@ def _places(job: ScoreJob) -> list[int]:
     if job.cuts_by_perplexity:
         found += [job.total - exact_count(share, job.total) for share in job.sparsities]
     return sorted({place for place in found if 0 < place < job.total})
-
-
-def _near(values: np.ndarray, reach: np.ndarray, places: Sequence[int]) -> np.ndarray:
-    """Whether a head's value [units], give or take reach [units], lies on both sides of some place: [units] bool."""
-    ordered, near = np.sort(values), np.zeros(len(values), dtype=bool)
-    for place in places:
-        near |= (values - reach <= ordered[place]) & (values + reach >= ordered[place - 1])
-    return near
