@@ -7,6 +7,7 @@ for encoders, which are text classifiers here, 8 6 9 between 2 and 3 (0 to 4 are
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from engine.models import runtime  # noqa: F401
+from engine.models.checkpoint import load_tokenizer
 from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 from engine.models.transformer import TransformerModel
@@ -86,18 +88,87 @@ ENCODERS: dict[str, tuple[str, dict]] = {
 }
 EVERY = TINY | ENCODERS
 
+_ROTARY = {
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+}
+_OLDER = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "max_position_embeddings": 64}
+_EXPERTS = _ROTARY | {"num_local_experts": 4}
+_WINDOWS = {"sliding_window": 4, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}
+# Families without a file in engine/models/adapters: read by their structure.
+DECODERS: dict[str, tuple[str, dict]] = {
+    "opt": ("opt", _OLDER | {"ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "opt_narrow": (  # as opt-350m: narrower embeddings, norms behind, none at the end
+        "opt",
+        _OLDER | {"ffn_dim": 48, "word_embed_proj_dim": 16, "do_layer_norm_before": False},
+    ),
+    "gpt_neox": ("gpt_neox", _OLDER | {"intermediate_size": 48}),
+    "bloom": ("bloom", {"hidden_size": 32, "n_layer": 3, "n_head": 4, "seq_length": 64}),
+    "falcon": ("falcon", _OLDER),
+    "falcon_alibi": ("falcon", _OLDER | {"alibi": True, "multi_query": False, "bias": True}),
+    "falcon_grouped": ("falcon", _OLDER | {"new_decoder_architecture": True, "num_kv_heads": 2}),
+    "mpt": ("mpt", {"d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 64, "expansion_ratio": 2}),
+    "phi": ("phi", _OLDER | {"intermediate_size": 48}),
+    "phi3": ("phi3", _ROTARY),
+    "qwen2": ("qwen2", _ROTARY | {"vocab_size": 56}),  # its tokenizer class adds a token of its own
+    "qwen3": ("qwen3", _ROTARY),
+    "mistral": ("mistral", _ROTARY | {"sliding_window": 4}),
+    "mixtral": ("mixtral", _EXPERTS),
+    "gpt_oss": ("gpt_oss", _EXPERTS | _WINDOWS),
+    "gemma": ("gemma", _ROTARY),
+    "gemma2": ("gemma2", _ROTARY | _WINDOWS),
+    "gemma3": ("gemma3_text", _ROTARY | _WINDOWS),
+    "olmo": ("olmo", _ROTARY),
+    "olmo2": ("olmo2", _ROTARY),
+    "stablelm": ("stablelm", _ROTARY),
+    "smollm3": ("smollm3", _ROTARY),
+    "granite": ("granite", _ROTARY | {"logits_scaling": 2.0, "residual_multiplier": 0.5}),
+    "cohere": ("cohere", _ROTARY),
+    "starcoder2": ("starcoder2", _ROTARY),
+    "qwen3_moe": ("qwen3_moe", _ROTARY | {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}),
+    "glm": ("glm", _ROTARY),
+}
+_ENCODER = _BERT | {"intermediate_size": 48}
+_RELATIVE = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"], "position_biased_input": False}
+_BUCKETS = {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "max_relative_positions": 16}
+# Text classifiers without a file: encoders, then decoders with a classification head.
+CLASSIFIERS: dict[str, tuple[str, dict]] = {
+    "electra": ("electra", _ENCODER | {"embedding_size": 16}),
+    "deberta": ("deberta", _ENCODER | _RELATIVE | {"max_relative_positions": 16}),
+    "deberta_v2": ("deberta-v2", _ENCODER | _RELATIVE | _BUCKETS | {"share_att_key": True}),
+    "deberta_v2_own_keys": ("deberta-v2", _ENCODER | _RELATIVE | {"max_relative_positions": 16}),
+    "albert": ("albert", _ENCODER | {"embedding_size": 16}),
+    "mpnet": ("mpnet", _ENCODER | {"max_position_embeddings": 66}),
+    "modernbert": ("modernbert", _ENCODER | {"global_attn_every_n_layers": 2, "local_attention": 8}),
+    "ernie": ("ernie", _ENCODER),
+    "rembert": ("rembert", _ENCODER | {"input_embedding_size": 16, "output_embedding_size": 16}),
+    "data2vec": ("data2vec-text", _ENCODER | {"max_position_embeddings": 66}),
+    "gpt2_classifier": ("gpt2", TINY["gpt2"][1]),
+    "llama_classifier": ("llama", TINY["llama_grouped"][1]),
+    "qwen3_classifier": ("qwen3", _ROTARY),
+    "opt_classifier": ("opt", _OLDER | {"ffn_dim": 48, "word_embed_proj_dim": 32}),
+}
+STRUCTURAL = DECODERS | CLASSIFIERS
+READ_WHOLE = {**ENCODERS, **CLASSIFIERS}
+
 
 def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
     """Save the tiny model `name` into a folder. Weights are wide, so that every head visibly matters."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
-    model_type, own = EVERY[name]
-    if name in ENCODERS:
+    model_type, own = (EVERY | STRUCTURAL)[name]
+    if name in READ_WHOLE:
         kind, special = AutoModelForSequenceClassification, {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3}
         own = {"id2label": dict(enumerate(CLASSES)), "label2id": {one: at for at, one in enumerate(CLASSES)}} | own
     else:
         kind, special = AutoModelForCausalLM, {"bos_token_id": 1, "eos_token_id": 2}
-    config = AutoConfig.for_model(model_type, vocab_size=VOCABULARY, **(special | own | settings))
+    config = AutoConfig.for_model(model_type, **({"vocab_size": VOCABULARY} | own | special | settings))
     generator = torch.Generator().manual_seed(seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # the same model whatever ran before
@@ -107,7 +178,7 @@ def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
             scale = 0.3 if parameter.dim() > 1 else 0.1
             parameter.add_(torch.randn(parameter.shape, generator=generator) * scale)
     model.save_pretrained(folder)
-    (save_encoder_tokenizer if name in ENCODERS else save_tokenizer)(folder)
+    (save_encoder_tokenizer if name in READ_WHOLE else save_tokenizer)(folder)
     return folder
 
 
@@ -156,14 +227,17 @@ def folder_of(name: str) -> Path:
 
 def tiny_model(name: str, dtype: str = "float32") -> TransformerModel:
     """A fresh tiny model on the CPU: a language model, or a text classifier where the family is an encoder."""
-    if name in ENCODERS:
+    if name in READ_WHOLE:
         return tiny_text_classifier(name, dtype=dtype)
     return tiny_language_model(name, dtype)
 
 
 def tiny_language_model(name: str, dtype: str = "float32") -> LanguageModel:
     """A fresh tiny language model on the CPU."""
-    return load_language_model(folder_of(name), device="cpu", dtype=dtype)
+    lm = load_language_model(folder_of(name), device="cpu", dtype=dtype)
+    if name == "qwen2":  # transformers reads its tokenizers by a class that knows bytes, not our words
+        return replace(lm, tokenizer=load_tokenizer(folder_of("qwen3")))
+    return lm
 
 
 def tiny_text_classifier(name: str = "bert", classes: Sequence[str] = CLASSES, **more: Any) -> TextClassifier:

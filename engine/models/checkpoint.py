@@ -10,8 +10,9 @@ from typing import Any
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
-from engine.models.adapters import adapter_for, known_types
+from engine.models.adapters import known_types
 from engine.models.quantised import quantised_faults
+from engine.models.structure.find import adapter_of
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
@@ -36,6 +37,8 @@ class ModelInfo:
     n_parameters: int
     files: tuple[str, ...]
     weight_hash: str
+    how: str = ""
+    """How the model was read, where no file of adapters/ knows its family."""
 
 
 def inspect_folder(
@@ -63,7 +66,7 @@ def inspect_folder(
     faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
     if faults:
         raise RequestError(faults)
-    adapter = adapter_for(config.model_type)
+    adapter = adapter_of(config, causal)
     return ModelInfo(
         name=name,
         revision=revision,
@@ -76,6 +79,7 @@ def inspect_folder(
         n_parameters=count_parameters(shapes),
         files=tuple(path.name for path in files),
         weight_hash=weight_hash(files),
+        how=adapter.how,
     )
 
 
@@ -93,20 +97,22 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
         return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
     except (ValueError, KeyError, TypeError, RecursionError):
         return None, [Fault("config.json", "is no JSON object with a model_type.", "Download or copy it again.")]
-    if model_type not in known_types(causal):
-        return None, [_wrong_kind(model_type, causal)]
+    if faults := _kind_faults(plain, model_type, causal):
+        return None, faults
     from transformers import AutoConfig
 
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        faults = adapter_for(model_type).config_faults(config)
-        layers = adapter_for(model_type).n_layers(config)
+        adapter = adapter_of(config, causal)
+        faults, layers = adapter.config_faults(config), adapter.n_layers(config)
         if not 1 <= layers <= MOST_LAYERS:
             faults.append(Fault("config.json", f"names {layers} layers.", f"Fix config.json: 1 to {MOST_LAYERS}."))
         if getattr(config, "hidden_size", 1) < 1:
             faults.append(Fault("config.json", f"names a width of {config.hidden_size}.", "Fix config.json."))
         faults += _activation_faults(config)
         return config, faults
+    except RequestError as error:  # an architecture that cannot be read
+        return None, list(error.faults)
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
@@ -147,17 +153,53 @@ def load_tokenizer(folder: Path, padding_side: str = "left") -> Any:
     return tokenizer
 
 
-def _wrong_kind(model_type: Any, causal: bool) -> Fault:
-    """Why an architecture cannot be used here; a word more where it can be used elsewhere."""
-    if model_type not in known_types():
-        return unknown("architecture", model_type, known_types(causal))
-    if causal:
+def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
+    """Why an architecture cannot be used here; a word more where it can be used elsewhere. Families without a file of
+    their own are read by their structure later on."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    )
+
+    classifier = named_architecture(plain).endswith("ForSequenceClassification")
+    if model_type in known_types(causal):
+        return []
+    if model_type not in known_types() and (not isinstance(model_type, str) or model_type not in CONFIG_MAPPING_NAMES):
+        own = " It brings code of its own (auto_map), which is never run." if plain.get("auto_map") else ""
+        what = f"{model_type!r} is not known to this version of transformers.{own}"
+        return [Fault("architecture", what, f"Known by file: {', '.join(known_types(causal))}; by structure: others.")]
+    reads = is_encoder(model_type)
+    writes = model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not reads
+    if model_type in MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES and not writes:
+        what = f"{model_type!r} reads a text with one half and writes with the other (encoder-decoder): its heads are "
+        what += "not those of one language model or one classifier."
+        return [Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")]
+    if not causal and classifier:
+        return []
+    if causal and not writes:
         what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
-        fix = "Assess it as a text classifier, or use a language model"
-    else:
-        what = f"{model_type!r} continues texts; a text classifier that sees the whole text is needed."
-        fix = "Assess it as a language model, or use an encoder"
-    return Fault("architecture", what, f"{fix}: {', '.join(known_types(causal))}.")
+        return [Fault("architecture", what, "Assess it as a text classifier, or use a language model.")]
+    if not causal and writes:
+        what = f"{model_type!r} continues texts; a text classifier that sees the whole text, or one with a "
+        what += "classification head, is needed."
+        return [Fault("architecture", what, "Assess it as a language model, or use an encoder.")]
+    return []
+
+
+def is_encoder(model_type: Any) -> bool:
+    """Whether models of this type read whole texts: those with a file here, and those that guess masked words."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    if model_type in known_types(causal=True):
+        return False
+    return model_type in known_types(causal=False) or model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+
+def named_architecture(plain: dict) -> str:
+    """The first class that a config.json names; "" for none."""
+    found = plain.get("architectures")
+    return str(found[0]) if isinstance(found, list) and found else ""
 
 
 def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:

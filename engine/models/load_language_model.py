@@ -11,8 +11,10 @@ import torch
 
 from engine.core.errors import Fault, RequestError
 from engine.models import catalog, runtime
-from engine.models.adapters import Adapter, adapter_for
+from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.structure.find import adapter_of
+from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 
 __all__ = ["LanguageModel", "ModelInfo", "fetch", "inspect_model", "load_language_model"]
@@ -46,8 +48,9 @@ def load_language_model(
     info = inspect_model(name_or_folder, revision, as_arm)
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
-    adapter = adapter_for(info.model_type)
+    adapter = adapter_of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
+    adapter = proved(model, adapter, info.name) if adapter.how else adapter
     tokenizer = load_tokenizer(info.folder)
     return LanguageModel(info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind)
 

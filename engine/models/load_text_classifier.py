@@ -16,10 +16,19 @@ from torch import Tensor, nn
 from engine.core.errors import Fault, RequestError
 from engine.core.seeds import rng
 from engine.models import runtime
-from engine.models.adapters import adapter_for, known_types
+from engine.models.adapters import known_types
 from engine.models.adapters.encoder import Encoder
-from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.checkpoint import (
+    ModelInfo,
+    inspect_folder,
+    is_encoder,
+    load_tokenizer,
+    named_architecture,
+    read_config,
+)
 from engine.models.load_language_model import fetch
+from engine.models.structure.find import adapter_of
+from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
 
@@ -54,6 +63,7 @@ class TextModelInfo:
     has_head: bool
     classes: tuple[str, ...]
     pretrained: Path | None
+    how: str = ""
     n_labels: int = 0
     """Numbers that an existing head gives for a text; 0 without a head."""
 
@@ -117,6 +127,7 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
             "vocab_size",
             "n_parameters",
             "weight_hash",
+            "how",
         )
     }
     return TextModelInfo(
@@ -129,13 +140,14 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
 
 
 def is_text_model(name: str | Path, revision: str | None = None) -> bool:
-    """Whether a name or folder holds an encoder of a family that text classifiers are made of. May download."""
+    """Whether a name or folder holds a text classifier, or an encoder that one can be made of. May download."""
     folder, _ = fetch(name, revision)
     try:
-        model_type = json.loads((folder / "config.json").read_text(encoding="utf-8"))["model_type"]
-    except (OSError, ValueError, KeyError, TypeError):  # reported when the model is loaded
+        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        model_type, named = plain["model_type"], named_architecture(plain)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # reported when the model is loaded
         return False
-    return model_type in known_types(causal=False)
+    return model_type in known_types(causal=False) or named.endswith(CLASSIFIER) or is_encoder(model_type)
 
 
 def usual_length(info: TextModelInfo) -> int:
@@ -162,15 +174,17 @@ def load_text_classifier(
     """
     place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
     info = _examined(name, revision, names, max_length, new_head)
-    adapter = adapter_for(info.model_type)
+    adapter = adapter_of(_config_for(info.folder, names), causal=False)
     fresh = new_head or not info.has_head
     model, notes = _load(info, adapter, names, fresh, seed, runtime.pick_dtype(info.n_parameters, place, dtype))
+    model = model.to(place).eval().requires_grad_(False)
+    adapter = proved(model, adapter, info.name) if adapter.how else adapter
     tokenizer = load_tokenizer(info.folder, "right")
     notes += _notes(info, names, fresh, max_length, seed)
     return TextClassifier(
         info.name,
         info.revision,
-        model.to(place).eval().requires_grad_(False),
+        model,
         tokenizer,
         adapter,
         info.weight_hash,
@@ -234,7 +248,7 @@ def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
 
 def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with it."""
-    adapter = adapter_for(plain.model_type)
+    adapter = adapter_of(config, causal=False)
     shapes: dict[str, list[int]] = {}
     for file in plain.files:
         shapes |= tensors_in(plain.folder / file)[0]

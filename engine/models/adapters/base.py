@@ -13,7 +13,7 @@ All three give the same logits. The bias of the output projection belongs to no 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, final
 
 import torch
@@ -34,6 +34,12 @@ class Adapter(ABC):
     """Dotted name of the output projection in the attention module."""
     causal: ClassVar[bool] = True
     """Whether a token sees only those before it, as in a language model; else see encoder.py."""
+    cuts: bool = True
+    """Whether heads can be cut out; else `cut_heads` zeroes and silences them, and shapes stay."""
+    splits: bool = True
+    """Whether a pass can go on from any block and logits follow from the last one's output (prefix reuse)."""
+    how: str = ""
+    """One line for screens: how the model was read, where no file of this folder knows it."""
 
     def n_layers(self, model: Any) -> int:
         """Number of layers, from a model or its config."""
@@ -76,6 +82,19 @@ class Adapter(ABC):
         """What stands between the last block and the output embeddings."""
         return model.base_model.ln_f
 
+    def as_saved(self, shapes: Mapping[str, Sequence[int]], mask: HeadMask) -> Adapter:
+        """The adapter that made a file with tensors of these shapes by taking out a mask's heads, or zeroing them."""
+        return self
+
+    def stand_in(self, model: nn.Module, layer: int, given: torch.Tensor) -> tuple[nn.Module, Any]:
+        """A module of the layer, and what it answers where the output projection gives `given` [rows, tokens, hidden]:
+        put in its place, the layer goes on from there."""
+        return self.attention(model, layer), (given, None)
+
+    def logits(self, model: nn.Module, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
+        """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the final norm's."""
+        return model.get_output_embeddings()(hidden if normed else self.final_norm(model)(hidden))
+
     @final
     def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
@@ -89,6 +108,10 @@ class Adapter(ABC):
         Weights of q, k, v are [head_dim, hidden] and of o [hidden, head_dim] in Linears, transposed in GPT-2's Conv1D;
         biases [head_dim]. A shared KV head belongs to each sharer.
         """
+
+    def grow_heads(self, model: nn.Module, mask: HeadMask) -> None:
+        """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads were. Encoders only."""
+        raise NotImplementedError
 
     @abstractmethod
     def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
@@ -137,9 +160,18 @@ class Adapter(ABC):
     def cut_heads(self, model: nn.Module, mask: HeadMask, gone: HeadMask | None = None) -> None:
         """Remove, in place, the cut heads' weights. The model is smaller and computes what the masked one does.
 
-        gone: heads of the mask that the model has lost already; encoders only.
+        gone: heads of the mask that the model has lost already; encoders only. Where heads cannot be cut out they are
+        zeroed, and silenced so that no training brings them back.
         """
         width = self.head_dim(model)
+        if gone is not None and gone.cut and self.how:  # rows of a structure are known in the whole model only
+            self.grow_heads(model, gone)
+            gone = None
+        if not self.cuts:
+            self.zero_heads(model, mask)
+            for layer in sorted({layer for layer, _ in mask.cut}):
+                silence(self.output_projection(model, layer), sorted(mask.cut_in(layer)), width)
+            return
         for layer in sorted({layer for layer, _ in mask.cut}):
             dead, lost = mask.cut_in(layer), () if gone is None else gone.cut_in(layer)
             there = [head for head in range(mask.n_heads) if head not in lost]
@@ -176,6 +208,25 @@ class NoHeads(nn.Module):
         return (out if self.bias is None else out + self.bias), None
 
 
+@final
+class Silenced:
+    """A forward pre-hook that keeps heads of an output projection's input at zero; it goes along with copies."""
+
+    def __init__(self, heads: Sequence[int], width: int) -> None:
+        self.heads, self.width = tuple(heads), width
+
+    def __call__(self, module: nn.Module, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        """args: what the projection is given, first of all [batch, tokens, heads * width]."""
+        keep = torch.ones(args[0].shape[-1], dtype=args[0].dtype, device=args[0].device)
+        keep[span(self.heads, self.width).to(keep.device)] = 0
+        return (args[0] * keep, *args[1:])
+
+
+def silence(projection: nn.Module, heads: Sequence[int], width: int) -> None:
+    """Keep these heads of a projection's input at zero from now on."""
+    projection.register_forward_pre_hook(Silenced(heads, width))
+
+
 def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
     """Indices of whole heads, [heads * width] int64: span([0, 2], 3) = 0 1 2 6 7 8."""
     starts = torch.tensor(list(heads), dtype=torch.long) * width + offset
@@ -196,18 +247,18 @@ def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", len(index))
 
 
-def spread_outputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_outputs` of a Linear in place: `size` outputs, zero where `index` [kept] int64 does not point."""
-    _spread(module, "weight", 0, index, size)
+def spread_outputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
+    """Undo `keep_outputs` of a Linear (or Conv1D) in place: `size` outputs, zero where `index` does not point."""
+    set_entries(module, "weight", index, size, 1 - _input_axis(module))
     if module.bias is not None:
-        _spread(module, "bias", 0, index, size)
-    module.out_features = size
+        set_entries(module, "bias", index, size)
+    setattr(module, "nf" if hasattr(module, "nf") else "out_features", size)
 
 
-def spread_inputs(module: nn.Linear, index: torch.Tensor, size: int) -> None:
-    """Undo `keep_inputs` of a Linear in place: `size` inputs, zero where `index` [kept] int64 does not point."""
-    _spread(module, "weight", 1, index, size)
-    module.in_features = size
+def spread_inputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
+    """Undo `keep_inputs` of a Linear (or Conv1D) in place: `size` inputs, zero where `index` does not point."""
+    set_entries(module, "weight", index, size, _input_axis(module))
+    setattr(module, "nx" if hasattr(module, "nx") else "in_features", size)
 
 
 def linear_head_tensors(layers: Sequence[nn.Module], output: nn.Module, places: Sequence[slice]) -> list[torch.Tensor]:
@@ -233,7 +284,7 @@ def _set(module: nn.Module, name: str, old: torch.Tensor, axis: int, index: torc
     setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
 
 
-def _spread(module: nn.Module, name: str, axis: int, index: torch.Tensor, size: int) -> None:
+def set_entries(module: nn.Module, name: str, index: torch.Tensor, size: int, axis: int = 0) -> None:
     """Set a parameter to zeros of length `size` along one axis, its old entries at `index` [kept] int64."""
     old = getattr(module, name)
     shape = [size if place == axis else side for place, side in enumerate(old.shape)]

@@ -95,7 +95,6 @@ class Encoder(Adapter):
         reads = [attention.get_submodule(name) for name in self.reads]
         return linear_head_tensors(reads, self.output_projection(model, layer), (place,) * 4)
 
-    @final
     def grow_heads(self, model: nn.Module, mask: HeadMask) -> None:
         """Undo `cut_heads` in place, as far as shapes go: zeros stand where the mask's heads were."""
         width = self.head_dim(model)
@@ -119,6 +118,5 @@ class Encoder(Adapter):
         attention.self.num_attention_heads = heads
         attention.self.all_head_size = heads * head_dim
 
-    @final
     def _empty(self, model: nn.Module, layer: int) -> None:
         self._keep(self.attention(model, layer), [], self.head_dim(model))

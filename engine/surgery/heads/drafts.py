@@ -28,6 +28,7 @@ from engine.surgery.heads.prefix import (
     Rows,
     batches,
     dense_pass,
+    last_hidden,
     pad_right,
     without_heads,
 )
@@ -156,14 +157,14 @@ def _read_batch(
 
 
 def _hidden(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
-    """What the last block hands to the final norm, [rows, tokens, hidden], under the mask that is set."""
-    out: list[torch.Tensor] = []
-    handle = lm.adapter.final_norm(lm.model).register_forward_pre_hook(lambda module, args: out.append(args[0]))
+    """What the last block hands on, [rows, tokens, hidden], under the mask that is set."""
+    out: dict[str, torch.Tensor] = {}
+    handle = last_hidden(lm, out)
     try:
         lm.model.base_model(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
     finally:
         handle.remove()
-    return out[0]
+    return out["last"]
 
 
 class _Reader:
@@ -193,11 +194,10 @@ class _Reader:
     def _won(self, hidden: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
         """The token that wins at every position, [positions], and whether another comes near; hidden [positions,
         width]."""
-        norm, head = self.lm.adapter.final_norm(self.lm.model), self.lm.model.get_output_embeddings()
         size, won, leads = max(1, LOGITS // self.lm.vocab_size), [], []
         for at in range(0, len(hidden), size):
             part = slice(at, at + size)
-            logits = head(norm(hidden[part])).float()
+            logits = self.lm.adapter.logits(self.lm.model, hidden[part]).float()
             check_finite(self.lm, logits)
             one = winners(filtered(logits, self.decoding), self.keys[part], self.steps[part], self.near)
             won.append(one[0].cpu())

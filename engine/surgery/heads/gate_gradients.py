@@ -63,16 +63,24 @@ def _rows(lm: LanguageModel, texts: Sequence[Sequence[int]], first: Sequence[int
 def _batch(lm: LanguageModel, rows: Rows, decoding: Decoding | None) -> tuple[np.ndarray, np.ndarray]:
     """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units], float64."""
     with torch.enable_grad(), _heads_kept(lm) as heads:
-        embedded = lm.model.get_input_embeddings()(rows.ids)
-        last = lm.model.base_model(inputs_embeds=embedded, use_cache=False).last_hidden_state
         score = Scorer(lm, rows, decoding, normed=True)
-        logps = score.token_logps(last[score.row, score.place], score.wanted)
+        logps = _logps(lm, rows, score)
         slopes = torch.autograd.grad(logps.sum(), heads)
     with torch.no_grad():
         dense = torch.zeros(len(rows.ids), dtype=torch.float64, device=logps.device)
         dense.index_add_(0, score.row, logps.detach().double())
         each = [_per_head(lm, slope, inside) for slope, inside in zip(slopes, heads, strict=True)]
     return dense.cpu().numpy(), torch.cat(each, dim=1).double().cpu().numpy()
+
+
+def _logps(lm: LanguageModel, rows: Rows, score: Scorer) -> torch.Tensor:
+    """log p of every scored token, [n] float32, from one pass."""
+    if not lm.adapter.splits:
+        logits = lm.model(input_ids=rows.ids, use_cache=False).logits
+        return score.of_logits(logits[score.row, score.place], score.wanted)
+    embedded = lm.model.get_input_embeddings()(rows.ids)
+    last = lm.model.base_model(inputs_embeds=embedded, use_cache=False)
+    return score.token_logps(last.last_hidden_state[score.row, score.place], score.wanted)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def masked(lm: TransformerModel, mask: HeadMask) -> Iterator[None]:
     (here or in another thread: the model object is shared). Hooks are gone afterwards, whatever was raised inside.
     """
     _check_shape(lm, (mask.n_layers, mask.n_heads))
-    with _hooked(lm, torch.from_numpy(mask.keep()), sorted({layer for layer, _ in mask.cut})):
+    with claimed(lm), hooked(lm, torch.from_numpy(mask.keep()), sorted({layer for layer, _ in mask.cut})):
         yield
 
 
@@ -43,7 +43,7 @@ def gated(lm: TransformerModel, gates: torch.Tensor) -> Iterator[None]:
     batch, which then must have so many rows. Errors as for `masked`.
     """
     _check_shape(lm, tuple(gates.shape[-2:]))
-    with _hooked(lm, gates, range(lm.n_layers)):
+    with claimed(lm), hooked(lm, gates, range(lm.n_layers)):
         yield
 
 
@@ -123,9 +123,10 @@ def claimed(lm: TransformerModel) -> Iterator[None]:
 
 
 @contextmanager
-def _hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
-    """Within it, gates [layers, heads] or [rows, layers, heads] multiply the heads of `layers`."""
-    with claimed(lm), ExitStack() as hooks:
+def hooked(lm: TransformerModel, gates: torch.Tensor, layers: Any) -> Iterator[None]:
+    """Within it, gates [layers, heads] or [rows, layers, heads] multiply the heads of `layers`. For code that has
+    claimed the model."""
+    with ExitStack() as hooks:
         for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
             handle = projection.register_forward_pre_hook(_gate(gates[..., layer, :], lm.adapter.head_dim(lm.model)))

@@ -19,9 +19,10 @@ import torch
 from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks
 from engine.models import runtime
+from engine.models.blocks import again, first_of
 from engine.models.decode import filtered
 from engine.models.load_language_model import LanguageModel
-from engine.surgery.heads.mask import claimed
+from engine.surgery.heads.mask import claimed, hooked
 
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 """Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it busy."""
@@ -117,6 +118,8 @@ def _batch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of log p of one batch in nats, float64: dense [rows] (0 unless `whole`) and with each unit off [units,
     rows]. `room` tokens fit into one stacked pass."""
+    if not lm.adapter.splits:
+        return _whole_passes(lm, rows, units, decoding, hooks, room)
     layers = sorted({unit // lm.n_heads for unit in units})
     kept, last = dense_pass(lm, rows.ids, layers, whole)
     score = Scorer(lm, rows, decoding)
@@ -131,6 +134,25 @@ def _batch(
             hidden = without_heads(lm, kept, layer, [units[at] % lm.n_heads for at in group])
             off[group] = score.sums(hidden, len(group))
     return dense, off
+
+
+def _whole_passes(
+    lm: LanguageModel, rows: Rows, units: Sequence[int], decoding: Decoding | None, hooks: Hooks, room: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """As `_batch`, of a model whose passes cannot go on from the middle: a whole pass for every head, stacked."""
+    score, width = Scorer(lm, rows, decoding), max(1, room // rows.ids.numel())
+    found, masks = np.zeros((1 + len(units), len(rows.ids))), [None, *units]
+    for start in range(0, len(masks), width):
+        hooks.check()
+        group = masks[start : start + width]
+        gates = torch.ones(len(group), lm.n_layers, lm.n_heads)
+        for at, unit in enumerate(group):
+            if unit is not None:
+                gates[at, unit // lm.n_heads, unit % lm.n_heads] = 0
+        with hooked(lm, gates.repeat_interleave(len(rows.ids), dim=0), range(lm.n_layers)):
+            logits = lm.model(input_ids=rows.ids.repeat(len(group), 1), use_cache=False).logits
+        found[start : start + len(group)] = score.sums_of(logits, len(group))
+    return found[0], found[1:]
 
 
 @dataclass
@@ -174,8 +196,7 @@ def dense_pass(
         for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
             hooks.callback(projection.register_forward_pre_hook(keep_heads(layer)).remove)
-        handle = blocks[lm.n_layers - 1].register_forward_hook(lambda module, args, made: out.update(last=_first(made)))
-        hooks.callback(handle.remove)
+        hooks.callback(last_hidden(lm, out).remove)
         if not whole:
             hooks.enter_context(_answered_above(lm, max(layers)))
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is none that matters.
@@ -199,6 +220,12 @@ def _answered_above(lm: LanguageModel, layer: int) -> Iterator[None]:
             del block.forward
 
 
+def last_hidden(lm: LanguageModel, out: dict[str, torch.Tensor]) -> Any:
+    """A hook that puts the last block's output [rows, tokens, hidden] into `out` as "last"; remove it again."""
+    block = lm.adapter.blocks(lm.model)[lm.n_layers - 1]
+    return block.register_forward_hook(lambda module, args, made: out.update(last=first_of(made)))
+
+
 def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int]) -> torch.Tensor:
     """The last block's output with each of `heads` of one layer off alone, [heads * rows, tokens, hidden]."""
     blocks, width, inside = lm.adapter.blocks(lm.model), lm.adapter.head_dim(lm.model), kept.heads[layer]
@@ -207,53 +234,21 @@ def without_heads(lm: LanguageModel, kept: Kept, layer: int, heads: Sequence[int
         stacked[at * len(inside) : (at + 1) * len(inside), :, head * width : (head + 1) * width] = 0
     given = lm.adapter.output_projection(lm.model, layer)(stacked)
     hidden = kept.inputs[layer].repeat(len(heads), 1, 1)
-    with _attention_gives(lm.adapter.attention(lm.model, layer), given):
-        hidden = _again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
+    with _answers(*lm.adapter.stand_in(lm.model, layer, given)):
+        hidden = again(blocks[layer], hidden, kept.calls[layer], len(inside), len(heads))
     for above in range(layer + 1, lm.n_layers):
-        hidden = _again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
+        hidden = again(blocks[above], hidden, kept.calls[above], len(inside), len(heads))
     return hidden
 
 
 @contextmanager
-def _attention_gives(module: torch.nn.Module, given: torch.Tensor) -> Iterator[None]:
-    """Within it, an attention module answers `given` [rows, tokens, hidden], independent of its input."""
-    module.forward = lambda *args, **kwargs: (given, None)
+def _answers(module: torch.nn.Module, given: Any) -> Iterator[None]:
+    """Within it, a module answers `given`, independent of its input."""
+    module.forward = lambda *args, **kwargs: given
     try:
         yield
     finally:
         del module.forward
-
-
-def _again(
-    block: torch.nn.Module,
-    hidden: torch.Tensor,
-    call: tuple[tuple[Any, ...], dict[str, Any]],
-    rows: int,
-    times: int,
-) -> torch.Tensor:
-    """A block's output for hidden [times * rows, tokens, hidden], with the other arguments of its dense call."""
-    args, kwargs = call
-    return _first(
-        block(
-            hidden,
-            *(_spread(value, rows, times) for value in args),
-            **{name: _spread(value, rows, times) for name, value in kwargs.items()},
-        )
-    )
-
-
-def _spread(value: Any, rows: int, times: int) -> Any:
-    """An argument for `times` stacked batches: what has one entry per row is repeated, the rest broadcasts."""
-    if isinstance(value, tuple):
-        return tuple(_spread(part, rows, times) for part in value)
-    if isinstance(value, torch.Tensor) and value.ndim > 1 and rows > 1 and value.shape[0] == rows:
-        return value.repeat(times, *([1] * (value.ndim - 1)))
-    return value
-
-
-def _first(made: Any) -> torch.Tensor:
-    """The hidden states [rows, tokens, hidden] of what a block returns: a tensor, or a tuple that begins with it."""
-    return made[0] if isinstance(made, tuple) else made
 
 
 class Scorer:
@@ -263,8 +258,7 @@ class Scorer:
         self.lm, self.decoding, self.n_rows = lm, decoding, len(rows.ids)
         self.row, self.place = (rows.target[:, 1:]).nonzero(as_tuple=True)  # place predicts the token after it
         self.wanted = rows.ids[self.row, self.place + 1]
-        self.norm = torch.nn.Identity() if normed else lm.adapter.final_norm(lm.model)
-        self.head = lm.model.get_output_embeddings()
+        self.normed = normed
 
     def sums(self, hidden: torch.Tensor, times: int) -> np.ndarray:
         """Σ log p of every row's scored tokens in nats, [times, rows] float64; hidden [times * rows, tokens, width]."""
@@ -274,14 +268,26 @@ class Scorer:
         total.index_add_(1, self.row, logps.view(times, -1).double())
         return total.cpu().numpy()
 
+    def sums_of(self, logits: torch.Tensor, times: int) -> np.ndarray:
+        """As `sums`, from logits [times * rows, tokens, vocabulary]."""
+        picked = logits.view(times, self.n_rows, *logits.shape[1:])[:, self.row, self.place]
+        logps = torch.stack([self.of_logits(part, self.wanted) for part in picked])
+        total = torch.zeros(times, self.n_rows, dtype=torch.float64, device=logits.device)
+        return total.index_add_(1, self.row, logps.double()).cpu().numpy()
+
     def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so many logits at once as
         fit."""
         step = max(1, LOGITS // self.lm.vocab_size)
         parts = []
         for at in range(0, len(hidden), step):
-            logits = self.head(self.norm(hidden[at : at + step])).float()
-            if self.decoding is not None:
-                logits = filtered(logits, self.decoding)
-            parts.append(-torch.nn.functional.cross_entropy(logits, wanted[at : at + step], reduction="none"))
+            logits = self.lm.adapter.logits(self.lm.model, hidden[at : at + step], self.normed)
+            parts.append(self.of_logits(logits, wanted[at : at + step]))
         return torch.cat(parts) if parts else hidden.new_zeros(0, dtype=torch.float32)
+
+    def of_logits(self, logits: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
+        """The same from logits [n, vocabulary]."""
+        logits = logits.float()
+        if self.decoding is not None:
+            logits = filtered(logits, self.decoding)
+        return -torch.nn.functional.cross_entropy(logits, wanted, reduction="none")

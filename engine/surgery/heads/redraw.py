@@ -36,13 +36,13 @@ def drawn_again(
 
     Where texts fill several batches one of them is drawn each way, and the rest the quicker way. Fewer texts are drawn
     the way that was quicker for earlier variants with about as many heads off, each way being tried once.
-    16-bit numbers round too coarsely for drafts.
+    16-bit numbers round too coarsely for drafts, and a model whose passes cannot go on from the middle has none.
     """
     ways: dict[str, Callable[[Begun, list[Sequence[int]], Sequence[HeadMask]], Texts]] = {
         "drafts": lambda some, told, wanted: redrawn(lm, wanted, some, told, decoding, hooks),
         "plain": lambda some, told, wanted: [_plain(lm, mask, some, decoding, hooks) for mask in wanted],
     }
-    if torch.finfo(lm.dtype).bits < 32:
+    if torch.finfo(lm.dtype).bits < 32 or not lm.adapter.splits:
         return ways["plain"](begun, list(drafts), masks)
     clock = time.process_time if lm.device.type == "cpu" else time.perf_counter  # others may use these cores
     found: Texts = [[[] for _ in drafts] for _ in masks]

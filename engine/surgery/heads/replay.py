@@ -84,10 +84,11 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
 def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
     """Everything a `TransformerModel` is made of, from a folder with a cut one. Errors as for `load_cut`."""
     from engine.models import checkpoint, runtime
-    from engine.models.adapters import adapter_for
+    from engine.models.structure.find import adapter_of
 
     record, config = _cut_folder(folder, causal)
-    adapter, place = adapter_for(config.model_type), runtime.pick_device(device)
+    adapter, place = adapter_of(config, causal), runtime.pick_device(device)
+    adapter = adapter.as_saved(_shapes(folder), record.mask)
     model = _skeleton(config, adapter, record)
     _fill(model, folder / WEIGHTS)
     model = model.to(place).eval().requires_grad_(False)
@@ -104,9 +105,15 @@ def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:
     }
 
 
+def _shapes(folder: Path) -> dict[str, list[int]]:
+    from engine.models.weights import tensors_in, weight_files
+
+    return {name: shape for path in weight_files(folder)[0] for name, shape in tensors_in(path)[0].items()}
+
+
 def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
     from engine.models import checkpoint
-    from engine.models.adapters import adapter_for
+    from engine.models.structure.find import adapter_of
     from engine.models.weights import tensors_in, weight_files
 
     record = read_mask(folder / MASK_FILE)
@@ -116,7 +123,7 @@ def _cut_folder(folder: Path, causal: bool) -> tuple[MaskRecord, Any]:
     for path in files:
         faults += tensors_in(path)[1]
     if not faults:
-        adapter = adapter_for(config.model_type)
+        adapter = adapter_of(config, causal)
         shape = (adapter.n_layers(config), adapter.n_heads(config))
         if shape != (record.n_layers, record.n_heads):
             what = f"is for {record.n_layers} x {record.n_heads} heads, config.json says {shape[0]} x {shape[1]}."

@@ -485,11 +485,11 @@ def _null_faults(request: TextRequest) -> list[Fault]:
 
 def width_of(info: Any) -> int:
     """Width of the hidden states, from the model's config.json."""
-    from engine.models.adapters import adapter_for
     from engine.models.checkpoint import read_config
+    from engine.models.structure.find import adapter_of
 
     config, _ = read_config(info.folder, causal=False)
-    return adapter_for(info.model_type).head_dim(config) * info.n_heads
+    return adapter_of(config, causal=False).head_dim(config) * info.n_heads
 
 
 def _kept_faults(request: TextRequest, info: Any) -> list[Fault]:

@@ -220,7 +220,7 @@ def test_a_truncated_cut_is_refused(saved):
 def test_a_cut_language_model_is_no_classifier(saved):
     folder = saved[2]
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "gpt2", "architectures": None}))
     with pytest.raises(RequestError, match="'gpt2' continues texts"):
         load_cut_classifier(folder)
 

@@ -1,0 +1,314 @@
+"""What was read off a model, shown on the model itself: on eight tokens, before anything is measured.
+
+1. The output projection reads heads * width numbers.
+2. Heads lie there one after the other: what a head hands over depends on its own queries, keys and values only, and
+   these are the outputs of the other projections that the layout says (by gradients, of every head of every layer).
+3. A silenced head changes what its layer hands on, and nothing below it.
+4. With all heads silenced no token sees another: nothing else carries anything from token to token.
+5. Blocks can be run again from kept inputs, stacked, and logits follow from the last one's output. Where that fails,
+   passes start at the embeddings, and that is said.
+6. With a head cut out (and with two that leave shared keys uneven) an attention gives what it gives with them silenced.
+   Where that fails heads are zeroed instead, and that is said.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from engine.core.errors import Fault, RequestError
+from engine.core.types import HeadMask
+from engine.models import runtime
+from engine.models.blocks import again, first_of
+from engine.models.structure.layout import Layout, Read
+
+TOKENS = 8
+LARGE = 1_000_000_000
+"""From this many parameters on three layers stand for all where a check needs a pass per layer."""
+Hook = Callable[..., Any]
+
+
+def proved(model: nn.Module, adapter: Any, name: str) -> Any:
+    """The adapter, with what the loaded model showed. RequestError with what failed."""
+    try:
+        return _Proof(model, adapter, name).run()
+    except RequestError:
+        raise
+    except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError, NotImplementedError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        what = f"eight tokens cannot be put through it as it was read ({first[:200]}). {adapter.how}"
+        raise RequestError(Fault(name, what, "Use an architecture that PruneAudit has a file for.")) from error
+
+
+class _Proof:
+    def __init__(self, model: nn.Module, adapter: Any, name: str) -> None:
+        self.model, self.adapter, self.name, self.layout = model, adapter, name, adapter.layout
+        size, device = int(model.config.vocab_size), next(model.parameters()).device
+        most = max(2, min(TOKENS, adapter.n_positions(model)))
+        self.ids = ((torch.arange(1, most + 1) * 7919 + 5) % size)[None].to(device)
+        self.eps = torch.finfo(next(model.parameters()).dtype).eps
+        count = sum(parameter.numel() for parameter in model.parameters())
+        layers = len(self.layout.blocks)
+        self.layers = range(layers) if count < LARGE else sorted({0, layers // 2, layers - 1})
+
+    def run(self) -> Any:
+        self.heads_are_in_order()
+        with torch.no_grad():
+            for layer in self.layers:
+                self.a_head_acts_from_its_layer_on(layer)
+            self.nothing_else_mixes_tokens()
+            adapter = self.adapter
+            if adapter.causal and not self.passes_can_be_split():
+                adapter = _unsplit(adapter)
+            if adapter.cuts and not self.heads_can_leave():
+                adapter = adapter.zeroing("cut out, its attention did not give what it gives with them silenced")
+                adapter.splits = self.adapter.splits
+        return adapter
+
+    # 1 and 2
+
+    def heads_are_in_order(self) -> None:
+        layout = self.layout
+        with torch.enable_grad(), _traced(self) as found:
+            self.logits(self.ids)
+        for layer, (inside, leaves) in sorted(found.items()):
+            if inside.shape[-1] != layout.heads * layout.width:
+                self.refuse(f"the output projection of layer {layer} is given {inside.shape[-1]} numbers.")
+            weights = torch.cos(torch.arange(layout.width, device=inside.device, dtype=inside.dtype) + 1)
+            touched = [self._touched(inside, leaves, head, weights) for head in range(layout.heads)]
+            for name in leaves:
+                self._check_rows(layer, name, [one[name] for one in touched])
+
+    def _touched(self, inside: torch.Tensor, leaves: dict[str, list], head: int, weights: torch.Tensor) -> dict:
+        """Which outputs of each projection a head's slice depends on, [outputs] bool each."""
+        width = self.layout.width
+        goal = (inside[..., head * width : (head + 1) * width] * weights).sum()
+        flat = [leaf for some in leaves.values() for leaf in some]
+        slopes = iter(torch.autograd.grad(goal, flat, retain_graph=True, allow_unused=True))
+        found = {}
+        for name, some in leaves.items():
+            parts = [slope for slope in (next(slopes) for _ in some) if slope is not None]
+            if parts:
+                most = torch.stack([part.float().abs().flatten(0, -2).amax(0) for part in parts]).amax(0)
+                found[name] = (most > 0).cpu()
+            else:
+                found[name] = torch.zeros(some[0].shape[-1], dtype=torch.bool)
+        return found
+
+    def _check_rows(self, layer: int, name: str, touched: Sequence[torch.Tensor]) -> None:
+        layout = self.layout
+        if not any(bool(one.any()) for one in touched):
+            return  # a norm over all heads stands behind it and is looked at instead
+        read = next((one for one in layout.reads if one.name == name), None) or _as_read(name, touched[0], layout)
+        for head, one in enumerate(touched):
+            rows = layout.rows(read, head)
+            outside = one.clone()
+            outside[rows] = False
+            if read.kind and not bool(outside.any()) and bool(one.any()):
+                continue
+            if not read.kind and self._apart(touched):
+                return
+            rest = [at for at in range(layout.heads) if at != head and bool(one[layout.rows(read, at)].any())]
+            what = f"head {rest[0]}'s" if rest else "other"
+            self.refuse(
+                f"heads are not handed over one after the other: in layer {layer} what stands in head {head}'s place "
+                f"depends on {what} outputs of {name}."
+            )
+
+    def _apart(self, touched: Sequence[torch.Tensor]) -> bool:
+        """Of a projection whose layout is not known: each head reads outputs that no other group of heads reads."""
+        size = self.layout.heads // self.layout.groups
+        if self.layout.groups == 1:
+            return True
+        groups = [torch.stack(list(touched[at : at + size])).any(0) for at in range(0, len(touched), size)]
+        firsts = [int(one.nonzero()[0]) if bool(one.any()) else -1 for one in groups]
+        return bool((torch.stack(groups).sum(0) <= 1).all()) and firsts == sorted(firsts)
+
+    # 3
+
+    def a_head_acts_from_its_layer_on(self, layer: int) -> None:
+        heads = self.layout.heads
+        gates = torch.ones(heads + 1, heads)
+        gates[torch.arange(1, heads + 1), torch.arange(heads)] = 0
+        seen: dict[int, torch.Tensor] = {}
+        with _watched(self, seen), self.gated({layer: gates}):
+            logits = self.logits(self.ids.repeat(heads + 1, 1))
+        if not bool(torch.isfinite(logits).all()):
+            return  # damaged weights: said where the mask is proved
+        for below in range(layer if not self.layout.depth else 0):
+            if not _near(seen[below][1:], seen[below][:1], 1e4 * self.eps):
+                self.refuse(f"silencing a head of layer {layer} changes what layer {below} hands on.")
+        moved = (seen[layer][1:] - seen[layer][:1]).float().abs().flatten(1).amax(1)
+        if not bool((moved > 0).any()):
+            self.refuse(f"silencing heads of layer {layer} changes nothing that it hands on.")
+
+    # 4
+
+    def nothing_else_mixes_tokens(self) -> None:
+        heads, last = self.layout.heads, len(self.layout.blocks) - 1
+        other = self.ids.flip(1).clone()
+        other[:, -1] = self.ids[:, -1]
+        none = torch.zeros(1, heads)
+        seen: dict[int, torch.Tensor] = {}
+        with _watched(self, seen), self.gated(dict.fromkeys(range(last + 1), none)):
+            self.logits(torch.cat([self.ids, other]))
+        mine, others = seen[last][0, -1], seen[last][1, -1]
+        if bool(torch.isfinite(mine).all()) and not _near(mine, others, 1e4 * self.eps):
+            self.refuse("with all heads silenced a token still sees others: something else in its layers mixes tokens.")
+
+    # 5
+
+    def passes_can_be_split(self) -> bool:
+        """Two texts, from the first block on, stacked twice; logits of what comes out."""
+        model, adapter, at = self.model, self.adapter, len(self.layout.blocks) - 1
+        ids = torch.cat([self.ids, self.ids.flip(1), self.ids])
+        calls: dict[int, Any] = {}
+        seen: dict[int, torch.Tensor] = {}
+
+        def note(layer: int) -> Hook:
+            def hook(module: nn.Module, args: tuple, kwargs: dict) -> None:
+                rest = {name: value for name, value in kwargs.items() if name != "hidden_states"}
+                calls[layer] = (args[0] if args else kwargs["hidden_states"], args[1:], rest)
+
+            return hook
+
+        wanted = self.logits(ids)
+        blocks = adapter.blocks(model)
+        try:
+            with ExitStack() as hooks, _watched(self, seen):
+                for layer in range(at + 1):
+                    handle = blocks[layer].register_forward_pre_hook(note(layer), with_kwargs=True)
+                    hooks.callback(handle.remove)
+                model.base_model(inputs_embeds=model.get_input_embeddings()(ids), use_cache=False)
+            hidden = calls[0][0].repeat(2, 1, 1)
+            for layer in range(at + 1):
+                hidden = again(blocks[layer], hidden, calls[layer][1:], len(ids), 2)
+            made = adapter.logits(model, hidden.flatten(0, 1)).view(2, *wanted.shape)
+        except (RuntimeError, ValueError, TypeError, AttributeError, KeyError):
+            return False
+        return all(_near(one, wanted, 1e4 * self.eps) for one in made)
+
+    # 6
+
+    def heads_can_leave(self) -> bool:
+        """One layer's attention in the model, cut and silenced."""
+        heads, layer = self.layout.heads, len(self.layout.blocks) // 2
+        if heads < 2:
+            return True
+        for dead in ((0,), (heads - 1,) if heads == 2 else (1, heads - 1)):
+            gates = torch.ones(1, heads)
+            gates[0, list(dead)] = 0
+            with self.gated({layer: gates}):
+                wanted = self.logits(self.ids)
+            block = self.model.get_submodule(self.layout.blocks[layer])
+            kept = block.get_submodule(self.layout.attention)
+            block.set_submodule(self.layout.attention, copy.deepcopy(kept))
+            try:
+                self.adapter.cut_heads(
+                    self.model, HeadMask(len(self.layout.blocks), heads, tuple((layer, one) for one in dead))
+                )
+                if not _near(self.logits(self.ids), wanted, 1e4 * self.eps):
+                    return False
+            except (RuntimeError, ValueError, TypeError, AttributeError, IndexError):
+                return False
+            finally:
+                block.set_submodule(self.layout.attention, kept)
+        return True
+
+    # what the checks share
+
+    def logits(self, ids: torch.Tensor) -> torch.Tensor:
+        more = {"use_cache": False} if self.adapter.causal else {"attention_mask": torch.ones_like(ids)}
+        return self.model(input_ids=ids, **more).logits
+
+    def refuse(self, what: str) -> None:
+        fix = "Its heads cannot be audited one by one."
+        raise RequestError(Fault(self.name, f"({self.layout.model_type}) {what}", fix))
+
+    @contextmanager
+    def gated(self, gates: dict[int, torch.Tensor]) -> Iterator[None]:
+        """Within it, heads are multiplied by gates [rows, heads], by layer."""
+        width = self.layout.width
+
+        def gate(row: torch.Tensor) -> Hook:
+            def hook(module: nn.Module, args: tuple) -> tuple:
+                factor = row.to(args[0]).repeat_interleave(width, dim=-1)[:, None]
+                return (args[0] * factor, *args[1:])
+
+            return hook
+
+        with ExitStack() as hooks:
+            for layer, row in gates.items():
+                projection = self.adapter.output_projection(self.model, layer)
+                hooks.callback(projection.register_forward_pre_hook(gate(row)).remove)
+            yield
+
+
+def _as_read(name: str, touched: torch.Tensor, layout: Layout) -> Read:
+    """A norm over all heads, seen as the projection before it."""
+    kind = "heads" if len(touched) == layout.heads * layout.width else "groups"
+    return Read(name, len(touched), kind)
+
+
+def _unsplit(adapter: Any) -> Any:
+    adapter.splits = False
+    adapter.how += " Its passes cannot go on from the middle: every head off is a whole pass."
+    return adapter
+
+
+@contextmanager
+def _traced(proof: _Proof) -> Iterator[dict[int, tuple[torch.Tensor, dict[str, list]]]]:
+    """Within it, a pass keeps what each output projection is given as a function of what the other projections of its
+    attention gave: by layer, the input [rows, tokens, heads * width] and the outputs by name."""
+    found: dict[int, tuple[torch.Tensor, dict[str, list]]] = {}
+    open_: dict[int, dict[str, list]] = {}
+
+    def leaf(layer: int, name: str) -> Hook:
+        def hook(module: nn.Module, args: tuple, made: torch.Tensor) -> torch.Tensor:
+            made = made.detach().requires_grad_(True)
+            open_.setdefault(layer, {}).setdefault(name, []).append(made)
+            return made.clone()  # what follows may change it in place
+
+        return hook
+
+    def close(layer: int) -> Hook:
+        def hook(module: nn.Module, args: tuple) -> None:
+            found[layer] = (args[0], open_.pop(layer, {}))
+
+        return hook
+
+    layout = proof.layout
+    with ExitStack() as hooks:
+        for layer in range(len(layout.blocks)):
+            attention = proof.adapter.attention(proof.model, layer)
+            for name in (*(read.name for read in layout.reads), *layout.mixing):
+                hooks.callback(attention.get_submodule(name).register_forward_hook(leaf(layer, name)).remove)
+            projection = proof.adapter.output_projection(proof.model, layer)
+            hooks.callback(projection.register_forward_pre_hook(close(layer)).remove)
+        yield found
+
+
+@contextmanager
+def _watched(proof: _Proof, seen: dict[int, torch.Tensor]) -> Iterator[None]:
+    """Within it, a pass puts what every block hands on into `seen`."""
+
+    def note(layer: int) -> Hook:
+        return lambda module, args, made: seen.__setitem__(layer, first_of(made))
+
+    with ExitStack() as hooks:
+        for layer, name in enumerate(proof.layout.blocks):
+            hooks.callback(proof.model.get_submodule(name).register_forward_hook(note(layer)).remove)
+        yield
+
+
+def _near(one: torch.Tensor, other: torch.Tensor, share: float) -> bool:
+    """Whether two tensors differ by less than a share of the largest number."""
+    one, other = one.double(), other.double()
+    return bool((one - other).abs().max() <= share * other.abs().max().clamp(min=1e-6))

@@ -1,0 +1,210 @@
+"""Families without a file: read by their structure, proved on their weights, refused with what failed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from engine.core.errors import RequestError
+from engine.core.types import HeadMask
+from engine.models.load_language_model import inspect_model, load_language_model
+from engine.models.load_text_classifier import is_text_model
+from engine.models.structure import proofs
+from engine.models.structure.find import adapter_of
+from engine.models.structure.proofs import proved
+from engine.surgery.equivalence import agree, agree_on_texts
+from engine.surgery.heads.cut import cut, cut_further, grown, zeroed
+from engine.surgery.heads.gate_gradients import row_gradients
+from engine.surgery.heads.mask import gated, masked
+from engine.surgery.heads.prefix import row_logps
+from engine.surgery.heads.record import record_of
+from engine.surgery.heads.replay import load_cut, save_cut
+from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
+from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, text, tiny_model
+
+ZEROED = {"bloom", "falcon", "falcon_alibi", "falcon_grouped", "mpt", "phi3", "olmo2", "mpnet"}
+"""Where no head can be cut out: fused by numbers of config.json, position biases or norms over all heads."""
+TEXTS = [text(3, 4, 5), text(7, 8, 9, 11, 2)]
+
+
+def masks(layers: int) -> list[HeadMask]:
+    """One head; heads that leave shared keys uneven; a whole layer and more."""
+    sets = [{(1, 2)}, {(0, 0), (1, 1), (1, 2), (2, 3)}, {*((1, head) for head in range(4)), (0, 3)}]
+    return [HeadMask(layers, 4, tuple({(layer % layers, head) for layer, head in one})) for one in sets]
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_masked_is_zeroed_is_cut_is_reloaded(name, tmp_path):
+    lm = tiny_model(name)
+    assert (lm.n_layers, lm.n_heads, lm.n_positions) == (3, 4, 64)
+    assert lm.adapter.cuts == (name not in ZEROED) and lm.adapter.splits
+    assert ("zeroed, not cut out" in lm.adapter.how) == (name in ZEROED)
+    for mask in masks(3):
+        small = cut(lm, mask)
+        assert agree(lm, mask, TEXTS, small).holds
+        assert agree(lm, mask, TEXTS, zeroed(lm, mask)).holds
+        assert (small.n_parameters < lm.n_parameters) == lm.adapter.cuts
+    folder = save_cut(small, record_of(lm, mask), tmp_path / "cut")
+    again = load_cut(folder)
+    assert agree(lm, mask, TEXTS, again).max_logit_difference <= 1e-4
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_classifiers_are_cut_step_by_step_grown_and_reloaded(name, tmp_path):
+    clf = tiny_model(name)
+    first, second, third = masks(clf.n_layers)
+    assert clf.adapter.cuts == (name not in ZEROED)
+    small = cut(clf, first)
+    for mask in (second, third):
+        both = HeadMask(mask.n_layers, 4, tuple({*first.cut, *mask.cut}))
+        further = cut_further(small, both)
+        assert agree_on_texts(clf, both, TEXTS, other=further).holds
+        assert agree_on_texts(clf, both, TEXTS, other=grown(further)).holds
+    folder = save_cut_classifier(further, record_of(clf, both), tmp_path / "cut")
+    assert agree_on_texts(clf, both, TEXTS, other=load_cut_classifier(folder)).holds
+    assert is_text_model(folder_of(name))
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_reused_passes_and_gradients_are_those_of_the_plain_forward(name):
+    lm, rows, first = tiny_model(name), [[5, 9, 7, 22, 11], [8, 30, 12, 6, 9, 10, 33]], [1, 2]
+    dense, off = row_logps(lm, rows, first, range(12))
+    lm.adapter.splits = False
+    whole, one_by_one = row_logps(lm, rows, first, range(12))
+    plain_slopes = row_gradients(lm, rows, first)[1]
+    lm.adapter.splits = True
+    assert abs(dense - whole).max() < 1e-4 and abs(off - one_by_one).max() < 1e-4
+    assert abs(row_gradients(lm, rows, first)[1] - plain_slopes).max() < 1e-4
+    with masked(lm, HeadMask(3, 4, ((1, 2),))), torch.no_grad():
+        logps = lm.model(torch.tensor([rows[0]]), use_cache=False).logits[0].float().log_softmax(-1)
+    assert abs(float(sum(logps[at - 1, rows[0][at]] for at in range(1, 5))) - off[6, 0]) < 1e-4
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_head_tensors_are_the_heads_own(name):
+    """Scaling o of one head by g is gating that head by g; its other tensors are wide enough for q, k and v."""
+    lm = tiny_model(name)
+    layer, head = lm.n_layers - 1, 2
+    tensors, tokens = lm.adapter.head_tensors(lm.model, layer, head), torch.tensor([[5, 9, 7, 22]])
+    known = sum(one.numel() for one in tensors[:-1])
+    assert known >= 3 * 8 * 32 or name == "falcon_grouped"
+    gates = torch.ones(lm.n_layers, 4)
+    gates[layer, head] = 0.25
+    with gated(lm, gates):
+        wanted = lm.model(tokens).logits
+    tensors[-1].mul_(0.25)  # a view of the model's own memory
+    assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
+
+
+def test_shared_layers_act_at_every_depth_and_say_so():
+    clf = tiny_model("albert")
+    assert clf.n_layers == 1 and clf.model.config.num_hidden_layers == 3
+    assert "gone through 3 times, so that a head acts at every depth" in clf.adapter.how
+
+
+# What the proof catches: the model is changed behind its structure's back.
+
+
+def proof_of(lm, change) -> str:
+    with change, pytest.raises(RequestError) as caught:
+        proved(lm.model, adapter_of(lm.model.config), "it")
+    return str(caught.value)
+
+
+class Hooked:
+    """A pre-hook on the output projection of layer 1, as a context."""
+
+    def __init__(self, lm, change) -> None:
+        self.projection, self.change = lm.adapter.output_projection(lm.model, 1), change
+
+    def __enter__(self) -> None:
+        self.handle = self.projection.register_forward_pre_hook(lambda module, args: (self.change(args[0]),))
+
+    def __exit__(self, *error: object) -> None:
+        self.handle.remove()
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "caught"),
+    [
+        ("qwen3", [1, 0, 2, 3], "head 0's place depends on head 1's outputs of q_proj"),
+        ("opt", [0, 1, 3, 2], "head 2's place depends on head 3's outputs of"),
+        ("gpt_neox", [3, 2, 1, 0], "head 0's place depends on head 3's outputs of query_key_value"),
+    ],
+)
+def test_heads_in_another_order_are_caught(name, order, caught):
+    lm = tiny_model(name)
+    said = proof_of(lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8))[..., order, :].flatten(-2)))
+    assert "heads are not handed over one after the other: in layer 1" in said and caught in said
+
+
+def test_heads_interleaved_number_by_number_are_caught():
+    lm = tiny_model("mistral")
+    said = proof_of(lm, Hooked(lm, lambda inside: inside.unflatten(-1, (4, 8)).transpose(-1, -2).flatten(-2)))
+    assert "heads are not handed over one after the other" in said
+
+
+def test_what_else_mixes_tokens_is_caught():
+    """A convolution beside attention, as hybrids have it."""
+    lm = tiny_model("qwen3")
+    block = lm.adapter.blocks(lm.model)[2]
+
+    class Shifted(nn.Module):
+        def forward(self, hidden):
+            return hidden + torch.cat([hidden[:, :1], hidden[:, :-1]], dim=1)
+
+    block.input_layernorm = nn.Sequential(block.input_layernorm)
+    block.mlp = nn.Sequential(Shifted(), block.mlp)
+    with pytest.raises(RequestError, match="with all heads silenced a token still sees others"):
+        proved(lm.model, adapter_of(lm.model.config), "it")
+
+
+def test_where_a_cut_does_not_hold_heads_are_zeroed(monkeypatch):
+    lm = tiny_model("qwen3")
+    monkeypatch.setattr(proofs._Proof, "heads_can_leave", lambda self: False)
+    found = proved(lm.model, adapter_of(lm.model.config), "it")
+    assert not found.cuts and "heads are zeroed, not cut out" in found.how
+
+
+# Doors that stay shut.
+
+
+def config_folder(place: Path, **config: object) -> Path:
+    folder = Path(shutil.copytree(folder_of("qwen3"), place))
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "said"),
+    [
+        ("mamba", {}, "mixes tokens by MambaMixer, not by attention heads"),
+        ("rwkv", {"attention_hidden_size": 32}, "names no number of attention heads|not by attention heads"),
+        ("jamba", {"num_attention_heads": 4, "num_key_value_heads": 2, "use_mamba_kernels": False}, "MambaMixer"),
+        ("t5", {}, "encoder-decoder"),
+        ("electra", {}, "is an encoder: it reads texts and does not continue them"),
+        ("qwen3", {"num_attention_heads": 5, "num_key_value_heads": 2}, "5 query heads do not divide over 2"),
+    ],
+)
+def test_what_has_no_such_heads_is_refused_with_a_sentence(tmp_path, kind, settings, said):
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "vocab_size": 48}
+    folder = config_folder(tmp_path / "it", model_type=kind, **sizes, **settings)
+    with pytest.raises(RequestError, match=said):
+        load_language_model(folder, device="cpu")
+
+
+def test_code_of_the_checkpoint_is_never_run(tmp_path):
+    own = {"auto_map": {"AutoModelForCausalLM": "modeling_own.Own"}, "architectures": ["Own"]}
+    with pytest.raises(RequestError, match="It brings code of its own .auto_map., which is never run"):
+        inspect_model(config_folder(tmp_path / "own", model_type="own", **own))
+
+
+def test_a_line_says_how_a_model_was_read():
+    info = inspect_model(folder_of("qwen3"))
+    assert info.how.startswith("Read off its modules: 3 layers of Qwen3Attention, 4 heads on 2 key/value heads, 8 wide")
+    assert inspect_model(folder_of("gpt2")).how == ""
