@@ -50,7 +50,7 @@ def load_language_model(
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     adapter = adapter_of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
-    adapter = proved(model, adapter, info.name) if adapter.how else adapter
+    adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
     tokenizer = load_tokenizer(info.folder)
     return LanguageModel(info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind)
 
