@@ -50,7 +50,8 @@ def page() -> None:
         st.caption(plain(lookup.amount(run, variant)))
         with boundary():
             taken = _one_of(track_of(run).takable(run, variant))
-            _mask(run, taken)
+            if not track_of(run).instead(run, variant):
+                _mask(run, taken)
             _checkpoint(run, taken)
     with right:
         st.header("The whole audit", anchor=False)

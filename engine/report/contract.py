@@ -516,6 +516,15 @@ class Track(ABC):
         saved = phrasing.percent(1 - mine["parameters"] / dense["parameters"])
         return f"Cutting {self.amount(run, variant)} removes {saved} of the parameters"
 
+    def removed(self, run: Run, variant: Mapping[str, Any]) -> str:
+        """What was done to the model, as a card's first sentence without its stop."""
+        amount = phrasing.sentence(self.amount(run, variant))
+        return f"{amount} removed by {words.method_name(variant['method'])}"
+
+    def level_is_of_another_kind(self, method: str) -> bool:
+        """Whether the level of a method is no share of units, for it makes a model of its own in another way."""
+        return False
+
     def level_title(self, run: Run, method: str) -> str:
         """What the level of a method is, above the slider."""
         return self.level.title

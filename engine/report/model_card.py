@@ -24,8 +24,7 @@ def model_card(run: Run, variant: dict[str, Any]) -> str:
     lines = [
         f"# {plain(meta['model']['name'])}, pruned: {lookup.variant_label(run, variant)}{mark}",
         "",
-        f"{phrasing.sentence(lookup.amount(run, variant))} removed by {words.method_name(variant['method'])}. "
-        f"{track.definition(variant['method'])}".strip(),
+        f"{track.removed(run, variant)}. {track.definition(variant['method'])}".strip(),
         "",
         *(own_lines(run, variant, choice) if own else ()),
         f"## {'Its kind, measured' if own else 'Measured'} against the {track.whole}",

@@ -112,7 +112,8 @@ def _tools(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
         if bench.rows is None:
             st.button("Invert", on_click=switch, args=(off, set(range(total)) - set(off)))
         level = track_of(run).level
-        if choice.method != "dense" and not is_by_hand(choice.method) and choice.level > level.none:
+        has_cut = not track_of(run).level_is_of_another_kind(choice.method) and choice.method != "dense"
+        if has_cut and not is_by_hand(choice.method) and choice.level > level.none:
             label = f"What {lookup.method_label(run, choice.method)} cuts at {level.say(choice.level)}"
             st.button(plain(label), on_click=_as_method, args=(run, choice, bench, off),
                       help="The method and level chosen above.")  # fmt: skip

@@ -71,8 +71,7 @@ def instead(variant: Mapping[str, Any]) -> str:
     """What there is in place of a picture of heads."""
     if own.is_against(variant["method"]):
         return "No head: this is another checkpoint."
-    what = {"weights": "single weights are zero", "layers": "whole layers are gone", "bytes": "weights are rounded"}
-    return f"No head by itself: {what[_saves(variant)]}, {amount(variant)}."
+    return f"No head by itself: {amount(variant)}."
 
 
 def saves(variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.surgery.heads.named import heads_of
+from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.siblings import Sibling, group_words, named_in, siblings
 
@@ -47,6 +48,8 @@ class Question:
     seed: int
     head: tuple[int, int] | None
     notes: tuple[str, ...]
+    arm: str = ""
+    """What stands in the dense model's place, where that is no mask."""
 
 
 def question_of(given: Mapping[str, Any], run: Run) -> Question:
@@ -67,15 +70,17 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
         faults.append(unknown("axis", axis, request.axes))
     if faults:
         raise RequestError(faults)
-    mask, label = cut
+    mask, label, arm = cut
     rows, own, notes = _rows(run, request, prompt, axis, wanted)
     if head in mask.cut:
         notes.append("The head whose attention is asked for is off: what it attends to then changes nothing.")
-    return Question(run, request, mask, label, tuple(rows), own or TYPED, bool(own), tokens, seed, head, tuple(notes))
+    return Question(run, request, mask, label, tuple(rows), own or TYPED, bool(own), tokens, seed, head, tuple(notes),
+                    arm)  # fmt: skip
 
 
-def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str]:
-    """What is off in the pruned model, and its name: a variant, or heads of one's own; else where readers start."""
+def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str, str]:
+    """What is off in the pruned model, its name, and the arm where it is one: a variant, or heads of one's own; else
+    where readers start."""
     shape = run.meta["model"]["n_layers"], run.meta["model"]["n_heads"]
     heads, variant = given.get("heads"), given.get("variant")
     if heads is not None and variant is not None:
@@ -84,7 +89,7 @@ def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str]:
         if not isinstance(heads, list | tuple):
             raise RequestError(Fault("heads", "are no list.", 'Give a list of heads, as in ["2.3"].'))
         mask = heads_of(heads, *shape)
-        return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand"
+        return mask, phrasing.count(len(mask.cut), "head") + " chosen by hand", ""
     table = lookup.frame(run, "variants")
     if variant is None:
         variant = lookup.variant_of(run, default_choice(run, given.get("axis")))["variant"]
@@ -92,7 +97,7 @@ def _cut(run: Run, given: Mapping[str, Any]) -> tuple[HeadMask, str]:
     if rows.empty:
         raise RequestError(unknown("variant", variant, lookup.reported(run)["variant"]))
     row = rows.iloc[0].to_dict()
-    return HeadMask.from_units(*shape, lookup.cut_units(row)), lookup.variant_label(run, row)
+    return HeadMask.from_units(*shape, lookup.cut_units(row)), lookup.variant_label(run, row), arm_of(row)
 
 
 def _head(run: Run, word: Any) -> tuple[int, int] | None:

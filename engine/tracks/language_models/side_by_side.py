@@ -21,6 +21,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import masked, prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
+from engine.tracks.language_models.arm_checkpoint import standing_again
 from engine.tracks.language_models.opening import kept_judge, kept_model
 from engine.tracks.language_models.playground import Question
 
@@ -39,10 +40,17 @@ class Loaded:
     lm: LanguageModel
     judge: Judge
     key: str
+    other: LanguageModel | None = None
+    """What stands in the model's place, where the pruned side is no mask."""
+
+    @property
+    def pruned(self) -> LanguageModel:
+        return self.other or self.lm
 
 
-def loaded(run: Run, warm: Warm) -> Loaded:
-    """Model and judge with the weights that the run was made with. RequestError where there are others, or none."""
+def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
+    """Model and judge with the weights that the run was made with, and the run's arm where one is asked for.
+    RequestError where there are others, or none."""
     model, judge, request = run.meta["model"], run.meta["judge"], request_from(run.meta["request"])
     lm = kept_model(request, model["name"], model["weight_hash"], warm)
     _prove_same(run, "model", lm.name, lm.weight_hash, model["weight_hash"])
@@ -50,11 +58,18 @@ def loaded(run: Run, warm: Warm) -> Loaded:
     _prove_same(run, "judge", judged.info.name, judged.info.digest, judge["hash"])
     key = digest_of([lm.weight_hash, str(lm.dtype), str(lm.device), run.id if run.has("head_means") else ""])[:16]
     warm.get(f"proof of masks {key}", lambda: prove_mask_works(lm), lambda _: 0)
+    if arm:
+        other = warm.get(f"arm {arm} {key} {run.id}", lambda: standing_again(run, lm, arm), _bytes_of)
+        return Loaded(lm, judged, key, other)
     if not run.has("head_means"):
         return Loaded(lm, judged, key)
     means = means_of(run.table("head_means"), lm.n_layers)
-    shifted = warm.get(f"shifted {key}", lambda: centred(lm, means), lambda one: one.n_parameters * one.dtype.itemsize)
+    shifted = warm.get(f"shifted {key}", lambda: centred(lm, means), _bytes_of)
     return Loaded(shifted, judged, key)
+
+
+def _bytes_of(lm: LanguageModel) -> int:
+    return lm.n_parameters * lm.dtype.itemsize
 
 
 def _prove_same(run: Run, where: str, name: str, found: str, expected: str) -> None:
@@ -71,16 +86,17 @@ def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dic
     rows = token_rows(lm.tokenizer, prompts, decoding.max_prompt_tokens)
     nothing = HeadMask(lm.n_layers, lm.n_heads)
     dense = _kept_dense(question, with_, warm, decoding, hooks)
-    pruned = _written(question, lm, question.mask, decoding, hooks, "pruned")
+    mask = question.mask if with_.other is None else HeadMask(with_.other.n_layers, with_.other.n_heads)
+    pruned = _written(question, with_.pruned, mask, decoding, hooks, "pruned")
     parts = [first_difference(*pair) for pair in zip(dense, pruned, strict=True)]
     before = [row + ids[: at or 0] for row, ids, at in zip(rows, dense, parts, strict=True)]
     hooks.check()
-    chances = [next_chances(lm, mask, before, decoding) for mask in (nothing, question.mask)]
+    chances = [next_chances(lm, nothing, before, decoding), next_chances(with_.pruned, mask, before, decoding)]
     found = _read(question, with_, dense, pruned, hooks)
     for at, row in enumerate(found):
         drawn = [] if parts[at] is None else [_drawn(ids[at], parts[at]) for ids in (dense, pruned)]
         row |= {"parts_at": parts[at], "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
-    attention, more = _attention(question, lm, rows[0])
+    attention, more = _attention(question, with_, rows[0])
     return {
         "run": question.run.id, "cut": question.label,
         "heads": [f"{layer}.{head}" for layer, head in question.mask.cut],
@@ -205,13 +221,15 @@ def pieces(lm: LanguageModel, tokens: Sequence[int]) -> list[str]:
     return [whole[start:end] for start, end in zip(ends, [*ends[1:], len(whole)], strict=True)] if tokens else []
 
 
-def _attention(question: Question, lm: LanguageModel, ids: Sequence[int]) -> tuple[dict[str, Any] | None, list[str]]:
+def _attention(question: Question, with_: Loaded, ids: Sequence[int]) -> tuple[dict[str, Any] | None, list[str]]:
     """Where the chosen head attends on the prompt in both models; the pruned one's is None where it is off."""
     if question.head is None:
         return None, []
     if len(ids) > MOST_ATTENTION:
         return None, [f"The prompt has {len(ids)} tokens; attention is shown for at most {MOST_ATTENTION}."]
-    layer, head = question.head
+    if with_.other is not None:
+        return None, ["Attention is shown of heads that are off, not of a model that stands in the place."]
+    lm, (layer, head) = with_.lm, question.head
     masks = {"dense": HeadMask(lm.n_layers, lm.n_heads), "pruned": question.mask}
     maps = {name: None if (layer, head) in mask.cut else attention(lm, mask, ids, layer, head).tolist()
             for name, mask in masks.items()}  # fmt: skip

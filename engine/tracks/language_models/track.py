@@ -236,6 +236,14 @@ class Heads(Track):
             return arm_words.saves(variant, dense, mine)
         return super().saves(run, variant, dense, mine)
 
+    def removed(self, run: Run, variant: Mapping[str, Any]) -> str:
+        if arm_words.is_arm(variant):
+            return phrasing.sentence(arm_words.label(variant))
+        return super().removed(run, variant)
+
+    def level_is_of_another_kind(self, method: str) -> bool:
+        return bool(arm_words.level_title(method))
+
     def level_title(self, run: Run, method: str) -> str:
         return arm_words.level_title(method) or super().level_title(run, method)
 
@@ -353,6 +361,10 @@ class Heads(Track):
         return write_mask(path, mask_record(run, variant))
 
     def write_checkpoint(self, run: Run, variant: dict[str, Any], folder: Path, base: str | None) -> list[Path]:
+        if arm_words.is_arm(variant):
+            from engine.tracks.language_models.arm_checkpoint import write_arm
+
+            return write_arm(run, variant, folder, base)
         from engine.tracks.language_models.checkpoint import write_head_checkpoint  # late: it loads torch
 
         return write_head_checkpoint(run, variant, folder, base)

@@ -12,15 +12,18 @@ from transformers import AutoModelForCausalLM
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.core.types import Hooks
+from engine.report.bundle import export_run
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice
 from engine.report.verdict import verdict
+from engine.resident.warm import Warm
 from engine.store.runs import Store
+from engine.tracks.language_models.asks.prompt import Prompt
 from engine.tracks.language_models.panels import arms
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
 from tests.tiny import build
-from tests.tracks.language_models.worlds import world_request
+from tests.tracks.language_models.worlds import word_judge, world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
 FEW = {"methods": ("ppl_only", "wanda", "int8", "layer_drop", "random_weights"), "sparsities": (0.0, 0.3, 0.5),
@@ -157,3 +160,31 @@ def test_random_weights_are_a_control_at_every_level(run):
     variants = run.table("variants")
     assert set(variants[variants["method"] == "random_weights"]["sparsity"]) == {0.3, 0.5}
     assert all(math.isnan(gamma) for gamma in variants[variants["arm"] != ""]["gamma"])
+
+
+@pytest.mark.parametrize("method", ["wanda", "layer_drop"])
+def test_an_arm_is_taken_away_as_a_folder_that_plain_transformers_loads(run, method, tmp_path):
+    variant = run.table("variants").query("method == @method").iloc[-1]["variant"]
+    export_run(run, tmp_path, ["checkpoint", "model_card", "report"], variant=variant)
+    (folder,) = (tmp_path / "checkpoint").iterdir()
+    agreement = json.loads((folder / "agreement.json").read_text())
+    assert agreement["reloaded"]["holds"] and "heads removed" not in (folder / "README.md").read_text()
+    loaded = AutoModelForCausalLM.from_pretrained(folder / "model")
+    assert len(loaded.transformer.h) == (2 if method == "layer_drop" else 3)
+    with pytest.raises(RequestError, match="has no mask"):
+        export_run(run, tmp_path / "mask", ["masks"], variant=variant)
+    with pytest.raises(RequestError, match="is there already"):
+        export_run(run, tmp_path / "other", ["checkpoint"], variant="against-copy-s0.000")
+
+
+@pytest.mark.parametrize("start", ["wanda-s0.500", "layer_drop", "against-llama", "against-copy"])
+def test_the_playground_asks_the_arm_itself(run, store, start, monkeypatch):
+    monkeypatch.setattr("engine.tracks.language_models.opening.load_judge", lambda *args, **kwargs: word_judge())
+    variant = next(name for name in run.table("variants")["variant"] if name.startswith(start))
+    texts = run.table("generations").merge(run.table("texts")).query("variant == @variant and split == 'test'")
+    prompts = run.table("prompts").set_index("prompt_id")["text"]
+    row = texts.iloc[0]
+    given = {"run": run.id, "prompt": prompts[row["prompt_id"]], "variant": variant, "axis": row["axis"],
+             "seed": int(row["seed"])}  # fmt: skip
+    answer = Prompt().answer(given, Warm(10**9), Hooks(), store)
+    assert answer["rows"][0]["pruned"]["text"] == row["text"]

@@ -31,4 +31,4 @@ class Prompt(Ask):
         question = question_of(given, run)
         from engine.tracks.language_models.side_by_side import answered, loaded  # torch
 
-        return answered(question, loaded(run, warm), warm, hooks)
+        return answered(question, loaded(run, warm, question.arm), warm, hooks)

@@ -21,6 +21,7 @@ from engine.report.charts.marks import entry, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.arm_words import is_arm
 from engine.tracks.language_models.panels.scored_by import drawn_again, estimators_said, unmeasured
 from engine.tracks.language_models.selection.critical import critical_heads
 
@@ -216,6 +217,8 @@ def _picture_answer(run: Run, choice: Choice, variant: dict[str, Any], table: pd
         parts.append(f"{n_critical} of {len(table)} heads are critical for perplexity (γ = {gamma:g})")
     if variant["variant"] == "dense":
         return phrasing.sentence("; ".join([*parts, "nothing is cut"])) + "."
+    if is_arm(variant):
+        return phrasing.sentence("; ".join([*parts, f"{words.method_name(variant['method'])} cuts no head"])) + "."
     cut = table[table["cut"]]
     parts.append(f"{words.method_name(variant['method'])} cuts {len(cut)}{_cut_said(cut, table)}")
     if both := int((table["cut"] & table["critical"]).sum()):
