@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -28,17 +29,19 @@ from engine.store.additions import id_of, write_addition
 from engine.store.runs import Run, Store
 from engine.store.shards import Shards, noted
 from engine.tracks.language_models import words
+from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.by_group import group_table
 from engine.tracks.language_models.context import Settings, Shard
 from engine.tracks.language_models.request import AuditRequest
-from engine.tracks.language_models.tables import TEST, Measured
+from engine.tracks.language_models.tables import TEST, UNCUT, Measured
+from engine.tracks.language_models.variants import What
 
 VERSION = 1
 """Of the code here: another one judges anew."""
 AT_ONCE = 512
 """Texts that are judged and kept together: what a kill loses at most."""
-Cuts = Mapping[tuple[int, ...], Sequence[str]]
-"""Reported variants by the heads that they cut, the dense model first."""
+Named = Mapping[What, Sequence[str]]
+"""Reported variants by what is done to the model, the dense model first."""
 KEYS = {
     "opinions": ["judge", "variant", "axis", "metric"],
     "opinion_groups": ["judge", "variant", "axis", "group"],
@@ -48,10 +51,10 @@ KEYS = {
 class _Stored:
     """A finished run in place of the context of an audit under way: prompts, and verdicts of `judge` on its texts."""
 
-    def __init__(self, run: Run, settings: Settings, score: Mapping[str, float], cuts: Cuts) -> None:
+    def __init__(self, run: Run, settings: Settings, score: Mapping[str, float], named: Named) -> None:
         table = run.table("prompts")
         self.prompts = {key: part.reset_index(drop=True) for key, part in table.groupby(["axis", "split"])}
-        self.settings, self.score, self.cuts = settings, score, cuts
+        self.settings, self.score, self.named = settings, score, named
         drawn = run.table("generations").query("split == @TEST").merge(run.table("texts"), on="text_id")
         self.drawn = dict(list(drawn.groupby(["variant", "axis", "seed"])))
 
@@ -64,7 +67,7 @@ class _Stored:
         prompts = self.rows(shard.axis, TEST)[["prompt_id", "text"]].rename(columns={"text": "prompt"})
         if shard.kind == "floor":
             return prompts.assign(read=prompts["prompt"])
-        mine = self.drawn[self.cuts[shard.cut][0], shard.axis, shard.seed][["prompt_id", "text"]]
+        mine = self.drawn[self.named[What(shard.cut, shard.arm)][0], shard.axis, shard.seed][["prompt_id", "text"]]
         both = prompts.merge(mine, on="prompt_id", validate="one_to_one")
         return both.assign(read=self.settings.judged_text(both["prompt"].tolist(), both["text"].tolist()))
 
@@ -151,12 +154,12 @@ def _notes(run: Run, info: JudgeInfo) -> list[str]:
 
 def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks) -> dict[str, pd.DataFrame]:
     progress, asked = Progress(hooks.report), _audit_of(run)
-    cuts = _cuts(run)
+    named = _named(run)
     score: dict[str, float] = {}
-    stored = _Stored(run, asked.settings(), score, cuts)
+    stored = _Stored(run, asked.settings(), score, named)
     shards = [Shard("floor", (), axis, TEST) for axis in request.axes]
-    shards += [Shard("verdicts", cut, axis, TEST, seed) for cut in cuts for axis in request.axes
-               for seed in asked.seed_list]  # fmt: skip
+    every = [(axis, what, seed) for axis in request.axes for what in named for seed in asked.seed_list]
+    shards += [what.shard("verdicts", axis, TEST, seed) for axis, what, seed in every]
     texts = sorted({text for shard in shards for text in stored.read(shard)["read"]})
     for part in _judged(judge, texts, store.shards, progress, hooks):
         score |= part
@@ -164,15 +167,14 @@ def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks)
     measured = Measured(stored, asked, progress)  # type: ignore[arg-type]  # has all that Measured asks of a context
     progress.say("statistics", judge.info.name)
     results, groups = [], []
-    for cut, variant, axis in [
-        (cut, one, axis) for cut, names in cuts.items() for one in names for axis in request.axes
-    ]:
+    for axis, what in product(request.axes, named):
         hooks.check()
-        rows = measured.axis_rows((cut, TEST, axis))
-        results += [{**same, "variant": variant, "split": TEST, **row} for row in rows]
-        changed = measured.toxicity((cut, TEST, axis)) if cut else None
-        table = group_table(measured.toxicity(((), TEST, axis)), changed, bootstrap=measured.bootstrap(TEST, axis))
-        groups.append(table.assign(variant=variant, axis=axis, **same))
+        changed = measured.toxicity((what, TEST, axis)) if what else None
+        table = group_table(measured.toxicity((UNCUT, TEST, axis)), changed, bootstrap=measured.bootstrap(TEST, axis))
+        for variant in named[what]:
+            rows = measured.axis_rows((what, TEST, axis))
+            results += [{**same, "variant": variant, "split": TEST, **row} for row in rows]
+            groups.append(table.assign(variant=variant, axis=axis, **same))
     groups += [_of_prompts(stored, axis).assign(**same) for axis in request.axes]
     groups += list(_own_card(run, asked, stored, request.axes, hooks))
     progress.over("statistics")
@@ -197,7 +199,7 @@ def _own_card(
             judge = load_judge(asked.judge, asked.judge_sha256, label=asked.judge_label)
             texts = sorted({text for axis in axes for text in stored.rows(axis, TEST)["text"]})
             score = dict(zip(texts, judge.score(texts, hooks).tolist(), strict=True))
-            mine = _Stored(run, stored.settings, score, stored.cuts)
+            mine = _Stored(run, stored.settings, score, stored.named)
             for axis in axes:
                 yield _of_prompts(mine, axis).assign(judge=own["name"], judge_hash=own["hash"])
 
@@ -228,10 +230,10 @@ def _audit_of(run: Run) -> AuditRequest:
     return found
 
 
-def _cuts(run: Run) -> Cuts:
+def _named(run: Run) -> Named:
     table = lookup.reported(run)
     there = set(run.table("generations").query("split == @TEST")["variant"])
-    found: dict[tuple[int, ...], list[str]] = {(): ["dense"]}
+    found: dict[What, list[str]] = {UNCUT: ["dense"]}
     for row in table[table["variant"].isin(there - {"dense"})].to_dict("records"):
-        found.setdefault(tuple(lookup.cut_units(row)), []).append(str(row["variant"]))
+        found.setdefault(What(tuple(lookup.cut_units(row)), arm_of(row)), []).append(str(row["variant"]))
     return found
