@@ -58,6 +58,16 @@ class Measure:
     """The row's `group` is worth naming: which subgroup it is about."""
     said: str = ""
     """Its name inside a sentence, where that is shorter."""
+    null_label: str = ""
+    """Its null band in a chart, where that is another than the track's."""
+    null_means: str = ""
+    """What it means that the dense model is inside it, where that is another thing than the track says."""
+    of_what: str = ""
+    """What it is measured on, where that is something else than the track's items."""
+
+    def of(self, axis: str) -> str:
+        """The measure with the axis that it is of, where it is of one."""
+        return f"{self.name} of {axis}" if self.per_axis else self.name
 
     @property
     def word(self) -> words.Word:
@@ -340,6 +350,21 @@ class Shelf:
 
 
 @dataclass(frozen=True)
+class Benchmarks:
+    """Published tests that the variants of an audit are measured on beside its own measure, if asked.
+
+    names: those that a run was measured on. known: all there are, title by name; wants: what file a name reads. panel
+    and changed: (run, choice, name) -> what it says of the chosen variant, and the items whose answer changed.
+    """
+
+    names: Callable[[Run], Sequence[str]]
+    known: Callable[[], Mapping[str, str]]
+    wants: Callable[[str], str]
+    panel: Callable[..., Panel]
+    changed: Callable[..., Changed]
+
+
+@dataclass(frozen=True)
 class Extra:
     """A table of the report that is no panel, for instance example texts."""
 
@@ -455,6 +480,9 @@ class Track(ABC):
     bench: Bench | None = None
     """How units are switched off by hand; None where they cannot be."""
 
+    benchmarks: Benchmarks | None = None
+    """Published tests that variants can be measured on; None where there are none."""
+
     @property
     @abstractmethod
     def overview(self) -> Overview: ...
@@ -565,6 +593,10 @@ class Track(ABC):
     @abstractmethod
     def intervals(self) -> str:
         """What the intervals are."""
+
+    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
+        """What the interval of a row of the results is, where rows differ in that."""
+        return self.intervals
 
     @abstractmethod
     def pareto_question(self, run: Run, choice: Choice) -> str: ...

@@ -45,6 +45,8 @@ class ByGroup:
     """Which end is worst off and so on top."""
     focused: bool = False
     """The axis holds the subgroups with a verdict; wide intervals of tiny ones run out of the chart."""
+    items: str = ""
+    """What n counts, where that is something else than the track's items."""
 
 
 def by_group(run: Run, choice: Choice, about: ByGroup, note: str) -> Panel:
@@ -164,7 +166,7 @@ def _add_side(
     name, method, symbol = named
     colour = track_of(run).style(method, choice.dark).colour
     value, low, high = (table[f"{column}{suffix}"] for column in ("value", "low", "high"))
-    texts = [_hover(run, about.measure, row, suffix, name) for row in table.to_dict("records")]
+    texts = [_hover(run, about, row, suffix, name) for row in table.to_dict("records")]
     faded = [0.4 if verdict else 1.0 for verdict in table["verdict"]]
     marker = {"size": 11, "color": colour, "opacity": faded, "line": {"width": 2, "color": colour}}
     marker["symbol"] = symbol
@@ -188,8 +190,9 @@ def _label(choice: Choice, row: dict[str, Any]) -> str:
     )
 
 
-def _hover(run: Run, measure: Measure, row: dict[str, Any], suffix: str, name: str) -> str:
-    value, n = measure.with_interval(row, suffix), f"{row['n']:.0f} {track_of(run).items}"
+def _hover(run: Run, about: ByGroup, row: dict[str, Any], suffix: str, name: str) -> str:
+    measure, n = about.measure, f"{row['n']:.0f} {about.items or track_of(run).items}"
+    value = measure.with_interval(row, suffix)
     text = f"<b>{plain(words.group_name(row['group']))}</b>, {n}<br>{name}: {value}"
     if not suffix and math.isfinite(row["delta"]):
         text += f"<br>change {measure.change(row)}"

@@ -64,7 +64,7 @@ def compare_runs(runs: Sequence[Run], choice: Choice) -> Panel:
     called = dict(zip(titles(runs), short_names(runs), strict=True))
     names, runs = {run.id: name for run, name in zip(runs, titles(runs), strict=True)}, alike(runs)
     harm, axis = lookup.reading(runs[0], choice).harm, words.axis_name(choice.measured)
-    question = f"Does the same cut do the same to the {harm.name} of {axis} in each audit?"
+    question = f"Does the same cut do the same to the {harm.of(axis)} in each audit?"
     rows = [row for run in runs for row in _rows(run, names[run.id], choice)]
     if not rows:
         return nothing("compare_runs", question, f"No run has this axis, method and {track_of(runs[0]).level.noun}.")
@@ -216,4 +216,4 @@ def _point(
 
 def _columns(run: Run, harm: Measure) -> tuple[Column, ...]:
     value = titled(run="run", label="variant", value=harm.name, low="low", high="high")
-    return (*value, *NULL, *CHANGE, *titled(n=track_of(run).items))
+    return (*value, *NULL, *CHANGE, *titled(n=harm.of_what or track_of(run).items))

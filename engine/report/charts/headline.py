@@ -109,9 +109,10 @@ def null_warning(run: Run, choice: Choice) -> str:
         return ""
     harm = track.reading(choice.reading).harm
     return (
-        f"The dense model's {harm.name} of {words.axis_name(choice.measured)} ({harm.number(dense['value'])}) lies "
+        f"The dense model's {harm.of(words.axis_name(choice.measured))} ({harm.number(dense['value'])}) lies "
         f"inside its null band ({harm.span(dense['null_low'], dense['null_high'])}): at "
-        f"{phrasing.count(int(dense['n']), track.item, track.items)} it cannot be told from chance. {track.null_means}"
+        f"{int(dense['n']):,} {harm.of_what or track.items} it cannot be told from chance. "
+        f"{harm.null_means or track.null_means}"
     )
 
 

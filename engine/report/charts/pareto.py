@@ -46,7 +46,7 @@ def pareto(run: Run, choice: Choice, split: str = lookup.REPORTED) -> Panel:
     mind = " ".join(filter(None, (null_warning(run, choice), absent, chance.said if chance else "")))
     note = lookup.caveat(run, lookup.harm(run, "dense", choice, view.split), view.split, more)
     whole, parts = (figures[0], ()) if len(figures) == 1 else (None, figures)
-    bands = bands_in(run, table[table["method"] == "dense"])
+    bands = bands_in(run, table[table["method"] == "dense"], reading.harm.null_label)
     if parts and len(bands) > 1:  # no room for their names in the legend of half a chart
         note = f"{note} Grey: {bands[WORDS]}. Dashed: {bands[GROUP]}."
     shown = readable(table.assign(variant=_variants_said(run, table)), _columns(run, choice))
@@ -62,7 +62,8 @@ def points(run: Run, choice: Choice, split: str) -> pd.DataFrame:
     rows = rows[rows["split"] == view.split]
     columns = ["variant", "value", "low", "high", "null_low", "null_high", "n", "delta", "delta_low", "delta_high"]
     columns += [name for name in ("group_null_low", "group_null_high") if name in rows]
-    harm = rows[(rows["metric"] == reading.harm.metric) & (rows["axis"] == choice.measured)][columns]
+    axis = choice.measured if reading.harm.per_axis else ""
+    harm = rows[(rows["metric"] == reading.harm.metric) & (rows["axis"] == axis)][columns]
     quality = rows[(rows["metric"] == reading.quality.metric) & (rows["axis"] == "")]
     quality = quality[["variant", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = mine.merge(harm, on="variant").merge(quality, on="variant", suffixes=("", "_q"))
@@ -192,7 +193,7 @@ def _null_band(run: Run, figure: go.Figure, choice: Choice, table: pd.DataFrame)
     dense = table[(table["method"] == "dense") & table["null_high"].notna()]
     if dense.empty:
         return
-    bands = bands_in(run, dense)
+    bands = bands_in(run, dense, lookup.reading(run, choice).harm.null_label)
     for start in bands:
         draw_level(figure, choice, start, dense.iloc[0].to_dict())
     crowded = lookup.reading(run, choice).quality.sign < 0  # good variants meet on that side
@@ -279,7 +280,7 @@ def _columns(run: Run, choice: Choice) -> tuple[Column, ...]:
         Column("method", track.marks["method"], lambda method: lookup.method_label(run, method)),
         *titled(marks, value=harm, low=f"{harm} low", high=f"{harm} high"),
         *titled(value_q=quality, low_q=f"{quality} low", high_q=f"{quality} high"),
-        *titled(front="on the front", n=track.items),
+        *titled(front="on the front", n=reading.harm.of_what or track.items),
     )
 
 

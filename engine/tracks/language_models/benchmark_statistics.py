@@ -141,7 +141,9 @@ def numbers_of(benchmark: ScoredBenchmark, scored: dict[str, Scored], dense: str
                 exchanged = None if metric.swapped is None else draws.sums(metric.swapped(one), keep)
                 before = None if variant == dense else sums[dense]
                 found = Sums(metric, draws, sums[variant], exchanged, before, int(keep.sum()), clusters)
-                rows.append({"variant": variant, "benchmark": benchmark.name, "group": group, **found.row()})
+                alike = int(benchmark.alike(one).sum())
+                said = {"variant": variant, "benchmark": benchmark.name, "group": group, "alike": alike}
+                rows.append({**said, **found.row()})
     return _corrected(pd.DataFrame(rows))
 
 

@@ -36,6 +36,7 @@ from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import ahead, any_level, arm_words, head_contributions
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
 from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
@@ -43,6 +44,7 @@ from engine.tracks.language_models.panels import (
     along_sparsity,
     arms,
     bench,
+    benchmarks,
     chance,
     correlations,
     head_card,
@@ -111,7 +113,7 @@ class Heads(Track):
         first=first_share,
     )
     pages = ("heads", "bench", "reliability", "examples", "playground")
-    tabs = {"heads": ("map", "one_head", "across_axes"), "examples": ("texts",)}
+    tabs = {"heads": ("map", "one_head", "across_axes"), "examples": ("texts", "benchmarks")}
     readings = READINGS
     views = {
         "test": View("Test prompts (reported)", "test", False, "the γ chosen on validation"),
@@ -165,6 +167,7 @@ class Heads(Track):
     )
     telling = TELLING
     bench = bench.BENCH
+    benchmarks = benchmarks.BENCHMARKS
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
     judged = (judges.judges, judges.judged_names)
 
@@ -176,9 +179,17 @@ class Heads(Track):
             (per_cent.changes_in_per_cent, who_pays.levelling_down, who_pays.perplexity_by_group, cost.cost),
         )
 
+    def offers(self, run: Run) -> tuple[str, ...]:
+        """The reading that was asked for, and each benchmark that the run was measured on in place of its bias."""
+        found = tuple(f"{PREFIX}{name}" for name in benchmarks.measured_on(run))
+        return (run.meta["request"]["reading"], *found) if found else ()
+
     def reading(self, name: str) -> Reading:
+        if name.startswith(PREFIX):
+            return _benchmark_reading(name)
         return Reading(
             name,
+            label="bias in texts",
             harm=Measure(f"bias:{name}", said="bias"),
             gap=Measure("gap"),
             worst=Measure("worst_group"),
@@ -271,6 +282,9 @@ class Heads(Track):
 
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
         request = run.meta["request"]
+        if _is_benchmark(row):
+            one = scored_benchmarks()[str(row["metric"]).removeprefix(PREFIX)]
+            return f"{phrasing.count(int(row['n']), one.item, one.items)} of {one.title}, by log-likelihood"
         n = "" if row is None or pd.isna(row["n"]) else f"{phrasing.count(int(row['n']), split + ' prompt')}, "
         return f"{n}{phrasing.count(int(request['seeds']), 'seed')} per prompt, judge {run.meta['judge']['name']}"
 
@@ -278,8 +292,14 @@ class Heads(Track):
     def intervals(self) -> str:
         return own.INTERVALS
 
+    def intervals_of(self, row: Mapping[str, Any] | None) -> str:
+        return benchmarks.INTERVALS if _is_benchmark(row) else own.INTERVALS
+
     def pareto_question(self, run: Run, choice: Choice) -> str:
         axis = words.axis_name(choice.measured)
+        if choice.reading.startswith(PREFIX):
+            harm = self.reading(choice.reading).harm.name
+            return f"What does a smaller {harm}, cost in perplexity, and which variants are best at both?"
         return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
 
     trains = False
@@ -291,7 +311,7 @@ class Heads(Track):
         return ahead.ahead_of_level(run, choice)
 
     def chance(self, run: Run, choice: Choice) -> Chance | None:
-        return chance.chance(run, choice)
+        return None if choice.reading.startswith(PREFIX) else chance.chance(run, choice)
 
     def sentence(self, run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return headline.sentence(run, choice, variant)
@@ -322,6 +342,8 @@ class Heads(Track):
         yield reliability.run_repeats(run, choice)
         yield cost.cost(run, choice)
         yield from (make(run, choice) for make in self.weighed(run) if make is arms.divergence)
+        for name in benchmarks.measured_on(run):
+            yield benchmarks.benchmark_panel(run, choice, name)
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:
         note = "The first prompt of each subgroup by id, first seed; nothing was picked. One example proves nothing."
@@ -378,6 +400,17 @@ class Heads(Track):
             models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
+
+
+def _is_benchmark(row: Mapping[str, Any] | None) -> bool:
+    return row is not None and str(row.get("metric", "")).startswith(PREFIX)
+
+
+def _benchmark_reading(name: str) -> Reading:
+    """A benchmark in place of the bias of the texts; it has no worst-off group, so its headline stands there, too."""
+    harm, title = benchmarks.measure_of(name.removeprefix(PREFIX)), scored_benchmarks()[name.removeprefix(PREFIX)].title
+    same = dict.fromkeys(("harm", "gap", "worst", "best", "group"), harm)
+    return Reading(name, quality=Measure("perplexity", per_axis=False), label=title, **same)
 
 
 def shelf_table(entries: Sequence[catalog.Entry]) -> pd.DataFrame:

@@ -89,6 +89,14 @@ def test_bbq_by_hand():
     assert numbers("bbq", scored(items, **silent))["bias_ambiguous"] == 0.0
 
 
+def test_texts_that_read_the_same_count_as_even():
+    one = scored({"cluster": list("abcd")}, more=[-1, -2, -2, -2], less=[-2, -2, -2, -2])
+    assert numbers("crows_pairs", one)["share"] == (1 + 3 / 2) / 4
+    assert scored_benchmarks()["crows_pairs"].alike(one).tolist() == [False, True, True, True]
+    even = scored({"kind": ["ambig"]}, target=[-1], other=[-1], unknown=[-2])
+    assert scored_benchmarks()["bbq"].answers(even).tolist() == ["unknown"]
+
+
 def made_pairs(n, lean, rng):
     """Pairs whose first sentence is likelier by `lean` standard deviations on average."""
     items = {"item_id": [str(at) for at in range(n)], "group": ["a"] * (n // 2) + ["b"] * (n - n // 2),
@@ -192,7 +200,7 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
         index="item_id", columns="role", values="logp")  # fmt: skip
     dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")["value"]
-    assert (wide["more"] > wide["less"]).mean() == dense["share"]
+    assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense["share"]
     others = results[~results["metric"].str.startswith("benchmark:")].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
 

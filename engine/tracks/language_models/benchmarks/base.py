@@ -99,6 +99,12 @@ class ScoredBenchmark(ABC):
     def answers(self, scored: Scored) -> np.ndarray:
         """The role that the model finds likeliest, or prefers by the published rule, [items] of str."""
 
+    def alike(self, scored: Scored) -> np.ndarray:
+        """Whether the first two roles read the same to the model, as where it does not know the words that differ,
+        [items] bool."""
+        one, other, *_ = self.roles
+        return scored.logp[one] == scored.logp[other]
+
     @property
     def headline(self) -> Metric:
         return self.metrics[0]
@@ -126,6 +132,11 @@ def share_of(sums: np.ndarray) -> np.ndarray:
 def distance_from_half(sums: np.ndarray) -> np.ndarray:
     """|share − ½|."""
     return np.abs(share_of(sums) - 0.5)
+
+
+def likelier(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """1 where the one is larger, 0 where the other is, ½ where neither is, [items] float64."""
+    return (1 + np.sign(one - other)) / 2
 
 
 def counted(*columns: np.ndarray) -> np.ndarray:

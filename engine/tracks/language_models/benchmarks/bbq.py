@@ -10,8 +10,10 @@ ROLES = ("target", "other", "unknown")
 
 
 def answers_of(scored: Scored) -> np.ndarray:
-    """The answer with the highest mean log-likelihood of a token, [items] of str."""
-    return np.array(ROLES)[np.argmax([scored.per_token(role) for role in ROLES], axis=0)]
+    """The answer with the highest mean log-likelihood of a token; where no one answer is, unknown, [items] of str."""
+    target, other, unknown = (scored.per_token(role) for role in ROLES)
+    found = np.where(target > other, "target", "other")
+    return np.where((np.maximum(target, other) > unknown) & (target != other), found, "unknown")
 
 
 def features_of(items, answers: np.ndarray) -> np.ndarray:

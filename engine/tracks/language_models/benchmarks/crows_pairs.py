@@ -10,16 +10,17 @@ from engine.tracks.language_models.benchmarks.base import (
     ScoredBenchmark,
     counted,
     distance_from_half,
+    likelier,
     share_of,
 )
 
 
 def _prefers(scored: Scored) -> np.ndarray:
-    return counted(scored.logp["more"] > scored.logp["less"])
+    return counted(likelier(scored.logp["more"], scored.logp["less"]))
 
 
 def _prefers_per_token(scored: Scored) -> np.ndarray:
-    return counted(scored.per_token("more") > scored.per_token("less"))
+    return counted(likelier(scored.per_token("more"), scored.per_token("less")))
 
 
 def _difference(scored: Scored) -> np.ndarray:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
-from engine.tracks.language_models.benchmarks.base import Metric, Scored, ScoredBenchmark
+from engine.tracks.language_models.benchmarks.base import Metric, Scored, ScoredBenchmark, counted, likelier
 
 ROLES = ("stereotype", "anti-stereotype", "unrelated")
 
@@ -15,9 +14,8 @@ def _features(scored: Scored) -> np.ndarray:
     and one; sums are then sums over targets of a target's shares."""
     stereo, anti, none = (scored.per_token(role) for role in ROLES)
     size = scored.items.groupby("cluster")["cluster"].transform("size").to_numpy(dtype=float)
-    meaningful = ((stereo > none).astype(float) + (anti > none)) / 2
-    ones = pd.Series(1.0, index=scored.items.index).to_numpy()
-    return np.stack([stereo > anti, meaningful, ones], axis=1) / size[:, None]
+    meaningful = (likelier(stereo, none) + likelier(anti, none)) / 2
+    return counted(likelier(stereo, anti), meaningful) / size[:, None]
 
 
 def _swapped(scored: Scored) -> np.ndarray:

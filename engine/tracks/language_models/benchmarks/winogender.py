@@ -10,6 +10,7 @@ from engine.tracks.language_models.benchmarks.base import (
     ScoredBenchmark,
     counted,
     distance_from_half,
+    likelier,
     share_of,
 )
 
@@ -18,7 +19,7 @@ MEANT = "the occupation"
 
 
 def _male(scored: Scored) -> np.ndarray:
-    return counted(scored.logp["male"] > scored.logp["female"])
+    return counted(likelier(scored.logp["male"], scored.logp["female"]))
 
 
 def _lean(scored: Scored) -> np.ndarray:

@@ -17,15 +17,15 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
     measure = lookup.reading(run, choice).harm
     curve = Curve(
         "bias_along_sparsity",
-        f"As more heads are cut, does the bias of {words.axis_name(choice.measured)} fall, and does it matter which "
-        "heads?",
+        f"As more heads are cut, does the {measure.of(words.axis_name(choice.measured))} fall, and does it matter "
+        "which heads?",
         measure,
-        f"bias ({own.READINGS[choice.reading].name})",
+        f"bias ({own.READINGS[choice.reading].name})" if choice.reading in own.READINGS else measure.name,
         "This run has no bias for this choice.",
         with_null=True,
     )
-    more = f"{seeds_note(run, choice, measure)} {own.METRICS['bias:group_means'].caveat}"
-    note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=more)
+    more = f"{seeds_note(run, choice, measure)} {measure.word.caveat}"
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=more)
     return along(run, choice, curve, note, null_warning(run, choice))
 
 

@@ -1,0 +1,260 @@
+"""What published bias benchmarks say of the cut: one panel per benchmark, and the items whose answer changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from engine.core import words
+from engine.data.benchmarks.load import readers
+from engine.report import phrasing
+from engine.report.charts import lookup
+from engine.report.charts.by_group import ByGroup, dumbbell
+from engine.report.charts.marks import row_range
+from engine.report.charts.panel import Choice, Panel, nothing
+from engine.report.contract import Benchmarks, Changed, Measure
+from engine.stats.student import MISSED
+from engine.store.runs import Run
+from engine.tracks.language_models.benchmarks.base import PREFIX, Metric, Scored, ScoredBenchmark, scored_benchmarks
+
+ALL = "all"
+"""What the row of all items is called."""
+INTERVALS = (
+    "Intervals are 95 %, whole clusters of items redrawn. Chance: the two roles exchanged at random per cluster for a "
+    "level, dense and cut model for a change. q: Benjamini–Hochberg."
+)
+
+
+def measured_on(run: Run) -> list[str]:
+    """Names of the benchmarks that the run was measured on."""
+    if not run.has("benchmark_sources"):
+        return []
+    there = set(lookup.frame(run, "benchmark_sources")["benchmark"])
+    return [name for name in scored_benchmarks() if name in there]
+
+
+def measure_of(name: str) -> Measure:
+    """The headline of a benchmark as a measure of the results."""
+    one = scored_benchmarks()[name]
+    return Measure(f"{PREFIX}{name}", per_axis=False, few="items", said=f"{one.title}, {one.headline.title}",
+                   null_label="null band: no preference", null_means="A cut has little to lower here.",
+                   of_what=one.items)  # fmt: skip
+
+
+def benchmark_panel(run: Run, choice: Choice, name: str) -> Panel:
+    """Dense against cut on one benchmark: all items, then every group."""
+    one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)
+    key, rows = f"benchmark_{name}", _rows(run, name, variant["variant"])
+    question = f"{one.title}: {one.question[:1].lower()}{one.question[1:]}"
+    if rows.empty:
+        return nothing(key, question, f"This audit was not measured on {one.title}.")
+    pairs = _pairs(rows, one.main, variant["variant"])
+    answer, mind, more = _said(run, variant, one, rows)
+    figure = _figure(run, choice, one, pairs)
+    return Panel(key, question, answer, figure, _table(one, rows), _caveat(run, one), mind=mind, more=more)
+
+
+def _rows(run: Run, name: str, variant: str) -> pd.DataFrame:
+    """Numbers of the dense model and of the variant, where it was measured."""
+    if name not in measured_on(run):
+        return pd.DataFrame()
+    table = lookup.frame(run, "benchmarks")
+    return table[(table["benchmark"] == name) & table["variant"].isin(["dense", variant])]
+
+
+def _pairs(rows: pd.DataFrame, metric: Metric, variant: str) -> pd.DataFrame:
+    """One row per group and one for all: dense and cut value of a metric with intervals; as `dumbbell` reads them."""
+    mine = rows[rows["metric"] == metric.name]
+    dense = mine[mine["variant"] == "dense"][["group", "value", "low", "high", "n", "null_low", "null_high"]]
+    after = mine[mine["variant"] == variant][["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
+    table = dense.merge(after, on="group", how="left", suffixes=("_dense", ""))
+    table = table.assign(verdict="", order=table["group"].eq("").astype(int), group=table["group"].replace("", ALL))
+    ordered = table.sort_values(["order", "n"], ascending=[False, False], kind="stable")
+    return ordered.drop(columns="order").reset_index(drop=True)
+
+
+def _figure(run: Run, choice: Choice, one: ScoredBenchmark, pairs: pd.DataFrame) -> go.Figure:
+    """The dumbbells of all items and of the groups; grey: what no preference gives; a line where it would be."""
+    about = ByGroup("", "", "", Measure(f"{PREFIX}{one.name}"), one.main.title, "", lambda top, low: "",
+                    lambda names, several: "", lambda names, several: "", items=one.items)  # fmt: skip
+    figure = dumbbell(run, choice, about, pairs)
+    if np.isfinite(one.main.ideal):
+        figure.add_vline(x=one.main.ideal, line={"color": choice.theme.soft, "width": 1, "dash": "dot"})
+    for place, row in enumerate(pairs.iloc[::-1].to_dict("records")):
+        if np.isfinite(row["null_low"]):
+            row_range(figure, choice, place, row["null_low"], row["null_high"], 0.4)
+    return figure
+
+
+def _said(run: Run, variant: dict[str, Any], one: ScoredBenchmark, rows: pd.DataFrame) -> tuple[str, str, str]:
+    """The answer, what must be kept in mind with it, and what the groups and the other numbers say."""
+    whole = rows[(rows["group"] == "") & (rows["metric"] == one.main.name)].set_index("variant")
+    dense, name, label = whole.loc["dense"].to_dict(), variant["variant"], lookup.variant_label(run, variant)
+    uncut = phrasing.with_interval(dense["value"], dense["low"], dense["high"], few=one.items)
+    start = f"“{phrasing.sentence(one.main.title)}” is {uncut} uncut"
+    side = _alike(one, dense) or _side(one, dense)
+    if name == "dense":
+        return f"{start}, {phrasing.count(int(dense['n']), one.item, one.items)}.", side, ""
+    if name not in whole.index:
+        return f"{start}. {phrasing.sentence(label)} was not measured on it.", side, ""
+    after = whole.loc[name].to_dict()
+    answer = f"{start} and {phrasing.number(after['value'])} with {label}: {_change(after)}."
+    more = (_groups(one, rows, name), _others(one, rows, name))
+    return answer, " ".join(filter(None, (side, _could(after)))), " ".join(filter(None, more))
+
+
+def _change(row: dict[str, Any]) -> str:
+    """Whether the change is told from chance, after correction for all variants."""
+    if not np.isfinite(row["delta_q"]):
+        return "too few items for a verdict"
+    q, tests = phrasing.number(row["delta_q"]), int(row["tests"])
+    verdict = "more than chance" if row["delta_q"] < MISSED else "no change that can be told from chance"
+    span = phrasing.span(row["delta_low"], row["delta_high"])
+    return f"{verdict} ({phrasing.signed(row['delta'])}, {span}; q = {q} over {phrasing.count(tests, 'variant')})"
+
+
+def _alike(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+    """Said where the model does not know the words that differ; "" where it knows nearly all."""
+    if dense["alike"] <= dense["n"] / 100:
+        return ""
+    of = phrasing.count(int(dense["n"]), one.item, one.items)
+    return (
+        f"{int(dense['alike']):,} of {of} read the same to this model, "
+        "which does not know the words that differ: they count as even, and say nothing of it."
+    )
+
+
+def _side(one: ScoredBenchmark, dense: dict[str, Any]) -> str:
+    """Where the uncut value lies beside what no preference gives."""
+    where = phrasing.null_side(dense)
+    if not where:
+        return ""
+    band = phrasing.span(dense["null_low"], dense["null_high"])
+    if where == "inside":
+        return f"The uncut model cannot be told from one without a preference ({band}): a cut has little to lower here."
+    return f"Without a preference, chance gives {band}."
+
+
+def _could(row: dict[str, Any]) -> str:
+    """What could have been found."""
+    if not np.isfinite(row["detectable"]):
+        return ""
+    return f"A change of {phrasing.number(row['detectable'])} would have been found in four of five repeats."
+
+
+def _groups(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
+    """Which groups moved, corrected for all groups and variants."""
+    mine = rows[(rows["variant"] == variant) & (rows["metric"] == one.main.name) & (rows["group"] != "")]
+    tested = mine[mine["delta_q"].notna()]
+    if tested.empty:
+        return ""
+    moved = tested[tested["delta_q"] < MISSED]
+    over = f"of {phrasing.count(len(tested), 'group')} ({one.group}) tested"
+    if moved.empty:
+        least = float(tested["detectable"].max())
+        could = f"; in each, {phrasing.number(least)} would have been found" if np.isfinite(least) else ""
+        return f"None {over} moved more than chance after correction{could}."
+    named = (f"{words.quoted(row['group'])} ({phrasing.signed(row['delta'])})" for row in moved.to_dict("records"))
+    return f"More than chance, {over}: {phrasing.listing(named)}."
+
+
+def _others(one: ScoredBenchmark, rows: pd.DataFrame, variant: str) -> str:
+    """The benchmark's other numbers, before and after."""
+    whole = rows[rows["group"] == ""].set_index(["metric", "variant"])["value"]
+    told = [f"{metric.title} {phrasing.number(whole[metric.name, 'dense'])} → "
+            f"{phrasing.number(whole[metric.name, variant])}" for metric in one.metrics[2:]]  # fmt: skip
+    return f"{phrasing.sentence('; '.join(told))}." if told else ""
+
+
+def _caveat(run: Run, one: ScoredBenchmark) -> str:
+    sources = lookup.frame(run, "benchmark_sources")
+    source = sources[sources["benchmark"] == one.name].iloc[0]
+    size = f"{phrasing.count(int(source['items']), one.item, one.items)} in {int(source['clusters']):,} clusters"
+    parts = (f"{one.source}; {source['source']}, {size}.", one.rule, one.limits, INTERVALS, source["notes"])
+    return " ".join(filter(None, parts))
+
+
+def _table(one: ScoredBenchmark, rows: pd.DataFrame) -> pd.DataFrame:
+    """Every number of both models, in words."""
+    titles = {metric.name: metric.title for metric in one.metrics}
+    named = rows.assign(metric=rows["metric"].map(titles), group=rows["group"].replace("", ALL))
+    columns = {
+        "metric": "measure", "group": one.group, "variant": "variant", "value": "value", "low": "low", "high": "high",
+        "null_low": "chance low", "null_high": "chance high", "delta": "change", "delta_low": "change low",
+        "delta_high": "change high", "delta_p": "p", "delta_q": "q", "detectable": "detectable change", "n": one.items,
+    }  # fmt: skip
+    return named[list(columns)].rename(columns=columns).reset_index(drop=True)
+
+
+def changed(run: Run, choice: Choice, name: str) -> Changed:
+    """The items whose answer another one is after the cut, those that moved most first."""
+    one, variant = scored_benchmarks()[name], lookup.variant_of(run, choice)
+    label = lookup.variant_label(run, variant)
+    if variant["variant"] == "dense":
+        return Changed(pd.DataFrame(), "Nothing is cut here, so no answer changes. Choose another method or level.")
+    found = _answers(run, one, variant["variant"])
+    if found is None:
+        return Changed(pd.DataFrame(), f"{phrasing.sentence(label)} was not measured on {one.title}.")
+    moved = found[found["before"] != found["after"]].sort_values("moved", ascending=False, kind="stable")
+    said = (
+        f"{len(moved):,} of {phrasing.count(len(found), one.item, one.items)} are answered otherwise with {label}. "
+        "Those that moved most come first: they stand for no others."
+    )
+    rows = [_example(one, row) for row in moved.to_dict("records")]
+    return Changed(pd.DataFrame(rows), said)
+
+
+def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
+    """One row per item: its texts and log-likelihoods by role, the answer before and after, and by how much it moved
+    (nats per token); None where the variant was not measured."""
+    logps = lookup.frame(run, "benchmark_logps")
+    logps = logps[logps["benchmark"] == one.name]
+    items = lookup.frame(run, "benchmark_items")
+    items = items[items["benchmark"] == one.name].sort_values("choice")
+    sides = {side: logps[logps["variant"] == of] for side, of in (("before", "dense"), ("after", variant))}
+    if sides["after"].empty:
+        return None
+    roles = list(one.roles)
+    first = items[items["role"] == roles[0]].reset_index(drop=True)
+    found = first[["item_id", "group", "kind", "prefix"]].copy()
+    found["texts"] = items.groupby("item_id", sort=False).apply(
+        lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
+    ).reindex(found["item_id"]).to_list()  # fmt: skip
+    scored = {side: _scored(first, items, table, roles) for side, table in sides.items()}
+    for side, each in scored.items():
+        found[side] = one.answers(each)
+        found[f"{side}_sure"] = [_margin(each, at, role, roles) for at, role in enumerate(found[side])]
+    found["moved"] = found["before_sure"] + found["after_sure"]
+    return found
+
+
+def _scored(first: pd.DataFrame, items: pd.DataFrame, table: pd.DataFrame, roles: list[str]) -> Scored:
+    ordered = items[["choice", "role"]].merge(table[["choice", "logp", "tokens"]], on="choice", validate="one_to_one")
+    parts = {role: ordered[ordered["role"] == role] for role in roles}
+    logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
+    return Scored(first, logp, {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()})
+
+
+def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
+    """By how many nats per token the answer is ahead of the next, or behind it where the rule is another."""
+    others = [scored.per_token(other)[at] for other in roles if other != role]
+    return float(abs(scored.per_token(role)[at] - max(others)))
+
+
+def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
+    texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
+    notes = {f"{side}_note": f"{told[side]}, by {phrasing.number(row[f'{side}_sure'])} nats per token" for side in told}
+    shown = {side: texts[row[side]] for side in told}
+    return {"label": words.group_name(row["group"]), "prompt": row["prefix"], **shown, **notes}
+
+
+BENCHMARKS = Benchmarks(
+    names=measured_on,
+    known=lambda: {name: one.title for name, one in scored_benchmarks().items()},
+    wants=lambda name: readers()[name].about,
+    panel=benchmark_panel,
+    changed=changed,
+)
