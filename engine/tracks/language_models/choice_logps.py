@@ -7,7 +7,7 @@ the model knows no beginning). With a prefix, the tokens of the prefix are given
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,18 +70,66 @@ def choice_logps(
     choices: pd.DataFrame,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
 ) -> pd.DataFrame:
-    """One row per row of `choices`, in their order: logp (nats, summed over the scored tokens), tokens, cut."""
+    """One row per row of `choices`, in their order: logp (nats, summed over the scored tokens), tokens, cut.
+
+    What several texts of an item begin with is read once.
+    """
     rows = rows_of(lm.tokenizer, choices, lm.n_positions)
     most = CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS
-    logp = np.zeros(len(rows.ids))
-    for places in batches(rows.ids, max(1, min(most, LOGITS // lm.model.config.vocab_size))):
+    most = max(1, min(most, LOGITS // lm.model.config.vocab_size))
+    logp, shared = np.zeros(len(rows.ids)), _by_beginning(rows)
+    alone = sorted(set(range(len(rows.ids))) - {at for group in shared for at in group})
+    for places in batches([rows.ids[at] for at in alone], most):
         hooks.check()
-        padded = pad_right([rows.ids[at] for at in places], [rows.first[at] for at in places], lm.device)
+        mine = [alone[place] for place in places]
+        padded = pad_right([rows.ids[at] for at in mine], [rows.first[at] for at in mine], lm.device)
         if padded.ids.shape[1] > 1:
             logits = lm.model(input_ids=padded.ids, use_cache=False).logits
-            logp[places] = _summed(logits, padded.ids, padded.target)
+            logp[mine] = _summed(logits, padded.ids, padded.target)
+    for groups in _equally_long(rows, shared, most):
+        hooks.check()
+        mine = [at for group in groups for at in group]
+        logp[mine] = _continued(lm, rows, groups)
     tokens = [len(row) - start for row, start in zip(rows.ids, rows.first, strict=True)]
     return pd.DataFrame({"logp": logp, "tokens": np.maximum(tokens, 0), "cut": rows.cut})
+
+
+def _by_beginning(rows: ScoredRows) -> list[list[int]]:
+    """Rows that share all tokens before the first that is scored, where these are several tokens and rows."""
+    found: dict[tuple[int, ...], list[int]] = {}
+    for at, (ids, first) in enumerate(zip(rows.ids, rows.first, strict=True)):
+        if 1 < first < len(ids):
+            found.setdefault(tuple(ids[:first]), []).append(at)
+    return [group for group in found.values() if len(group) > 1]
+
+
+def _equally_long(rows: ScoredRows, shared: list[list[int]], most: int) -> Iterator[list[list[int]]]:
+    """Groups whose beginnings are equally long, at most about `most` tokens of them in one batch."""
+    by_length: dict[int, list[list[int]]] = {}
+    for group in shared:
+        by_length.setdefault(rows.first[group[0]], []).append(group)
+    for length, groups in sorted(by_length.items()):
+        size = max(1, most // length)
+        yield from (groups[at : at + size] for at in range(0, len(groups), size))
+
+
+def _continued(lm: LanguageModel, rows: ScoredRows, groups: list[list[int]]) -> np.ndarray:
+    """Log-likelihoods of all rows of these groups, one after the other, [rows] float64: their beginnings are read once
+    and kept, then what follows."""
+    length = rows.first[groups[0][0]]
+    heads = torch.tensor([rows.ids[group[0]][:length] for group in groups], device=lm.device)
+    read = lm.model(input_ids=heads, use_cache=True)
+    of = torch.tensor([place for place, group in enumerate(groups) for _ in group], device=lm.device)
+    rests = [rows.ids[at][length:] for group in groups for at in group]
+    ids = pad_right(rests, [0] * len(rests), lm.device)
+    logits = read.logits[:, -1:][of]
+    if ids.ids.shape[1] > 1:
+        kept = read.past_key_values
+        kept.batch_select_indices(of)
+        more = lm.model(input_ids=ids.ids[:, :-1], past_key_values=kept, use_cache=True).logits
+        logits = torch.cat([logits, more], dim=1)
+    nll = torch.nn.functional.cross_entropy(logits.float().transpose(1, 2), ids.ids, reduction="none")
+    return -(nll.double() * ids.target).sum(1).cpu().numpy()
 
 
 def _summed(logits: torch.Tensor, ids: torch.Tensor, target: torch.Tensor) -> np.ndarray:

@@ -299,7 +299,7 @@ class Heads(Track):
         axis = words.axis_name(choice.measured)
         if choice.reading.startswith(PREFIX):
             harm = self.reading(choice.reading).harm.name
-            return f"What does a smaller {harm}, cost in perplexity, and which variants are best at both?"
+            return f"What does a smaller {harm} cost in perplexity, and which variants are best at both?"
         return f"What does less bias of {axis} cost in perplexity, and which variants are best at both?"
 
     trains = False

@@ -324,7 +324,7 @@ METRICS: dict[str, Word] = {
         "judge's floor", "Bias of the judge on the prompts alone, which no head can change.", "toxicity"
     ),
     **{
-        f"{PREFIX}{name}": Word(f"{one.title}, {one.headline.title}", one.headline.about, "", "lower", one.limits)
+        f"{PREFIX}{name}": Word(f"{one.headline.title} ({one.title})", one.headline.about, "", "lower", one.limits)
         for name, one in scored_benchmarks().items()
     },
 }

@@ -48,7 +48,10 @@ def _example(row: dict, at: int, shown: bool) -> None:
         with switch:
             asked = st.toggle("Show", key=state.shown_key(row["label"], at), disabled=shown)
         with top:
-            safe.generated(row["prompt"] or row["label"], row["label"], "", shown or asked or not row["prompt"])
+            if row["prompt"]:
+                safe.generated(row["prompt"], row["label"], "", shown or asked)
+            else:
+                safe.passage("", row["label"])
         for box, side in zip(st.columns(2, gap="medium"), ("before", "after"), strict=True):
             with box:
                 model = "Dense" if side == "before" else "Pruned"

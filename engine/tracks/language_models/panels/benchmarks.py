@@ -39,7 +39,7 @@ def measured_on(run: Run) -> list[str]:
 def measure_of(name: str) -> Measure:
     """The headline of a benchmark as a measure of the results."""
     one = scored_benchmarks()[name]
-    return Measure(f"{PREFIX}{name}", per_axis=False, few="items", said=f"{one.title}, {one.headline.title}",
+    return Measure(f"{PREFIX}{name}", per_axis=False, few="items", said=f"{one.headline.title} ({one.title})",
                    null_label="null band: no preference", null_means="A cut has little to lower here.",
                    of_what=one.items)  # fmt: skip
 

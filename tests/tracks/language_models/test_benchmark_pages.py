@@ -1,0 +1,117 @@
+"""Bias benchmarks on screen and in files: answers from data, a reading of the trade-off, a fold that measures one,
+examples that stay hidden, texts that are escaped."""
+
+from __future__ import annotations
+
+import csv
+
+import pandas as pd
+import pytest
+
+from engine.audit.growth import Growth
+from engine.report.bundle import export_run
+from engine.report.charts import lookup
+from engine.report.contents import default_choice, shared_panels
+from engine.report.tables import HIDDEN
+from engine.report.tracks import track_of
+from engine.store.runs import Run, Store, find_run
+from engine.tracks.language_models.growing import grow
+from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def write_pairs(folder, n=120):
+    path = folder / "pairs.csv"
+    rows = [(at, f"w{at % 20} w{at % 7} w2 {HOSTILE}", f"w{at % 7} w{at % 20} w2 {HOSTILE} ", "stereo",
+             f"{HOSTILE}" if at % 2 else "gender") for at in range(n) if at % 20 != at % 7]  # fmt: skip
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file).writerows([("", "sent_more", "sent_less", "stereo_antistereo", "bias_type"), *rows])
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(audited, tmp_path_factory, words_judged_here):
+    return audited.copied(tmp_path_factory.mktemp("world") / "store").root
+
+
+@pytest.fixture(scope="module")
+def grown(folder, words_judged_here) -> Run:
+    store = Store(folder)
+    asked = {"track": "language_models", "run": store.ids()[0], "axis": "religion"}
+    return grow(Growth(**asked, benchmarks=(f"crows_pairs={write_pairs(folder)}",)), store)
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    return use_store(folder, monkeypatch)
+
+
+def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(audited, tmp_path, monkeypatch, words_judged):
+    store = audited.copied(tmp_path / "store")
+    use_store(store.root, monkeypatch)
+    at = opened("trade_off", audited.run.id)
+    assert not [one for one in at.segmented_control if one.key == "reading"]
+    at.session_state["fold_benchmark"] = True
+    at.run()
+    next(box for box in at.selectbox if box.label == "Benchmark").set_value("crows_pairs").run()
+    path = next(box for box in at.text_input if "CrowS-Pairs" in box.label)
+    path.set_value(str(tmp_path / "none.csv")).run()
+    next(one for one in at.button if one.label.startswith("Measure CrowS")).click().run()
+    from pages.shared.cache import works
+
+    assert all(work.over.wait(60) for work in works().values())
+    assert "no such file" in " ".join(one.value for one in at.run().error)
+    next(box for box in at.text_input if "CrowS-Pairs" in box.label).set_value(str(write_pairs(tmp_path))).run()
+    at = measured_by(at, "Measure CrowS-Pairs")
+    assert find_run(audited.run.id, [store]).has("benchmarks")
+    assert [one for one in at.segmented_control if one.key == "reading"]
+
+
+def test_a_benchmark_is_a_reading_and_a_fold_of_the_trade_off(grown, here):
+    at = opened("trade_off", grown.id, reading="CrowS-Pairs")
+    assert_calm(at)
+    assert "distance from one half (CrowS-Pairs)" in words_of(at) + str(charts_of(at))
+    at.session_state["fold_crows_pairs"] = True
+    at.run()
+    assert_calm(at)
+    assert "does the model find the stereotype likelier?" in words_of(at) and HOSTILE not in html_of(at)
+    assert HOSTILE not in str(charts_of(at))
+
+
+def test_items_whose_answer_changed_are_hidden_until_asked_for_and_escaped(grown, here):
+    own, rows = track_of(grown).benchmarks, lookup.reported(grown).to_dict("records")
+    choices = [default_choice(grown, variant=row["variant"]) for row in rows]
+    most = max(choices, key=lambda one: len(own.changed(grown, one, "crows_pairs").table))
+    table = own.changed(grown, most, "crows_pairs").table
+    total = len(lookup.frame(grown, "benchmark_items")) // 2
+    assert len(table) and (table["before"] != table["after"]).all()
+    at = opened("examples", grown.id, tab="benchmarks", axis=most.axis.capitalize(), method=most.method,
+                sparsity=f"{100 * most.level:.0f} %")  # fmt: skip
+    assert_calm(at)
+    assert f"{len(table)} of {total} pairs are answered otherwise" in words_of(at)
+    assert "w2 &lt;img" not in html_of(at) and HOSTILE not in html_of(at)
+    at.toggle(key="show_all_texts").set_value(True).run()
+    assert_calm(at)
+    shown = html_of(at)
+    assert "w2 &lt;img src=x onerror" in shown and HOSTILE not in shown
+
+
+def test_the_panel_answers_from_its_table(grown):
+    choice = default_choice(grown)
+    panel = next(one for one in shared_panels(grown, choice) if one.key == "benchmark_crows_pairs")
+    share = panel.table[(panel.table["measure"] == "stereotype likelier") & (panel.table["kind of bias"] == "all")]
+    assert f"{share['value'].iloc[0]:.3g}" in panel.answer and "over" in panel.answer
+    assert panel.has_chart and "Blodgett" in panel.caveat and "Benjamini" in panel.caveat
+    dense = track_of(grown).benchmarks.panel(grown, default_choice(grown, variant="dense"), "crows_pairs")
+    assert " pairs." in dense.answer and "uncut" in dense.answer
+    none = track_of(grown).benchmarks.panel(grown, choice, "bbq")
+    assert not none.has_chart and "not measured on BBQ" in none.answer
+
+
+def test_texts_of_benchmarks_stay_out_of_an_export_until_asked_for(grown, tmp_path):
+    export_run(grown, tmp_path / "out", ["tables", "report"])
+    found = pd.read_parquet(next((tmp_path / "out").rglob("benchmark_items.parquet")))
+    assert set(found["text"]) == {HIDDEN} and len(found)
+    report = next((tmp_path / "out").rglob("*.html")).read_text(encoding="utf-8")
+    assert "CrowS-Pairs" in report and HOSTILE not in report
