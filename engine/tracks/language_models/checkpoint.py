@@ -17,7 +17,8 @@ PROMPTS = 8
 
 def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base: str | None = None) -> list[Path]:
     """Below `folder`: cut/ (smaller; loads with `load_cut`), zeroed/ (loads anywhere; not for heads set to their means
-    where the architecture has no bias to hold these), agreement.json, README.md.
+    where the architecture has no bias to hold these), plain/ (smaller, and loads anywhere; where every layer keeps as
+    many heads in whole groups and config.json can say so), agreement.json, README.md.
 
     Loads the run's model again (`base` names it where it moved). RequestError when the weights are not those of the
     run, or the variant cuts nothing; MaskError when masked, cut and zeroed models do not agree.
@@ -27,6 +28,7 @@ def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
         raise RequestError(Fault("variant", f"{variant['variant']!r} cuts nothing.", "Choose one that cuts heads."))
     from engine.models.load_language_model import inspect_model, load_language_model
     from engine.surgery.heads.cut import can_be_zeroed, cut
+    from engine.surgery.heads.even import even_faults, is_even, save_even, shape_of
     from engine.surgery.heads.mean_ablation import for_record
     from engine.surgery.heads.replay import check_mask_fits, load_cut, save_cut, save_zeroed
 
@@ -40,6 +42,10 @@ def write_head_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
     if can_be_zeroed(lm):
         paths.append(save_zeroed(lm, record.mask, folder / "zeroed"))
         others["zeroed"] = load_language_model(paths[1], device="cpu")
+    can_say = not even_faults(lm.model.config) and lm.means is None and lm.adapter.cuts
+    if can_say and is_even(record.mask, shape := shape_of(lm.model.config)):
+        paths.append(save_even(small, shape, folder / "plain"))
+        others["plain"] = load_language_model(paths[-1], device="cpu", as_arm=True)
     found = _agreement(run, lm, record.mask, others)
     paths.append(folder / "agreement.json")
     paths[-1].write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

@@ -157,6 +157,10 @@ class AuditRequest(Request):
         section=HOW, label="Other checkpoints to compare", hint=words.AGAINST,
         placeholder="names or folders, separated by commas",
     )  # fmt: skip
+    deployable: bool = asked(
+        False, kind="flag", later=True, section=HOW, label="Also cuts that load anywhere",
+        help="beside every cut, one of as many heads per layer and whole key/value groups, which any loader reads",
+    )  # fmt: skip
     sparsities: tuple[float, ...] = asked(
         (0.0, 0.05, 0.1, 0.2), kind="numbers", option="--sparsity", help="shares of heads to cut, comma-separated",
         minimum=0.0, below=1.0, where="sparsity", example="0.05,0.1,0.2", percent=True, section=HOW,
@@ -357,6 +361,8 @@ def validate(request: AuditRequest) -> PromptPlan:
         faults += faults_against(request, model, others, prompts, corpus)
     if model is not None:
         faults += _model_faults(request, model)
+    if model is not None and request.deployable:
+        faults += _even_faults(model)
     if model is not None and prompts is not None:
         faults += _lost_groups(request, model, prompts)
     if faults:
@@ -417,6 +423,13 @@ def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
         return [Fault("lengths", f"{request.max_prompt_tokens} prompt + {request.max_new_tokens} new tokens exceed the "
                       f"{model.n_positions} positions of {model.name}.", "Ask for fewer tokens.")]  # fmt: skip
     return []
+
+
+def _even_faults(model: Any) -> list[Fault]:
+    from engine.models.checkpoint import read_config
+    from engine.surgery.heads.even import even_faults
+
+    return even_faults(read_config(model.folder)[0])
 
 
 def _share_faults(request: AuditRequest) -> list[Fault]:

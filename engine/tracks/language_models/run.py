@@ -14,6 +14,7 @@ from engine.audit.session import Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
 from engine.store.runs import Run, Store
+from engine.surgery.heads.even import shape_of
 from engine.surgery.heads.mean_ablation import means_table
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
@@ -141,7 +142,8 @@ def score(audit: Audit, method: ScoreMethod) -> None:
 def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], dict[str, float]]:
     """Every variant, with γ* chosen on validation where it is searched, and γ per axis."""
     request = audit.request
-    variants = all_variants(request, scores, audit.job.total)
+    shape = shape_of(audit.context.lm.model.config) if request.deployable else None
+    variants = all_variants(request, scores, audit.job.total, shape)
     if request.gamma != SEARCH:
         return variants, {axis: float(request.gamma) for axis in request.axes}
     audit.finish("search γ", search_shards(request, variants))

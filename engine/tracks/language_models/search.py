@@ -16,6 +16,7 @@ from engine.tracks.language_models.perplexity import log_perplexities
 from engine.tracks.language_models.perplexity_intervals import block_weights
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.scores.base import VALIDATION
+from engine.tracks.language_models.selection.even import is_even_method
 from engine.tracks.language_models.selection.gamma import choose_gamma
 from engine.tracks.language_models.variants import DENSE, Variant
 
@@ -26,8 +27,9 @@ DRAWS = 500
 
 
 def searched(variants: Sequence[Variant]) -> list[Variant]:
-    """Variants that exist once per candidate γ and target an axis."""
-    return [variant for variant in variants if not np.isnan(variant.gamma) and variant.target_axis]
+    """Variants that exist once per candidate γ and target an axis; those that any loader can read follow them."""
+    tried = [variant for variant in variants if not np.isnan(variant.gamma) and variant.target_axis]
+    return [variant for variant in tried if not is_even_method(variant.method)]
 
 
 def search_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:

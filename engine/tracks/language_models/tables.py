@@ -31,6 +31,7 @@ from engine.tracks.language_models.perplexity_intervals import (
     share_interval,
 )
 from engine.tracks.language_models.request import SEARCH, AuditRequest
+from engine.tracks.language_models.selection.even import is_even_method
 from engine.tracks.language_models.variants import DENSE, Variant, What
 
 TEST, VALIDATION = "test", "validation"
@@ -51,6 +52,7 @@ def places(request: AuditRequest, variants: Sequence[Variant]) -> list[Placed]:
     out = [(variant, TEST, request.axes) for variant in variants if variant.chosen]
     if request.gamma == SEARCH:
         searched = [item for item in variants if not np.isnan(item.gamma) and item.target_axis]
+        searched = [item for item in searched if not is_even_method(item.method)]
         out += [(variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE]
         out += [(variant, VALIDATION, (variant.target_axis,)) for variant in searched]
     return out

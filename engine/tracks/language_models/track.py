@@ -31,7 +31,7 @@ from engine.report.contract import (
     Track,
     View,
 )
-from engine.report.palette import Style, style_of
+from engine.report.palette import Style, pair_style, style_of
 from engine.store.runs import Run
 from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import ahead, any_level, arm_words, head_contributions
@@ -47,6 +47,7 @@ from engine.tracks.language_models.panels import (
     benchmarks,
     chance,
     correlations,
+    even,
     head_card,
     headline,
     heads,
@@ -204,17 +205,22 @@ class Heads(Track):
         return one.harm, one.quality, *more
 
     def style(self, method: str, dark: bool = False) -> Style:
+        if method.endswith(own.EVEN):
+            return pair_style(method, "+", LOOKS, {"even": ("-open", "dot")}, dark)
         return style_of(words.BY_HAND if words.is_by_hand(method) else method, LOOKS, dark)
 
     def definition(self, method: str) -> str:
         if own.is_against(method):
             return own.AGAINST_MEANS
+        if method.endswith(own.EVEN):
+            return f"{self.definition(method.removesuffix(own.EVEN))} {own.EVEN_MEANS}"
         return own.METHODS[method].definition if method in own.METHODS else ""
 
     def order(self, methods: Iterable[str]) -> list[str]:
         known = list(own.METHODS)
-        last = {name: (len(known) + own.is_against(name), name) for name in methods}
-        return sorted(last, key=lambda name: (known.index(name), "") if name in known else last[name])
+        plain = {name: name.removesuffix(own.EVEN) for name in methods}
+        last = {name: (len(known) + own.is_against(name), name) for name in plain}
+        return sorted(plain, key=lambda name: (known.index(plain[name]), name) if plain[name] in known else last[name])
 
     def data(self, run: Run) -> str:
         axes = run.meta["request"]["axes"]
@@ -265,7 +271,8 @@ class Heads(Track):
         return arm_words.size_note(variant, mine) if arm_words.is_arm(variant) else ""
 
     def weighed(self, run: Run) -> tuple[Make, ...]:
-        return arms.PANELS if lookup.stands_instead(lookup.frame(run, "variants")).any() else ()
+        found = even.PANELS if run.meta["request"].get("deployable") else ()
+        return (*found, *arms.PANELS) if lookup.stands_instead(lookup.frame(run, "variants")).any() else found
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
@@ -358,7 +365,7 @@ class Heads(Track):
     def limits(self, run: Run) -> list[str]:
         floor, note = own.METRICS["bias:group_means"].caveat, run.meta["judge"].get("note")
         texts = [own.JUDGE, own.MADE_ON, floor, own.INTERVALS, *LIMITS]
-        texts += [own.COMPRESSED, own.ZEROS] if self.weighed(run) else []
+        texts += [own.COMPRESSED, own.ZEROS] if arms.divergence in self.weighed(run) else []
         return [*texts, *([f"Judge: {note}"] if note else [])]
 
     def card_limits(self, run: Run) -> list[str]:
@@ -370,7 +377,8 @@ class Heads(Track):
         meta, judge = run.meta, run.meta["judge"]
         return [
             "`zeroed/` loads with `from_pretrained` of transformers and is no smaller. `cut/` is smaller and loads "
-            "with `engine.surgery.heads.replay.load_cut`; plain transformers cannot load uneven heads.",
+            "with `engine.surgery.heads.replay.load_cut`; plain transformers cannot load uneven heads. `plain/`, where "
+            "it is there, is smaller and loads with `from_pretrained`.",
             "",
             f"Base weights {meta['model']['weight_hash']}, revision {meta['model'].get('revision') or 'none'}; "
             f"audit {run.id}, {meta['created']}, judge {plain(judge['name'])} {judge.get('hash') or ''}.",

@@ -11,10 +11,13 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED, HeadMask
+from engine.surgery.heads.even import Shape
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.request import SEARCH, AuditRequest
 from engine.tracks.language_models.selection.base import Ballot, SelectionMethod, selection_method
+from engine.tracks.language_models.selection.even import even_cut
 from engine.tracks.language_models.selection.ties import Ties, fasp_ties
+from engine.tracks.language_models.words import EVEN
 
 DENSE = "dense"
 
@@ -67,8 +70,11 @@ def score_vectors(scores: pd.DataFrame, axis: str) -> dict[str, np.ndarray]:
     return {name: part.sort_values("unit")["value"].to_numpy() for name, part in pooled.groupby("score")}
 
 
-def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> list[Variant]:
-    """The dense model and every variant, γ candidates included (not yet chosen where γ is searched)."""
+def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int, shape: Shape | None = None) -> list[Variant]:
+    """The dense model and every variant, γ candidates included (not yet chosen where γ is searched).
+
+    shape: how the heads lie, for the cuts that any loader can read; without it there are none of these.
+    """
     found = [dense_variant()]
     for name in request.selections:
         method = selection_method(name)
@@ -77,7 +83,10 @@ def all_variants(request: AuditRequest, scores: pd.DataFrame, total: int) -> lis
             if any(np.isnan(vectors[name]).any() for name in method.needs):
                 continue  # heads of this axis were not ranked (the run's warnings say why)
             for ballot in _ballots(request, method, vectors, total):
-                found.append(_variant(method, axis, ballot, request.gamma == SEARCH and method.uses_gamma))
+                is_tried = request.gamma == SEARCH and method.uses_gamma
+                found.append(_variant(method, axis, ballot, is_tried))
+                if request.deployable and shape and (cut := even_cut(method, ballot, shape)):
+                    found.append(_even(found[-1], cut))
     return found
 
 
@@ -99,6 +108,13 @@ def _variant(method: SelectionMethod, axis: str, ballot: Ballot, searched: bool)
     name = "-".join(part for part in parts if part)
     ties = fasp_ties(ballot.scores, ballot.critical, cut) if method.breaks_ties else Ties(0, 0)
     return Variant(name, method.name, axis, gamma, ballot.sparsity, ballot.seed, cut, not searched, ties)
+
+
+def _even(variant: Variant, cut: tuple[int, ...]) -> Variant:
+    """The same method at the same level, held to what any loader can read."""
+    method = f"{variant.method}{EVEN}"
+    name = f"{method}{variant.id.removeprefix(variant.method)}"
+    return replace(variant, id=name, method=method, cut=cut, ties=Ties(0, 0))
 
 
 def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Variant]:

@@ -126,8 +126,16 @@ def is_against(method: str) -> bool:
     return method.startswith(AGAINST_PREFIX)
 
 
+EVEN = "+even"
+"""How the name of a method that is held to what any loader can read ends."""
+
+EVEN_MEANS = "Held to as many heads in every layer and whole key/value groups, so that any loader reads what is left."
+
+
 def arm_name(method: str) -> str:
-    """The name of another checkpoint; "" for methods."""
+    """The name of another checkpoint, or of a method that is held to what any loader reads; "" for other methods."""
+    if method.endswith(EVEN) and method.removesuffix(EVEN) in METHODS:
+        return f"{METHODS[method.removesuffix(EVEN)].name}, even"
     return f"checkpoint {visible(method.removeprefix(AGAINST_PREFIX))}" if is_against(method) else ""
 
 

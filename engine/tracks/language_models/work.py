@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from engine.core.types import POOLED
+from engine.surgery.heads.even import Shape
 from engine.tracks.language_models.arms import arm_variants
 from engine.tracks.language_models.benchmark_tables import benchmark_shards
 from engine.tracks.language_models.context import PromptContext, Shard
@@ -44,7 +45,8 @@ def measuring_shards(plan: PromptPlan, total: int) -> list[Shard]:
     request = plan.request
     gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
     picked = {axis: gammas[place % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
-    return [*variant_shards(request, total, picked), *arm_shards(plan)]
+    shape = Shape(plan.model.n_layers, plan.model.n_heads) if request.deployable else None
+    return [*variant_shards(request, total, picked, shape), *arm_shards(plan)]
 
 
 def benchmark_work(audit: Audit) -> float:
@@ -59,14 +61,18 @@ def benchmark_work(audit: Audit) -> float:
 
 
 def variant_shards(
-    request: AuditRequest, total: int, gammas: Mapping[str, float] = MappingProxyType({})
+    request: AuditRequest,
+    total: int,
+    gammas: Mapping[str, float] = MappingProxyType({}),
+    shape: Shape | None = None,
 ) -> list[Shard]:
     """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will.
 
-    gammas: what a search for γ may find per axis; without them variants at a searched γ are left out.
+    gammas: what a search for γ may find per axis; without them variants at a searched γ are left out. shape: as in
+    `all_variants`.
     """
     scores = made_up_scores(request, total)
-    variants = all_variants(request, scores, total)
+    variants = all_variants(request, scores, total, shape)
     variants = with_gamma(variants, dict(gammas)) if gammas else variants
     return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
 

@@ -95,8 +95,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str
         mine, style = table[table["method"] == method].sort_values(what), lookup.look_of(run, choice, method)
         strong = method == choice.method
         marker = dot(style, 11 if strong else 7) | {"symbol": style.symbol}
-        bars = bars_of(mine, style.colour, 2 if strong else 1, y, f"{y}_low".replace("_q_low", "_low_q"),
-                       f"{y}_high".replace("_q_high", "_high_q"))  # fmt: skip
+        bars = bars_of(mine, style.colour, 2 if strong else 1, y, f"delta_low{ends}", f"delta_high{ends}")
         texts = [_hover(run, row, what) for row in mine.to_dict("records")]
         line = {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}
         add_points(figure, mine[what], mine[y], texts, marker, error_y=bars, mode="lines+markers", line=line,
