@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import pandas as pd
@@ -50,6 +51,10 @@ class Measurement(ABC):
     whole: bool = False
     """Whether last digits depend on what is computed with a shard. Then a bundle that is kept in part, as a killed or
     damaged store leaves it, is computed as a whole again, and what is lacking is what it would have been."""
+    any_threads: bool = False
+    """Whether the numbers are the same to the bit with any number of threads. True: it computes with all there are, as
+    passes that train nothing do. Otherwise, on a CPU, with `runtime.FIXED_THREADS` whatever the machine has: gradients
+    of weights are added up in another order with another number."""
 
     later: bool = False
     """Whether it came when there were finished audits that know nothing of it: it counts for the ids of those alone
@@ -138,11 +143,19 @@ class MeasurementContext(ABC):
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
         for group in self._lacking(found):
-            for shard, table in zip(group, self.kind(group[0].kind).compute(self, group), strict=True):
+            for shard, table in zip(group, self._computed(group), strict=True):
                 if found[shard] is None:
                     self.keeper.put(keys[shard], table)
                     found[shard] = table
         return [found[shard] for shard in shards]
+
+    def _computed(self, group: Sequence[Any]) -> list[pd.DataFrame]:
+        """The tables of shards of one kind, computed with as many threads as give the same numbers everywhere."""
+        from engine.models.runtime import fixed_threads  # here: pages know contexts, and never load torch
+
+        kind = self.kind(group[0].kind)
+        with nullcontext() if kind.any_threads else fixed_threads(self.device):
+            return kind.compute(self, group)
 
     def _lacking(self, found: Mapping[Any, pd.DataFrame | None]) -> list[list[Any]]:
         """What has to be computed for shards of which some are found, bundle by bundle."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import known_types
-from engine.models.quantised import quantised_faults
+from engine.models.completeness import incomplete, match_of
+from engine.models.quantised import quantisation_of, quantised_faults
 from engine.models.structure.find import adapter_of
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
@@ -64,6 +65,8 @@ def inspect_folder(
         shapes |= found
         faults += more
     faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
+    if not faults and causal and not quantisation_of(folder):
+        faults = _match_faults(name, config, files)
     if faults:
         raise RequestError(faults)
     adapter = adapter_of(config, causal)
@@ -81,6 +84,13 @@ def inspect_folder(
         weight_hash=weight_hash(files),
         how=adapter.how,
     )
+
+
+def _match_faults(name: str, config: Any, files: list[Path]) -> list[Fault]:
+    """Tensors that a language model's config asks for and its files lack, or have in another shape."""
+    from transformers import AutoModelForCausalLM
+
+    return incomplete(name, replace(match_of(config, files, AutoModelForCausalLM), unexpected=()))
 
 
 def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:

@@ -13,6 +13,7 @@ from engine.core.errors import Fault, RequestError
 from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
+from engine.models.completeness import Match, incomplete
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
@@ -76,11 +77,9 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
             raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
-    # transformers fills what is missing with random numbers and only warns.
-    absent = sorted(report["missing_keys"])
-    if absent:
-        what = f"lacks {len(absent)} tensors that its config.json asks for, the first is {absent[0]}."
-        raise RequestError(Fault(info.name, what, "Use a complete checkpoint of one model."))
+    # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all the same.
+    if faults := incomplete(info.name, Match(tuple(sorted(report["missing_keys"])))):
+        raise RequestError(faults)
     _without_padding_warning(model)
     return model
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from engine.models.checkpoint import (
     named_architecture,
     read_config,
 )
+from engine.models.completeness import Match, incomplete, match_in, match_of, quietly
 from engine.models.load_language_model import fetch
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
@@ -111,7 +111,7 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
     outputs, faults = _head(plain, config)
-    if faults:
+    if faults := faults or _match_faults(plain, config, outputs > 0):
         raise RequestError(faults)
     pretrained = folder / PRETRAINED
     same = {
@@ -267,6 +267,17 @@ def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     return shape[0], []
 
 
+def _match_faults(plain: ModelInfo, config: Any, has_head: bool) -> list[Fault]:
+    """Tensors of another model than config.json describes; a head is drawn anew where one is asked for."""
+    from transformers import AutoModelForSequenceClassification
+
+    adapter = adapter_of(config, causal=False)
+    files = [plain.folder / name for name in plain.files]
+    found = match_of(config, files, AutoModelForSequenceClassification)
+    drawn = (*adapter.head, *(() if has_head else adapter.pooler))
+    return incomplete(plain.name, _judged(found, adapter, drawn))
+
+
 def _own_classes(config: Any) -> tuple[str, ...]:
     """Names of the outputs, () where config.json has none of its own."""
     found = dict(getattr(config, "id2label", None) or {})
@@ -284,9 +295,10 @@ def _load(
     if model.config._attn_implementation != "eager":
         what = f"attends by {model.config._attn_implementation}, which hands out no attention probabilities."
         raise RequestError(Fault(info.name, what, "Use a model whose attention can be computed eagerly."))
-    missing = [name for name in report["missing_keys"] if not (fresh and _is_in(name, adapter.head))]
-    pooler = [name for name in missing if not info.has_head and _is_in(name, adapter.pooler)]
-    _check_complete(info, adapter, sorted(set(missing) - set(pooler)), report)
+    drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
+    if faults := incomplete(info.name, _judged(match_in(report), adapter, drawn)):
+        raise RequestError(faults)
+    pooler = not info.has_head and any(_is_in(name, adapter.pooler) for name in report["missing_keys"])
     if fresh:
         draw(model, adapter.head, seed)
     if not pooler:
@@ -307,7 +319,7 @@ def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> 
     from transformers import AutoModelForSequenceClassification
 
     try:
-        with _quiet():
+        with quietly():
             return AutoModelForSequenceClassification.from_pretrained(
                 info.folder,
                 config=config,
@@ -326,22 +338,14 @@ def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> 
         raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
 
 
-def _check_complete(info: TextModelInfo, adapter: Encoder, absent: list[str], report: dict) -> None:
-    """transformers fills what is missing or of another shape with random numbers and only warns."""
-    other = sorted({str(key[0]) for key in report["mismatched_keys"] if not _is_in(str(key[0]), adapter.head)})
-    left = sorted(name for name in report["unexpected_keys"] if ".layer." in name)
-    found = (
-        (absent, "lacks {} tensors that its config.json asks for"),
-        (other, "has {} tensors of another shape than its config.json asks for"),
-        (left, "has {} tensors in its layers that its config.json does not ask for"),
+def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
+    """Of a match what is wrong: names of modules in `drawn` may be missing, another head may have another shape, and
+    only tensors in layers are ever too many."""
+    return Match(
+        tuple(name for name in found.missing if not _is_in(name, drawn)),
+        tuple(name for name in found.misshapen if not _is_in(name, adapter.head)),
+        tuple(name for name in found.unexpected if ".layer." in name),
     )
-    faults = [
-        Fault(info.name, f"{what.format(len(names))}, the first is {names[0]}.", "Use a complete checkpoint.")
-        for names, what in found
-        if names
-    ]
-    if faults:
-        raise RequestError(faults)
 
 
 def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
@@ -371,21 +375,3 @@ def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_lengt
     if max_length > info.n_positions:
         notes.append(f"Texts are cut at {info.n_positions} tokens, not {max_length}: the model has no more positions.")
     return tuple(notes)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Within it no progress bar and no table of missing tensors are printed: they are judged here.
-
-    The caller's stream of random numbers stays as it was.
-    """
-    from transformers.utils import logging
-
-    before = logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        with torch.random.fork_rng(devices=[]):
-            yield
-    finally:
-        logging.set_verbosity(before)

@@ -5,10 +5,11 @@ Import this module before transformers: `from engine.models import runtime  # no
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,9 @@ T = TypeVar("T")
 
 LARGE = 1_000_000_000
 """From this many parameters on, an accelerator computes in 16 bits."""
+
+FIXED_THREADS = 1
+"""With how many threads a CPU trains, whatever the machine has. Embedded audits were computed with one."""
 
 DTYPES: dict[str, torch.dtype] = {
     "float32": torch.float32,
@@ -82,6 +86,24 @@ def pick_device(device: str = "auto") -> torch.device:
     if kind == "cuda" and not index:
         return torch.device("cuda", torch.cuda.current_device())
     return torch.device("cpu") if kind == "cpu" else torch.device(name)
+
+
+@contextlib.contextmanager
+def fixed_threads(device: torch.device | str) -> Iterator[None]:
+    """Compute with `FIXED_THREADS` threads within it, with as many as before after it; nothing on an accelerator.
+
+    OpenMP and MKL keep the number by thread, so others that compute at the same time (answers of the resident engine)
+    go on with theirs; one that is born meanwhile starts with this one, which changes its speed, not its numbers.
+    """
+    before = torch.get_num_threads()
+    if torch.device(device).type != "cpu" or before == FIXED_THREADS:
+        yield
+        return
+    torch.set_num_threads(FIXED_THREADS)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def pick_dtype(n_parameters: int, device: torch.device | str, dtype: str = "auto") -> torch.dtype:

@@ -308,7 +308,7 @@ def test_a_fine_tuned_classifier_needs_its_pooler(folder):
 def test_tensors_of_another_shape(folder, fresh):
     edit_config(folder, max_position_embeddings=32)
     (fault,) = refusal(folder, new_head=fresh)
-    assert "cannot be loaded" in fault or "of another shape" in fault
+    assert "of another shape" in fault
 
 
 def test_layers_that_the_config_leaves_out(folder):

@@ -59,6 +59,7 @@ class Original(Measurement):
     """The dense model's probabilities of all training images, as they are (not mirrored), [n, classes] float32."""
 
     name = "original"
+    any_threads = True
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {}
@@ -78,6 +79,7 @@ class DenseAnswers(Measurement):
     """The dense model's probabilities of all test images, and of the validation images, [n, classes] float32 each."""
 
     name = "dense_answers"
+    any_threads = True
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {}

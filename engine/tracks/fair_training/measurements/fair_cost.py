@@ -17,6 +17,7 @@ class FairCost(Measurement):
     """One row, with the columns of an image audit's `cost`."""
 
     name = "fair_cost"
+    any_threads = True
 
     def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
         trained = context.kind("trained")

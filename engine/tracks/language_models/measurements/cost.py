@@ -25,6 +25,7 @@ class Cost(Measurement):
     paired ratios) with its quartiles, n (repeats), max_logit_difference (masked against cut), greedy_equal, agrees."""
 
     name = "cost"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH}

@@ -14,6 +14,7 @@ class Floor(Measurement):
     """Columns: prompt_id, toxicity (of the prompt itself)."""
 
     name = "floor"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"prompts": context.rows_digest(shard.axis, shard.split), "judge": context.judge.info.digest}

@@ -17,6 +17,7 @@ class HeadMeans(Measurement):
 
     name = "head_means"
     version = 2
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return context.kind("windows").parts(context, shard)

@@ -15,6 +15,7 @@ class Norms(Measurement):
     """Columns: value, one row per head in unit order."""
 
     name = "magnitude"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {}

@@ -21,6 +21,7 @@ class GateGradients(Measurement):
 
     name = "michel"
     version = 2
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         tokens, window = len(context.tokens[shard.split]), asdict(context.settings.window)

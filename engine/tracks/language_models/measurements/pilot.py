@@ -44,6 +44,7 @@ class Pilot(Measurement):
 
     name = "pilot"
     version = 3
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {

@@ -15,6 +15,7 @@ class PromptNll(Measurement):
     """Columns: prompt_id, nll (nats), tokens (scored)."""
 
     name = "prompt_nll"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         limit = context.settings.decoding.max_prompt_tokens

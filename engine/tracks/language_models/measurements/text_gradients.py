@@ -17,6 +17,7 @@ class TextGradients(Measurement):
     """Columns: prompt_id, then one per unit, named by its number: ∂ log p_ξ(y|x) / ∂ξ_h at ξ = 1, float32."""
 
     name = "text_gradients"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return text_parts(context, shard)

@@ -19,6 +19,7 @@ class TextLogps(Measurement):
     """Columns: prompt_id, logw = log p_h(y|x) − log p(y|x) in nats, summed over the sampled tokens y, end included."""
 
     name = "text_logps"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return text_parts(context, shard)

@@ -26,6 +26,7 @@ class Texts(Measurement):
     """Columns: prompt_id, text, ids (token ids as sampled, end-of-text included)."""
 
     name = "texts"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {

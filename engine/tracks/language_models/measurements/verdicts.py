@@ -16,6 +16,7 @@ class Verdicts(Measurement):
     """Columns: prompt_id, toxicity (0 to 1). Draws the texts first where they are missing."""
 
     name = "verdicts"
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {

@@ -17,6 +17,7 @@ class WindowGradients(Measurement):
 
     name = "window_gradients"
     version = 2
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return context.kind("windows").parts(context, shard)

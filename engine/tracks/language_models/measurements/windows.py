@@ -29,6 +29,7 @@ class Windows(Measurement):
     name = "windows"
     version = 2
     whole = True
+    any_threads = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         settings = context.settings

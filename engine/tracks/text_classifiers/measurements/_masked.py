@@ -14,6 +14,8 @@ from engine.tracks.text_classifiers.context import TextContext, TextShard
 class UnderMasks(Measurement):
     """One table per trial, which needs the trial's full model first."""
 
+    any_threads = True
+
     def together(self, context: TextContext, shard: TextShard) -> Hashable:
         return shard
 

@@ -18,6 +18,7 @@ class Silenced(Measurement):
     """Array table: probabilities [test texts, classes]."""
 
     name = "silenced"
+    any_threads = True
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {}

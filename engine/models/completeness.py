@@ -1,0 +1,109 @@
+"""Whether the tensors that a checkpoint's files describe are those of its architecture, before any weight is read.
+
+The model is made on the meta device, without memory for numbers, and transformers loads descriptions of tensors into
+it: names are matched by its own rules (prefixes, former names, tied weights), as they will be when weights are loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from engine.core.errors import Fault
+from engine.models import runtime  # noqa: F401
+from engine.models.weights import read_header
+
+
+@dataclass(frozen=True)
+class Match:
+    """Names of tensors, sorted: those that the files lack, have in another shape, and have beyond what is asked for."""
+
+    missing: tuple[str, ...] = ()
+    misshapen: tuple[str, ...] = ()
+    unexpected: tuple[str, ...] = ()
+
+
+def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
+    """How the tensors of safetensors files match the model that a config describes.
+
+    auto: the transformers class that chooses the model, such as AutoModelForCausalLM. Files and config were checked.
+    """
+    state = {}
+    for path in files:
+        state |= {name: _described(entry["shape"]) for name, entry in read_header(path)[0].items()}
+    try:
+        with quietly():
+            _, report = _empty(auto._model_mapping[type(config)]).from_pretrained(
+                None, config=config, state_dict=state, output_loading_info=True, ignore_mismatched_sizes=True
+            )
+    except (KeyError, TypeError, ValueError, RuntimeError, NotImplementedError, AttributeError, ImportError):
+        return Match()  # a family whose tensors are converted on the way: what loads them says what is wrong
+    return match_in(report)
+
+
+def match_in(report: Mapping[str, Any]) -> Match:
+    """What transformers says of a checkpoint that it has loaded (`output_loading_info`)."""
+    misshapen = sorted(str(key[0]) for key in report["mismatched_keys"])
+    return Match(tuple(sorted(report["missing_keys"])), tuple(misshapen), tuple(sorted(report["unexpected_keys"])))
+
+
+def incomplete(name: str, found: Match) -> list[Fault]:
+    """What to tell of a checkpoint whose tensors are not those of its config; transformers would fill them in with
+    random numbers and only warn."""
+    told = (
+        (found.missing, "lacks {} tensors that its config.json asks for"),
+        (found.misshapen, "has {} tensors of another shape than its config.json asks for"),
+        (found.unexpected, "has {} tensors in its layers that its config.json does not ask for"),
+    )
+    return [
+        Fault(name, f"{what.format(len(names))}, the first is {names[0]}.", "Use a complete checkpoint of one model.")
+        for names, what in told
+        if names
+    ]
+
+
+class _Described(torch.Tensor):
+    """A tensor without numbers, which stays where it is when transformers brings it to its place."""
+
+    @classmethod
+    def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Shapes are any, as torch's functions have them."""
+        if function is torch.Tensor.to:
+            return args[0]
+        return super().__torch_function__(function, types, args, kwargs or {})
+
+
+def _described(shape: list[int]) -> torch.Tensor:
+    return torch.empty(shape, device="meta").as_subclass(_Described)
+
+
+def _empty(model: type) -> type:
+    """The model's class without memory for what the files lack: a config that asks for a petabyte is only refused."""
+    nothing = {
+        name: lambda *args, **kwargs: None
+        for name in ("_move_missing_keys_from_meta_to_device", "_initialize_missing_keys")
+    }
+    return type(model.__name__, (model,), {**nothing, "__module__": model.__module__})
+
+
+@contextlib.contextmanager
+def quietly() -> Iterator[None]:
+    """Within it transformers prints no progress bar and no table of missing tensors: they are judged here.
+
+    The caller's stream of random numbers stays as it was.
+    """
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        with torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        logging.set_verbosity(before)
