@@ -114,6 +114,17 @@ def _without(folder: Path) -> None:
     save_file(tensors, path, {"format": "pt"})
 
 
+def _misshapen(folder: Path) -> None:
+    """A tensor of two sides with one row less, as sound as any by itself."""
+    from safetensors.numpy import load_file, save_file
+
+    path = next(folder.glob("*.safetensors"))
+    tensors = load_file(path)
+    name = next(name for name, tensor in tensors.items() if tensor.ndim > 1)
+    tensors[name] = tensors[name][1:].copy()
+    save_file(tensors, path, {"format": "pt"})
+
+
 def _index(value: Any) -> Callable[[Path], None]:
     def change(folder: Path) -> None:
         path = next(folder.glob("*.safetensors"))
@@ -164,8 +175,11 @@ TENSORS: dict[str, Callable[[Path], None]] = {
     "infinite": _numbers(float("inf")),
     "minus-infinite": _numbers(float("-inf")),
     "tensor-missing": _without,
+    "tensor-misshapen": _misshapen,
 }
 """name -> what is done to the weights of a sound model folder."""
+OTHERS = ("tensor-missing", "tensor-misshapen")
+"""Of these, what leaves sound tensors that are not those of the model."""
 
 
 def _config(**more: Any) -> Callable[[Path], None]:

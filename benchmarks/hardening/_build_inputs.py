@@ -214,6 +214,12 @@ def _models() -> Iterator[tuple[str, list[str]]]:
         tensors = list(files.TENSORS)[:: 6 if family == "text" else 1]  # read by the code that reads language models
         for name in [*tensors, *files.CONFIGS, *more]:
             yield "model", [*_without(sound, "--model"), "--model", f"{{bad}}/{family}-{name}"]
+    audits = {"lm": [["audit", *LM], ["scores", *SOUND["scores"]]], "text": [["tickets", *TEXT]],
+              "image": [["audit", *IMAGE], ["fairtrain", *FAIR]]}  # fmt: skip
+    for family, commands in audits.items():  # what begins by writing a job and a store
+        for words in commands:
+            for name in files.OTHERS:
+                yield "model", [*_without(words, "--model"), "--model", f"{{bad}}/{family}-{name}"]
 
 
 def _documents() -> Iterator[tuple[str, list[str]]]:

@@ -56,15 +56,21 @@ def incomplete(name: str, found: Match) -> list[Fault]:
     """What to tell of a checkpoint whose tensors are not those of its config; transformers would fill them in with
     random numbers and only warn."""
     told = (
-        (found.missing, "lacks {} tensors that its config.json asks for"),
-        (found.misshapen, "has {} tensors of another shape than its config.json asks for"),
-        (found.unexpected, "has {} tensors in its layers that its config.json does not ask for"),
+        (found.missing, "lacks {} that its config.json asks for"),
+        (found.misshapen, "has {} of another shape than its config.json asks for"),
+        (found.unexpected, "has {} in its layers that its config.json does not ask for"),
     )
     return [
-        Fault(name, f"{what.format(len(names))}, the first is {names[0]}.", "Use a complete checkpoint of one model.")
+        Fault(
+            name, f"{what.format(_counted(names))}, the first is {names[0]}.", "Use a complete checkpoint of one model."
+        )
         for names, what in told
         if names
     ]
+
+
+def _counted(names: tuple[str, ...]) -> str:
+    return f"{len(names)} tensor{'s' * (len(names) > 1)}"
 
 
 class _Described(torch.Tensor):

@@ -201,7 +201,7 @@ def test_a_config_that_asks_for_more_memory_than_there_is(folder):
 
 def test_tensors_of_another_shape(folder):
     edit_config(folder, n_positions=32)
-    assert "has 1 tensors of another shape than its config.json asks for" in refusal(folder)[0]
+    assert "has 1 tensor of another shape than its config.json asks for" in refusal(folder)[0]
 
 
 def test_all_faults_at_once(folder):
