@@ -116,6 +116,11 @@ class MeasurementContext(ABC):
     def describe(self, shard: Any) -> str:
         """A shard in words, for progress."""
 
+    @abstractmethod
+    def prove(self) -> None:
+        """MaskError unless masks act on the very model that is loaded here. Asked before anything is measured, by every
+        audit, every addition to a run and every worker of a cluster."""
+
     def base(self) -> list[Any]:
         """Measurements that all others may need without naming them, such as the weights of a model fitted here."""
         return []

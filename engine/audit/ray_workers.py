@@ -39,6 +39,7 @@ class Worker:
         module, _, name = maker.partition(":")
         # Ray hands arrays over as read-only memory of the cluster; a copy can be written to, as in one process.
         self.context = getattr(importlib.import_module(module), name)(copy.deepcopy(given))
+        self.context.prove()
 
     def process(self) -> int:
         """The process id; answering it means the model is loaded."""

@@ -70,7 +70,7 @@ class Server:
         self._ended = threading.Event()
         self._again = True
         self._began = self._looked = time.monotonic()
-        self._had_store = store.root.is_dir()
+        self._own_store = self._store_there()
         self._connections: set[Wire] = set()
 
     def serve(self) -> None:
@@ -137,13 +137,23 @@ class Server:
                 return True
         except OSError:
             return True
-        self._had_store = self._had_store or self.store.root.is_dir()
-        if self._had_store and not self.store.root.is_dir():
+        now = self._store_there()
+        self._own_store = self._own_store or now
+        if now != self._own_store:
             return True
         if self.lines.busy():
             return False
         unused = time.monotonic() - self.lines.last_moved > self.idle and not self.batch.busy
         return unused or code_digest() != self.code
+
+    def _store_there(self) -> tuple[int, int] | None:
+        """Which folder the store is; None where there is none. One of the same name may be another: whoever writes a
+        marker makes the folder anew where it was moved away."""
+        try:
+            found = self.store.root.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     def _converse(self, connection: socket.socket) -> None:
         """One connection, in a thread of its own: at most one question, and what becomes of it."""

@@ -221,13 +221,16 @@ def test_an_engine_of_other_code_is_replaced_once_its_answer_is_done(engine, sto
     assert later[0].ended() and len(later) == 1
 
 
-@pytest.mark.parametrize("why", ["idle", "store", "socket", "code"])
+@pytest.mark.parametrize("why", ["idle", "store", "another store", "socket", "code"])
 def test_it_ends_by_itself(engines, store, monkeypatch, why):
     monkeypatch.setattr("engine.resident.server.LOOK", 0.0)
     store.root.mkdir()
     one = Running(store, idle=0.0 if why == "idle" else 1e9)
     if why == "store":
         store.root.rename(store.root.with_name("moved"))
+    if why == "another store":  # as its own marker of an answer, written a moment later, makes it anew
+        store.root.rename(store.root.with_name("moved"))
+        store.root.mkdir()
     if why == "socket":
         one.place.socket.unlink()
     if why == "code":

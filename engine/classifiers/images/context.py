@@ -131,6 +131,12 @@ class ImageContext(ArrayContext):
             ]
         )
 
+    def prove(self) -> None:
+        """See `MeasurementContext`."""
+        from engine.surgery.filters.gates import prove_filter_mask_works
+
+        prove_filter_mask_works(self.start, self.graph, self.hooks.check)
+
     def describe(self, shard: ImageShard) -> str:
         if not shard.method:
             return "dense model"

@@ -64,19 +64,27 @@ def masked_filters(classifier: Classifier, graph: FilterGraph, mask: FilterMask)
         yield
 
 
-def prove_filter_mask_works(classifier: Classifier, graph: FilterGraph) -> None:
+def prove_filter_mask_works(
+    classifier: Classifier, graph: FilterGraph, check: Callable[[], None] = lambda: None
+) -> None:
     """MaskError unless silencing all filters of any one group changes the logits of random images."""
-    draw = np.random.default_rng(0)
-    pixels = draw.integers(0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8)
-    images = classifier.prepared(pixels)
+    images = _probes(classifier)
     with torch.no_grad():
         dense = classifier.model(images)
         if not dense.isfinite().all():
             raise MaskError(f"{classifier.name} answers with numbers that are not finite: there is nothing to mask.")
         for group in graph.groups:
+            check()
             keep = torch.ones(graph.total, device=classifier.device)
             keep[group.start : group.start + group.width] = 0.0
             with gated(classifier.model, graph, keep):
                 changed = classifier.model(images)
             if torch.equal(dense, changed):
                 raise MaskError(f"Silencing all filters of {group.root} changes nothing: masks do not reach the model.")
+
+
+def _probes(classifier: Classifier) -> torch.Tensor:
+    """Random images, the same for every model, prepared for it: [PROBE_IMAGES, 3, size, size]."""
+    draw = np.random.default_rng(0)
+    pixels = draw.integers(0, 256, (PROBE_IMAGES, classifier.size, classifier.size, 3), dtype=np.uint8)
+    return classifier.prepared(pixels)

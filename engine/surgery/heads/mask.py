@@ -71,7 +71,7 @@ def masked_rows(lm: TransformerModel, masks: Sequence[HeadMask]) -> Iterator[Cal
         yield choose
 
 
-def prove_mask_works(lm: TransformerModel) -> None:
+def prove_mask_works(lm: TransformerModel, check: Callable[[], None] = lambda: None) -> None:
     """MaskError unless silencing all heads of a layer changes the logits; tried on the first and the last layer.
 
     Eight tokens, one forward pass each. Do this before anything is scored.
@@ -81,6 +81,7 @@ def prove_mask_works(lm: TransformerModel) -> None:
     with torch.no_grad():
         plain = _logits(lm, tokens)
         for layer in sorted({0, lm.n_layers - 1}):
+            check()
             mask = HeadMask(lm.n_layers, lm.n_heads, tuple((layer, head) for head in range(lm.n_heads)))
             with masked(lm, mask):
                 silent = _logits(lm, tokens)

@@ -17,7 +17,6 @@ from engine.core.errors import Fault, RequestError
 from engine.core.files import json_able
 from engine.core.types import Hooks
 from engine.store.runs import Run, Store
-from engine.surgery.filters.gates import prove_filter_mask_works
 from engine.tracks.fair_training.arms import FairArm, arms_of, surface_shards
 from engine.tracks.fair_training.context import CORNERS, FairContext, FairShard, Look
 from engine.tracks.fair_training.measurements import fair_measurements
@@ -60,7 +59,7 @@ def open_fair_audit(plan: FairPlan, store: Store, hooks: Hooks, executor: Execut
     progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
-        prove_filter_mask_works(context.start, context.graph)
+        context.prove()
     return FairAudit(plan, context, progress, executor)
 
 

@@ -27,7 +27,7 @@ from engine.report.hand_classifiers import MOST_TRIED
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.filters.cut import widths_after
-from engine.surgery.filters.gates import masked_filters, prove_filter_mask_works
+from engine.surgery.filters.gates import masked_filters
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.image_classifiers.run import ImageAudit, context_of
 from engine.training.fit import probabilities
@@ -68,7 +68,7 @@ def opened(grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: W
 
 def _proved(grown: Grown, store: Store) -> ImageContext:
     context = context_of(grown.plan, store)
-    prove_filter_mask_works(context.start, context.graph)
+    context.prove()
     return context
 
 

@@ -14,7 +14,6 @@ from engine.classifiers.images.context import ImageContext, ImageShard
 from engine.classifiers.images.dense import data_meta, dense_phases, kept_in, model_meta, starting_model
 from engine.core.types import Hooks
 from engine.store.runs import Run, Store
-from engine.surgery.filters.gates import prove_filter_mask_works
 from engine.tracks.image_classifiers.arms import Arm, arms_of
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
@@ -54,7 +53,7 @@ def open_image_audit(plan: FilterPlan, store: Store, hooks: Hooks, executor: Exe
     progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
-        prove_filter_mask_works(context.start, context.graph)
+        context.prove()
     return ImageAudit(plan, context, progress, executor)
 
 

@@ -179,6 +179,12 @@ class PromptContext(MeasurementContext):
         whole = self.tokens[split.removeprefix(BEGINNING)]
         return whole[: max(LEAST_TOKENS, len(whole) // FEW_TOKENS)] if split.startswith(BEGINNING) else whole
 
+    def prove(self) -> None:
+        """See `MeasurementContext`."""
+        from engine.surgery.heads.mask import prove_mask_works
+
+        prove_mask_works(self.lm, self.hooks.check)
+
     def mask(self, cut: Sequence[int]) -> HeadMask:
         return HeadMask.from_units(self.lm.n_layers, self.lm.n_heads, cut)
 

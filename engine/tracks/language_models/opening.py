@@ -15,7 +15,6 @@ from engine.models.judge import Judge, load_judge
 from engine.models.load_language_model import LanguageModel, load_language_model
 from engine.resident.warm import Warm
 from engine.store.runs import Store
-from engine.surgery.heads.mask import prove_mask_works
 from engine.surgery.heads.mean_ablation import centred, means_of
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext, Shard
@@ -57,7 +56,7 @@ def open_audit(
         context = replace(context_of(plan, warm), keeper=store.shards, hooks=hooks)
         if request.ablation == "mean":
             context = with_means(context)
-        prove_mask_works(context.lm)
+        context.prove()
     job = ScoreJob(
         context,
         request.axes,

@@ -62,7 +62,12 @@ def _parts(clf: TextClassifier, batch: Mapping[str, Tensor], baseline: str) -> t
 
 
 def layer_conductance(
-    clf: TextClassifier, batch: Mapping[str, Tensor], target: Tensor, steps: int = STEPS, baseline: str = "pad"
+    clf: TextClassifier,
+    batch: Mapping[str, Tensor],
+    target: Tensor,
+    steps: int = STEPS,
+    baseline: str = "pad",
+    check: Callable[[], None] = lambda: None,
 ) -> list[Tensor]:
     """Conductance of every layer's attention probabilities, [texts, heads, tokens, tokens] each; target [texts] int.
 
@@ -71,6 +76,7 @@ def layer_conductance(
     model, end, more = _parts(clf, batch, baseline)
     found = []
     for layer, units in enumerate(kept_units(clf)):
+        check()
         if not len(units):
             found.append(end.new_zeros(len(end), 0, end.shape[1], end.shape[1]))
             continue
@@ -138,15 +144,17 @@ def head_outputs(
     return found
 
 
-def prove_conductance(clf: TextClassifier, text: str, second: str | None = None) -> dict[str, Any]:
+def prove_conductance(
+    clf: TextClassifier, text: str, second: str | None = None, check: Callable[[], None] = lambda: None
+) -> dict[str, Any]:
     """Show on this model and a text of its own that our conductance of all layers is Captum's, layer by layer.
 
     JSON-able: the largest difference as a share of a layer's largest attribution, the tolerance, Captum's version, and
     how it was measured. PruneAuditError where it is larger.
     """
     batch = clf.encode([text], None if second is None else [second])
-    ours = conductance(clf, batch, steps=STEPS)
-    theirs = layer_conductance(clf, batch, ours.predicted)
+    ours = conductance(clf, batch, steps=STEPS, check=check)
+    theirs = layer_conductance(clf, batch, ours.predicted, check=check)
     apart = max(_apart(*pair) for pair in zip(ours.attribution, theirs, strict=True))
     tolerance = TOLERANCE.get(clf.dtype, COARSE)
     if not apart <= tolerance:

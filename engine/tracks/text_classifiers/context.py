@@ -140,6 +140,12 @@ class TextContext(ArrayContext):
     def n_units(self) -> int:
         return self.any_model.n_layers * self.any_model.n_heads
 
+    def prove(self) -> None:
+        """See `MeasurementContext`."""
+        from engine.surgery.heads.mask import prove_mask_works
+
+        prove_mask_works(self.any_model, self.hooks.check)
+
     def mask(self, units: Sequence[int]) -> HeadMask:
         return HeadMask.from_units(self.any_model.n_layers, self.any_model.n_heads, units)
 

@@ -22,7 +22,6 @@ from engine.report.hand_classifiers import MOST_TRIED
 from engine.resident.warm import Warm
 from engine.store.array_table import pack, unpack
 from engine.store.runs import Run, Store
-from engine.surgery.heads.mask import prove_mask_works
 from engine.tracks.text_classifiers.borkan import BorkanMeasure
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.masked_answers import answers_under
@@ -61,7 +60,7 @@ def opened(grown: Grown, store: Store, hooks: Hooks, executor: Executor, warm: W
 
 def _proved(grown: Grown, store: Store) -> TextContext:
     context = context_of(grown.plan, store)
-    prove_mask_works(context.any_model)
+    context.prove()
     return context
 
 

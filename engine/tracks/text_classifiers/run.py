@@ -15,7 +15,6 @@ from engine.core.errors import RequestError
 from engine.core.types import Hooks
 from engine.models.load_text_classifier import load_text_classifier
 from engine.store.runs import Run, Store
-from engine.surgery.heads.mask import prove_mask_works
 from engine.tracks.text_classifiers.arms import Finished, TextArm, arms_of, walked
 from engine.tracks.text_classifiers.captum_layers import prove_conductance
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext, TextShard
@@ -67,7 +66,7 @@ def open_text_audit(plan: TextPlan, store: Store, hooks: Hooks, executor: Execut
     progress = Progress(hooks.report)
     with timed(progress, "load", plan.model.name):
         context = context_of(plan, store, hooks)
-        prove_mask_works(context.any_model)
+        context.prove()
         context.proof = _proof(context)
     return TextAudit(plan, context, progress, executor)
 
@@ -76,7 +75,8 @@ def _proof(context: TextContext) -> dict[str, Any]:
     """That conductance here is Captum's, on the first training text."""
     row = context.table(TRAIN).head(1)
     texts, second = context.pairs(row)
-    return {**prove_conductance(context.any_model, texts[0], second and second[0]), "text": str(row["text_id"].iat[0])}
+    found = prove_conductance(context.any_model, texts[0], second and second[0], context.hooks.check)
+    return {**found, "text": str(row["text_id"].iat[0])}
 
 
 def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks()) -> TextContext:  # noqa: B008  (frozen)

@@ -23,7 +23,6 @@ class Importance(Measurement):
 
     name = "importance"
     version = 2
-    any_threads = True
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         method = head_importance(shard.score)

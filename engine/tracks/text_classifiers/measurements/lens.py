@@ -29,7 +29,6 @@ class Lens(Measurement):
     """One row per text, layer and head that is left: COLUMNS. Matrices are float16 bytes, row = from, column = to."""
 
     name = "lens"
-    any_threads = True
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         settings = asked(context, "conductance")

@@ -1,0 +1,67 @@
+"""Whoever measures under a mask proves first, on the very model that is loaded, that masks act: counted by way."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from engine.audit.tracks import tracks
+from engine.cli import main
+from engine.core.errors import MaskError
+from engine.store.runs import EMBEDDED, Store
+from engine.surgery.filters import gates
+from engine.surgery.heads import mask
+
+MEASURED = {"language_models": ["--sparsity", "0.13"]}
+"""How more is asked of an embedded run, by track; of others a set by hand, where they have a bench."""
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """How often a proof began; each fails, so that nothing is measured after it."""
+    found = []
+
+    def fails(*_):
+        found.append(1)
+        raise MaskError("masks do not act")
+
+    monkeypatch.setattr(mask, "_logits", fails)
+    monkeypatch.setattr(gates, "_probes", fails)
+    monkeypatch.setenv("PRUNEAUDIT_ENGINE", "off")
+    return found
+
+
+@pytest.mark.parametrize("track", list(tracks()))
+def test_an_audit_proves_its_masks(track, tmp_path, asked):
+    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    assert main([*words, "--store", str(tmp_path / "store")]) == 1
+    assert len(asked) == 1
+    assert Store(tmp_path / "store").list() == []
+
+
+@pytest.mark.parametrize("track", [name for name, entry in tracks().items() if entry.grow])
+def test_more_of_a_run_proves_its_masks(track, tmp_path, asked):
+    store = Store(EMBEDDED, read_only=True)
+    run = next(one for one in store.list() if store.open(one.id).meta["track"] == track)
+    words = MEASURED.get(track) or ["--mask", str(some_mask(run.id, tmp_path))]
+    assert main(["measure", run.id, *words, "--store", str(tmp_path / "store")]) == 1
+    assert len(asked) == 1
+
+
+def some_mask(run: str, folder):
+    """A mask that the run exports, with one unit less."""
+    assert main(["export", run, "--to", str(folder / "out"), "--what", "masks"]) == 0
+    return next((folder / "out").rglob("*mask*.json"))
+
+
+def test_a_worker_of_a_cluster_proves_its_masks(monkeypatch):
+    from engine.audit.ray_workers import Worker
+
+    class Context:
+        def prove(self):
+            raise MaskError("masks do not act")
+
+    monkeypatch.setattr("engine.audit.ray_workers.made_up", lambda given: Context(), raising=False)
+    with pytest.raises(MaskError):
+        Worker(("engine.audit.ray_workers:made_up", None))
