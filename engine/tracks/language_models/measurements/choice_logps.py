@@ -16,6 +16,7 @@ class ChoiceLogps(Measurement):
     choices. The shard's `axis` names the benchmark."""
 
     name = "choice_logps"
+    any_threads = True
     later = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:

@@ -22,6 +22,7 @@ class Divergence(Measurement):
     of them have another likeliest token), tokens (scored)."""
 
     name = "divergence"
+    any_threads = True
     later = True
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
