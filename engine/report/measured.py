@@ -30,6 +30,18 @@ class Part:
 
 def in_words(run: Run, text: str) -> str:
     """A note of the run as a person reads it: variants, methods and axes by their names, not by their ids."""
+    for name, to in _names(run).items():
+        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda found, to=to: to, text)
+    return text
+
+
+def notes_in_words(run: Run) -> tuple[str, ...]:
+    """What must be known of the run, as a person reads it."""
+    return tuple(in_words(run, note) for note in run.meta.get("warnings") or [])
+
+
+def _names(run: Run) -> dict[str, str]:
+    """What ids of a run are in words, longest first: an id can begin with a shorter one."""
     table, track = lookup.frame(run, "variants"), track_of(run)
     names = {
         str(row["variant"]): f"“{track.label(row)}”" for row in table.to_dict("records") if row["variant"] != "dense"
@@ -37,9 +49,7 @@ def in_words(run: Run, text: str) -> str:
     names |= {str(name): words.method_name(name) for name in table["method"].unique()}
     names |= {axis: words.axis_name(axis) for axis in run.meta["request"]["axes"]}
     names = {name: to for name, to in names.items() if _is_id(name) or to.casefold() == name.casefold()}
-    for name in sorted(names, key=len, reverse=True):  # an id can begin with a shorter one
-        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda found, to=names[name]: to, text)
-    return text
+    return {name: names[name] for name in sorted(names, key=len, reverse=True)}
 
 
 def _is_id(name: str) -> bool:

@@ -26,6 +26,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run, RunSummary, Store, as_called, default_root, default_stores, find_run
+from pages.shared.settle import made_one
 
 if TYPE_CHECKING:
     from engine.audit.jobs import JobState
@@ -141,6 +142,7 @@ class Memory:
             self._kept[key] = value
             while len(self._kept) > self._size:
                 self._kept.popitem(last=False)
+        made_one()
         return value
 
     def prepare(self, calls: Sequence[Call]) -> None:

@@ -17,7 +17,7 @@ from engine.core import words
 from engine.core.errors import PruneAuditError
 from engine.core.types import AXES
 from engine.report import phrasing
-from engine.report.measured import in_words
+from engine.report.measured import notes_in_words
 from engine.report.tracks import question, track_of, tracks
 from pages.shared import cache, gallery, landing, state, strip, tour
 from pages.shared import sections as sections_of
@@ -174,14 +174,14 @@ def current_run() -> cache.KeptRun | None:
 def heading(page: str, notes: bool = True) -> None:
     """The page's title: in plain words, the question it answers; beside it what must be known about the run."""
     run = current_run()
-    warnings = (run.meta.get("warnings") or []) if run and notes else []
+    warnings = cache.made(run, notes_in_words) if run and notes else ()
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
         st.title(question(page, run), anchor=False, width="stretch")
         if warnings:
             label = phrasing.count(len(warnings), "note")
             with st.popover(label, icon=":material/info:", help="What must be known about this audit", width="content"):
                 for warning in warnings:
-                    st.text(visible(in_words(run, warning)))
+                    st.text(visible(warning))
                 link("measured", "How it was measured")
 
 

@@ -18,6 +18,7 @@ import plotly.graph_objects  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 from engine.report.tracks import tracks
+from pages.shared.settle import settle
 
 SERVED = Path(__file__).with_name("served.py")
 HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
@@ -31,6 +32,7 @@ def main() -> None:
     sys.argv = ["streamlit", "run", str(SERVED), *ours_taken(sys.argv[1:])]
     if token := os.environ.get(TOKEN):
         print(f"Open it with ?token={token} behind its address: without, it answers nobody.", flush=True)
+    settle()
     cli.main()
 
 

@@ -1,0 +1,41 @@
+"""What stays is left out of the search for circles after every redraw; what was let go of is found all the same."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+
+from pages.shared import cache, settle
+
+
+class Circle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture(autouse=True)
+def thawed():
+    """Other tests count objects as if nothing was set aside; no search comes but those asked for here."""
+    gc.disable()
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+def test_a_search_after_a_redraw_looks_at_few_objects():
+    gc.unfreeze()
+    before = len(gc.get_objects())
+    settle.settle()
+    assert len(gc.get_objects()) < before / 20
+
+
+def test_circles_that_were_set_aside_are_found_after_many_results():
+    kept = cache.Memory(size=1)
+    kept.get("a circle", Circle)
+    settle.settle()
+    gone = weakref.ref(kept.get("a circle", Circle))
+    for number in range(settle.MANY + 1):
+        kept.get(number, lambda: None)
+    assert gone() is None
