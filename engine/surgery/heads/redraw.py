@@ -1,4 +1,4 @@
-"""Texts of a model with heads off, where the dense model's are known: by drafts or plainly, whichever is quicker here.
+"""Texts of a model with heads off, where those of a model near it are known: by drafts or plainly, as is quicker.
 
 Both give the same texts, so what a clock says decides about seconds only.
 """
@@ -21,7 +21,7 @@ from engine.surgery.heads.mask import masked
 Texts = list[list[list[int]]]
 """[masks][texts], new tokens of each."""
 _paces: WeakKeyDictionary[torch.nn.Module, dict[tuple[int, int], dict[str, float]]] = WeakKeyDictionary()
-"""Seconds per text of each way, by how many texts and heads there were: what a model's earlier variants took."""
+"""Seconds per text of each way, by how many texts there were and how many heads apart: what earlier variants took."""
 
 
 def drawn_again(
@@ -31,11 +31,13 @@ def drawn_again(
     drafts: Sequence[Sequence[int]],
     decoding: Decoding,
     hooks: Hooks = Hooks(),  # noqa: B008  (frozen)
+    apart: int | None = None,
 ) -> Texts:
-    """New tokens of every text under each mask; begun: the texts with nothing drawn, drafts: the dense model's.
+    """New tokens of every text under each mask; begun: the texts with nothing drawn, drafts: those of a model that
+    differs in `apart` heads (None: the dense one).
 
     Where texts fill several batches one of them is drawn each way, and the rest the quicker way. Fewer texts are drawn
-    the way that was quicker for earlier variants with about as many heads off, each way being tried once.
+    the way that was quicker for earlier variants with drafts about as far apart, each way being tried once.
     16-bit numbers round too coarsely for drafts, and a model whose passes cannot go on from the middle has none.
     """
     ways: dict[str, Callable[[Begun, list[Sequence[int]], Sequence[HeadMask]], Texts]] = {
@@ -60,9 +62,8 @@ def drawn_again(
     every, whole = np.arange(len(drafts)), range(len(masks))
     parts = len(drafts) // batch_of(lm)
     if parts < 4:
-        seen = _paces.setdefault(lm.model, {}).setdefault(
-            (len(drafts).bit_length(), len(masks[0].cut).bit_length()), {}
-        )
+        far = (len(masks[0].cut) if apart is None else apart).bit_length()
+        seen = _paces.setdefault(lm.model, {}).setdefault((len(drafts).bit_length(), far), {})
         left = list(whole)
         if "drafts" in seen and "plain" not in seen:
             seen["plain"] = draw("plain", every.tolist(), [left.pop()])

@@ -1,6 +1,7 @@
 """Continuations of the prompts of one axis, drawn with one decoding seed.
 
-Those of a pruned variant are mostly the dense model's, and found from them (engine.surgery.heads.redraw).
+Those of a pruned variant are mostly those of the dense model, or of another variant that lacks nearly the same heads,
+and found from these (engine.surgery.heads.redraw).
 """
 
 from __future__ import annotations
@@ -16,10 +17,8 @@ from engine.models.decode import begin, draw_on, text_of
 from engine.surgery.heads.mask import masked
 from engine.surgery.heads.redraw import drawn_again
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
+from engine.tracks.language_models.measurements._nearest import Place, nearest, remember
 from engine.tracks.language_models.measurements._texts import drafts_of, off_together
-
-Place = tuple[str, str, int]
-"""Axis, split and decoding seed."""
 
 
 class Texts(Measurement):
@@ -61,21 +60,24 @@ def _place(shard: Shard) -> Place:
 
 
 def _drawn(
-    context: PromptContext, table: pd.DataFrame, places: Sequence[tuple[str, str, int]], cuts: Sequence[tuple[int, ...]]
+    context: PromptContext, table: pd.DataFrame, places: Sequence[Place], cuts: Sequence[tuple[int, ...]]
 ) -> list[list[list[int]]]:
-    """New tokens of every text under each cut, from the dense model's texts where these are finished."""
-    decoding = context.settings.decoding
-    begun = begin(context.lm, *(table[name].tolist() for name in ("text", "prompt_id", "seed")), decoding)
-    dense = [drafts_of(Shard("texts", (), *place)) for place in places]
-    if all(cuts) and all(context.kept(shard) for shard in dense):
-        known = [part.set_index("prompt_id")["ids"] for part in context.fetch(dense)]
+    """New tokens of every text under each cut, from finished texts of the dense model or of another cut; texts of
+    several cuts, each one head, from the dense model's."""
+    lm, decoding = context.lm, context.settings.decoding
+    begun = begin(lm, *(table[name].tolist() for name in ("text", "prompt_id", "seed")), decoding)
+    near = [nearest(context, place, cuts) for place in places]
+    found: list[list[list[int]]] = []
+    if all(cuts) and all(near):
+        known = [part.set_index("prompt_id")["ids"] for part in context.fetch([one.shard for one in near])]
         wanted = [context.rows(axis, split)["prompt_id"] for axis, split, _ in places]
         drafts = [list(map(int, ids)) for ids in pd.concat([a.loc[b] for a, b in zip(known, wanted, strict=True)])]
-        return drawn_again(context.lm, [context.mask(cut) for cut in cuts], begun, drafts, decoding, context.hooks)
-    found = []
-    for cut in cuts:
-        with masked(context.lm, context.mask(cut)):
-            found.append(draw_on(context.lm, begun, decoding, context.hooks)[0])
+        masks, apart = [context.mask(cut) for cut in cuts], max(one.apart for one in near)
+        found = drawn_again(lm, masks, begun, drafts, decoding, context.hooks, apart)
+    for cut in () if found else cuts:
+        with masked(lm, context.mask(cut)):
+            found.append(draw_on(lm, begun, decoding, context.hooks)[0])
+    remember(context, places, cuts)
     return found
 
 

@@ -83,7 +83,7 @@ class AutoPerplexity(ScoreMethod):
         if not places or not job.finished(wanted):
             return Known(wanted)
         hints = Hints(_first(job, VALIDATION), _first(job, START), _effects(job, range(job.total), START),
-                      job.context.lm.n_heads)  # fmt: skip
+                      job.context.lm.n_heads, _share(job))  # fmt: skip
         explained = hints.explained
         new, units = first_near(hints, places) if explained >= EXPLAINED else list(range(job.total)), ()
         while True:
@@ -104,6 +104,11 @@ def _off(units: Sequence[int], split: str) -> list[Shard]:
 def _dense(job: ScoreJob, split: str) -> float:
     """Log perplexity of the dense model."""
     return _log(job, job.fetch([Shard("window_gradients", split=split)])[0])
+
+
+def _share(job: ScoreJob) -> float:
+    """Tokens of the beginning over all."""
+    return len(job.context.corpus_tokens(START)) / max(1, len(job.context.corpus_tokens(VALIDATION)))
 
 
 def _log(job: ScoreJob, windows: pd.DataFrame) -> float:
