@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -13,14 +14,14 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.columns import Column, readable, titled
 from engine.report.charts.headline import null_warning
-from engine.report.charts.marks import add_points, bars_of, dot, heading
+from engine.report.charts.marks import add_points, bars_of, chosen_last, dot, heading
 from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 
-SAID = 4
-"""Other ways that are named in the answer, those nearest in bytes or time."""
+FAR = 3.0
+"""Times the dense perplexity from which on the scale is logarithmic."""
 NEAR = 0.05
 """Shares of the dense model's bytes, or of its time, that count as the same."""
 
@@ -45,64 +46,80 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
     table = sizes(run, choice)
     if len(table) < 2:
         return nothing(key, question, "Bytes and time of fewer than two variants were measured for this choice.")
-    parts = []
-    for place, (name, ends) in enumerate((("change of bias", ""), ("change of perplexity", "_q"))):
-        figure = _figure(run, choice, table, (what, title, name, ends))
-        heading(figure, phrasing.sentence(name))
-        figure.update_layout(showlegend=not place)
-        parts.append(figure)
-    answer = _answer(run, choice, table, what)
+    parts = tuple(_figure(run, choice, table, (what, title), about) for about in _ABOUT)
+    answer, more = _answer(run, choice, table, what)
     columns = (
         Column("method", "method", words.method_name),
         *titled(sparsity="share asked", bytes="share of bytes", time="share of time", delta="change of bias"),
-        *titled(delta_low="low", delta_high="high", delta_q="change of perplexity"),
-        *titled(delta_low_q="low of perplexity", delta_high_q="high of perplexity"),
+        *titled(delta_low="low", delta_high="high", ratio="perplexity over dense", ratio_low="low of it"),
+        *titled(ratio_high="high of it"),
     )
     caveat = lookup.caveat(run, lookup.bias(run, "dense", choice), more=note)
     shown = readable(table, columns)
-    return Panel(key, question, answer, None, shown, caveat, tuple(parts), mind=null_warning(run, choice))
+    return Panel(key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more)
+
+
+@dataclass(frozen=True)
+class _About:
+    """One of the two charts: the column that is drawn, its name, where nothing changed."""
+
+    column: str
+    name: str
+    unchanged: float
+
+
+_ABOUT = (_About("delta", "change of bias", 0.0), _About("ratio", "perplexity, times the dense model\u2019s", 1.0))
 
 
 def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     """One row per reported variant but the dense model: changes of bias (delta) and of perplexity (delta_q) with ends,
-    bytes and time as shares of the dense model's."""
+    perplexity over the dense model's (ratio) with its ends, bytes and time as shares of the dense model's."""
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     results, costs = lookup.frame(run, "results"), lookup.frame(run, "costs")
-    results = results[results["split"] == lookup.REPORTED][["variant", "metric", "axis", *_ENDS]]
+    results = results[results["split"] == lookup.REPORTED][["variant", "metric", "axis", "value", *_ENDS]]
     bias = results[(results["metric"] == f"bias:{choice.reading}") & (results["axis"] == choice.measured)]
     text = results[results["metric"] == "perplexity"]
-    table = variants[lookup.is_change(variants)].merge(bias[["variant", *_ENDS]], on="variant")
-    table = table.merge(text[["variant", *_ENDS]], on="variant", suffixes=("", "_q"))
+    table = variants[lookup.is_change(variants)].merge(bias[["variant", "value", *_ENDS]], on="variant")
+    table = table.merge(text[["variant", "value", *_ENDS]], on="variant", suffixes=("", "_q"))
     table = table.merge(costs.rename(columns={"bytes": "stored"}), on="variant")
     dense = costs[costs["variant"] == "dense"]
     if dense.empty:
         return table.iloc[:0]
     packed = table.get("packed_bytes", pd.Series(math.nan, index=table.index)).fillna(table["stored"])
     table = table.assign(bytes=packed / float(dense["bytes"].iat[0]), time=1 / table["speedup"])
+    was = table["value_q"] - table["delta_q"]
+    for end in ("", "_low", "_high"):
+        table[f"ratio{end}"] = 1 + table[f"delta{end}_q"] / was
     return table.dropna(subset=["delta", "delta_q"]).sort_values(["method", "sparsity", "seed"], ignore_index=True)
 
 
 _ENDS = ("delta", "delta_low", "delta_high")
 
 
-def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str, str, str]) -> go.Figure:
-    """named: column of the axis, its title, what is drawn, the suffix of its columns."""
-    what, title, name, ends = named
-    track, y = track_of(run), f"delta{ends}"
-    figure = blank(choice, 430, title, name)
-    figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
-    for method in track.order(table["method"].unique()):
+def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str], about: _About) -> go.Figure:
+    """named: column of the horizontal axis, and its title. Methods are joined by lines where they differ in it."""
+    (what, title), track = named, track_of(run)
+    figure = blank(choice, 400, title, about.name)
+    figure.add_hline(y=about.unchanged, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
+    order = chosen_last(track.order(table["method"].unique()), choice.method)
+    for method in order:
         mine, style = table[table["method"] == method].sort_values(what), lookup.look_of(run, choice, method)
-        strong = method == choice.method
-        marker = dot(style, 11 if strong else 7) | {"symbol": style.symbol}
-        bars = bars_of(mine, style.colour, 2 if strong else 1, y, f"delta_low{ends}", f"delta_high{ends}")
+        strong, ends = method == choice.method, [f"{about.column}{end}" for end in ("", "_low", "_high")]
+        rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
+        bars = bars_of(mine, style.colour, 2 if strong else 1, *ends)
         texts = [_hover(run, row, what) for row in mine.to_dict("records")]
-        line = {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}
-        add_points(figure, mine[what], mine[y], texts, marker, error_y=bars, mode="lines+markers", line=line,
+        look = {"mode": "lines+markers" if what == "bytes" else "markers", "error_y": bars}
+        look |= {"line": {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}}
+        add_points(figure, mine[what], mine[about.column], texts, dot(style, 11 if strong else 7) | rim, **look,
                    name=words.method_name(method), showlegend=True)  # fmt: skip
+    is_log = about.unchanged > 0 and table[about.column].max() > FAR
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
-    figure.update_yaxes(nticks=6)
-    figure.update_layout(legend={"font": {"size": 11}, "y": -0.25, "yanchor": "top"}, height=470, margin={"t": 40})
+    figure.update_yaxes(nticks=6, type="log" if is_log else "linear")
+    heading(figure, phrasing.sentence(about.name))
+    first = about is _ABOUT[0]
+    legend = {"font": {"size": 11}, "y": -0.25, "yanchor": "top"}
+    height = 400 + (20 * math.ceil(len(order) / 2) if first else 0)
+    figure.update_layout(legend=legend, showlegend=first, height=height, margin={"t": 40})
     return figure
 
 
@@ -111,28 +128,38 @@ def _hover(run: Run, row: dict[str, Any], what: str) -> str:
         f"<b>{lookup.variant_label(run, row)}</b>",
         f"{phrasing.percent(row[what])} of the {what}",
         f"bias {phrasing.change(row)}",
-        f"perplexity {phrasing.change({name: row[f'{name}_q'] for name in _ENDS}, True)}",
+        f"perplexity {row['ratio']:.3g} times ({row['ratio_low']:.3g} to {row['ratio_high']:.3g})",
     ))  # fmt: skip
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> str:
-    """The chosen variant, and every other way that takes about as much."""
+def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> tuple[str, str]:
+    """The chosen variant, and every other way that takes about as much; then how these change the bias."""
     variant = lookup.variant_of(run, choice)["variant"]
     mine = table[table["variant"] == variant]
     if mine.empty:
-        return "Choose a variant that changes the model: the others are then compared at what it takes."
-    row = mine.iloc[0]
-    near = table[(table[what] - row[what]).abs() <= NEAR].assign(far=(table[what] - row[what]).abs())
-    others = near[near["method"] != row["method"]].sort_values("far").drop_duplicates("method")
-    first = (
-        f"{phrasing.sentence(lookup.variant_label(run, row.to_dict()))}: {phrasing.percent(row[what])} of the {what}"
-    )
-    first = f"{first}, bias {phrasing.change(row)}"
-    if others.empty:
-        return f"{first}. No other way takes as much, give or take {phrasing.percent(NEAR)}."
-    said = [f"{lookup.variant_label(run, one)} {phrasing.change(one)}" for one in others.head(SAID).to_dict("records")]
-    more = f"; {len(others) - SAID} more in the table" if len(others) > SAID else ""
-    return f"{first}. At as much, give or take {phrasing.percent(NEAR)}: {'; '.join(said)}{more}."
+        return "Choose a variant that changes the model: the others are then compared at what it takes.", ""
+    row = mine.iloc[0].to_dict()
+    far = (table[what] - row[what]).abs()
+    near = table.assign(far=far)[far <= NEAR].sort_values("far").drop_duplicates("method")
+    others = near[near["method"] != row["method"]].to_dict("records")
+    first = f"{phrasing.sentence(lookup.variant_label(run, row))}, takes {phrasing.percent(row[what])} of the {what} "
+    first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
+    if not others:
+        return f"{first} No other way takes as much, give or take {phrasing.percent(NEAR)}.", ""
+    said = []
+    for kind, verb in _VERBS.items():
+        names = [lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind]
+        said += [f"{'; '.join(names)}: {verb} it"] if names else []
+    count = phrasing.count(len(others), "other way")
+    lower = sum(phrasing.direction(one) == "fell" for one in others)
+    raised = sum(phrasing.direction(one) == "rose" for one in others)
+    told = f"Of {count} that {'take' if len(others) > 1 else 'takes'} as much, give or take {phrasing.percent(NEAR)}, "
+    told += f"{lower or 'none'} clearly {'lowers' if lower < 2 else 'lower'} it and {raised or 'none'} clearly "
+    told += f"{'raises' if raised < 2 else 'raise'} it."
+    return f"{first} {told}", f"At as much: {'. '.join(map(phrasing.sentence, said))}."
+
+
+_VERBS = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "moves"}
 
 
 def divergence(run: Run, choice: Choice) -> Panel:
@@ -152,7 +179,7 @@ def divergence(run: Run, choice: Choice) -> Panel:
                    name=words.method_name(method), showlegend=True)  # fmt: skip
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0)
     is_log = needs_log(table["value"].tolist())
-    figure.update_yaxes(nticks=6, type="log" if is_log else "linear")
+    figure.update_yaxes(nticks=6, type="log" if is_log else "linear", exponentformat="power")
     figure.update_layout(legend={"font": {"size": 11}, "y": -0.25, "yanchor": "top"}, height=470)
     ordered = table.sort_values("value")
     least, most = (ordered.iloc[place].to_dict() for place in (0, -1))
