@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from engine.core.errors import StoreError
 from engine.core.files import ASSETS
+from engine.models.config_file import config_or_nothing
+from engine.store.sealed import read_document, write_document
 
 DETOXIFY = ("original", "original-small", "unbiased", "unbiased-small", "multilingual")
 """Judges that the detoxify package downloads by name."""
@@ -23,6 +25,8 @@ ARCHITECTURES = (
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _KEPT = 12
+SCHEMA = 1
+"""Of the list of models used lately."""
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,8 @@ def remember(name: str, revision: str | None = None) -> None:
     path = _recent_file()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(json.dumps(kept[:_KEPT], indent=1), encoding="utf-8")
-        draft.replace(path)
-    except OSError:
+        write_document(path, {"models": kept[:_KEPT]}, SCHEMA)
+    except (OSError, StoreError):
         return
 
 
@@ -101,11 +103,8 @@ def _is_text_classifier(folder: Path) -> bool:
 
 def _architecture(folder: Path) -> str:
     """The first architecture that config.json names; "" where there is none."""
-    try:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("architectures") or [""]
-    except (OSError, ValueError, AttributeError):
-        return ""
-    return str(found[0])
+    found = config_or_nothing(folder).get("architectures")
+    return str(found[0]) if isinstance(found, list) and found else ""
 
 
 def _is_judge(folder: Path) -> bool:
@@ -118,9 +117,10 @@ def _recent_file() -> Path:
 
 
 def _remembered() -> list[dict]:
+    """Models used lately; none where the list is damaged, of a newer version or of one before 2026-11."""
     try:
-        found = json.loads(_recent_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_document(_recent_file(), "the list of recent models", SCHEMA)["models"]
+    except (StoreError, KeyError):
         return []
     return [item for item in found if isinstance(item, dict) and item.get("name")] if isinstance(found, list) else []
 

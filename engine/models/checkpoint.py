@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import known_types
 from engine.models.completeness import incomplete, match_of
+from engine.models.config_file import CONFIG, config_of
 from engine.models.quantised import quantisation_of, quantised_faults
 from engine.models.structure.find import adapter_of
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
@@ -98,15 +98,14 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
 
     causal: only architectures of language models are right; else only encoders.
     """
-    try:
-        if is_special(folder / "config.json"):
-            raise OSError("no file")
-        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        model_type = plain["model_type"]
-    except OSError:
+    if is_special(folder / CONFIG) or not (folder / CONFIG).is_file():
         return None, [Fault(str(folder), "has no config.json.", "Point to a folder written by save_pretrained.")]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return None, [Fault("config.json", "is no JSON object with a model_type.", "Download or copy it again.")]
+    try:
+        plain = config_of(folder)
+        model_type = plain["model_type"]
+    except (RequestError, KeyError) as error:
+        why = f" It {error.faults[0].what}" if isinstance(error, RequestError) else ""
+        return None, [Fault(CONFIG, f"is no JSON object with a model_type.{why}", "Download or copy it again.")]
     if faults := _kind_faults(plain, model_type, causal):
         return None, faults
     from transformers import AutoConfig

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import http.client
-import json
 import math
 import pickle
 import re
@@ -16,16 +15,18 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import Fault, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.models import catalog, runtime
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures
+from engine.store.brought import read_object
 
 SCHEMA = 1
 CARD, WEIGHTS = "model.json", "model.safetensors"
 """The two files of a model folder."""
 IMAGENET = "imagenet"
 """As `weights`: torchvision's published ones, downloaded once into its hub folder."""
+_LARGEST = 16_000_000  # bytes of a card
 _PATIENCE = 8  # seconds for the host of published weights to answer
 _AS_SAVED = "Give a folder as save_classifier writes it."
 
@@ -134,14 +135,12 @@ def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
 def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
     """model.json, values of the right kinds only, and a fault for each other one."""
     where = f"{folder.name}/{CARD}"
-    try:
-        card = json.loads((folder / CARD).read_text(encoding="utf-8"))
-    except OSError:
+    if not (folder / CARD).is_file():
         return {}, [Fault(str(folder), f"has no {CARD} that can be read.", _AS_SAVED)]
-    except (ValueError, RecursionError):
-        card = None
-    if not isinstance(card, dict):
-        return {}, [Fault(where, "is no JSON object.", _AS_SAVED)]
+    try:
+        card = read_object(folder / CARD, _LARGEST, _AS_SAVED)
+    except RequestError as error:
+        return {}, [replace(error.faults[0], where=where)]
     if card.get("schema") != SCHEMA:
         also = "A newer program may have written it."
         return {}, [unknown(f"{where}: schema", card.get("schema"), (SCHEMA,), also)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from engine.models.checkpoint import (
     read_config,
 )
 from engine.models.completeness import Match, incomplete, match_in, match_of, quietly
+from engine.models.config_file import config_of
 from engine.models.load_language_model import fetch
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
@@ -143,9 +143,9 @@ def is_text_model(name: str | Path, revision: str | None = None) -> bool:
     """Whether a name or folder holds a text classifier, or an encoder that one can be made of. May download."""
     folder, _ = fetch(name, revision)
     try:
-        plain = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        plain = config_of(folder)
         model_type, named = plain["model_type"], named_architecture(plain)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # reported when the model is loaded
+    except (RequestError, ValueError, KeyError, TypeError, AttributeError):  # reported when the model is loaded
         return False
     return model_type in known_types(causal=False) or named.endswith(CLASSIFIER) or is_encoder(model_type)
 

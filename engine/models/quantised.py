@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault
+from engine.models.config_file import config_or_nothing
 
 LOADERS: Mapping[str, tuple[str, ...]] = {
     "compressed-tensors": ("compressed-tensors",),
@@ -24,10 +24,7 @@ LOADERS: Mapping[str, tuple[str, ...]] = {
 
 def quantisation_of(folder: Path) -> str:
     """The `quant_method` of a checkpoint; "" where its weights are numbers as they are."""
-    try:
-        found = json.loads((folder / "config.json").read_text(encoding="utf-8")).get("quantization_config")
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return ""  # what is wrong with it is said elsewhere
+    found = config_or_nothing(folder).get("quantization_config")
     return _method(found) if isinstance(found, Mapping) else ""
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError
+from engine.core.files import is_special
 
 Kinds = type | tuple[type, ...]
 NUMBER = (int, float)
@@ -45,13 +46,17 @@ def read_brought(path: str | Path, form: Form) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if name in known}
 
 
-def read_object(path: str | Path, largest: int, fix: str) -> dict[str, Any]:
-    """The JSON object in a file. RequestError where there is none, or more than `largest` bytes, or a field twice."""
+def read_object(path: str | Path, largest: int, fix: str, finite: bool = True) -> dict[str, Any]:
+    """The JSON object in a file. RequestError where there is none, or more than `largest` bytes, or a field twice, or,
+    where numbers must be `finite`, NaN or Infinity."""
     path = Path(path)
+    refuse = {"parse_constant": _refuse} if finite else {}
     try:
+        if is_special(path):
+            raise ValueError("neither a file nor a folder")
         if path.stat().st_size > largest:
             raise ValueError("far too large")
-        plain = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, parse_constant=_refuse)
+        plain = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, **refuse)
         if not isinstance(plain, dict):
             raise ValueError("not an object")
     except OSError as error:

@@ -74,13 +74,16 @@ def test_models_used_lately_come_newest_first(assets, tmp_path):
     ]
     for number in range(30):
         catalog.remember(f"m/{number}")
-    assert len(json.loads((tmp_path / "store" / "recent_models.json").read_text())) == 12
+    assert len(json.loads((tmp_path / "store" / "recent_models.json").read_text())["models"]) == 12
 
 
 def test_a_spoilt_list_of_recent_models_is_no_error(assets, tmp_path, monkeypatch):
     (tmp_path / "store").mkdir()
-    for content in ("{", "{}", "[1, {}]", '"x"'):
-        (tmp_path / "store" / "recent_models.json").write_text(content)
+    kept = tmp_path / "store" / "recent_models.json"
+    catalog.remember("c/d")
+    other, newer = kept.read_text().replace("c/d", "c/e"), kept.read_text().replace('"schema": 1', '"schema": 2')
+    for content in ("{", "{}", "[1, {}]", '"x"', "[" * 99_999, other, newer):
+        kept.write_text(content)
         assert len(catalog.list_models()) == 1
     monkeypatch.setenv("PRUNEAUDIT_STORE", "/proc/nowhere")
     catalog.remember("a/b")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,9 @@ from typing import Any
 import pandas as pd
 
 from engine.core import words
+from engine.core.errors import RequestError
 from engine.models import catalog
+from engine.models.config_file import LARGEST
 from engine.report import phrasing
 from engine.report.charts import (
     classifier_along,
@@ -26,6 +27,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.classifier_track import BINDING_IMAGES, ClassifierTrack, middle
 from engine.report.contract import Handout, Level, Overview, Shelf, View
 from engine.report.palette import Style
+from engine.store.brought import read_object
 from engine.store.runs import Run
 from engine.tracks.image_classifiers import words as own
 from engine.tracks.image_classifiers.masks import write_trial_mask
@@ -229,9 +231,9 @@ def embedded_classifiers() -> pd.DataFrame:
     rows = []
     for card in sorted(catalog.ASSETS.glob("*/model.json")):
         try:
-            found = json.loads(card.read_text(encoding="utf-8"))
+            found = read_object(card, LARGEST, "")
             note = f"{found['architecture']}, {len(found['classes'])} classes, {found['size']} pixels"
-        except (OSError, ValueError, KeyError, TypeError):
+        except (RequestError, KeyError, TypeError):
             continue
         rows.append({"Name": card.parent.name, "From": "embedded", "Note": note})
     return pd.DataFrame(rows, columns=["Name", "From", "Note"])

@@ -256,7 +256,7 @@ def _curves(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
                 "seconds": 0.05 * steps * (2 if method.startswith("bifp") else 1),
                 "accuracy": np.where(seen, accuracy, np.nan), "gap": np.where(seen, np.maximum(gap, 0), np.nan),
                 "degradation": np.where(seen, np.maximum(0.9 * gap, 0), np.nan),
-                "val_loss": np.where(seen, 0.4 + 0.4 * np.exp(-steps / 100), np.nan),
+                "val_loss": np.where(seen, 0.4 + 0.4 * np.exp(-steps / 100), np.nan), "cut": sparsity,
             }))  # fmt: skip
     return pd.concat(parts, ignore_index=True)
 
@@ -276,7 +276,8 @@ def _reached(world: ImageWorld, arms: list[tuple]) -> pd.DataFrame:
             first, last = (met.iloc[0] if len(met) else None), mine.iloc[-1]
             spent = {"iterations": "step", "mask_updates": "mask_updates", "examples": "examples", "seconds": "seconds"}
             rows.append({"variant": name, "method": method, "sparsity": sparsity, "strength": strength, "seed": seed,
-                         "gap_target": TARGETS["gap"], "accuracy_target": TARGETS["accuracy"], "reached": len(met) > 0}
+                         "gap_target": TARGETS["gap"], "accuracy_target": TARGETS["accuracy"], "reached": len(met) > 0,
+                         "notion": "accuracy", "held": bool(len(met) and met.index[-1] == last.name)}
                         | {key: np.nan if first is None else float(first[column]) for key, column in spent.items()}
                         | {f"total_{key}": float(last[column]) for key, column in spent.items()})  # fmt: skip
     return pd.DataFrame(rows)

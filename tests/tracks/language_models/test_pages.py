@@ -12,6 +12,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.contents import default_choice
 from engine.store.runs import Store
+from engine.store.sealed import write_document
 from engine.tracks.language_models.examples import pairs
 from tests.pages.checks import PAGES, ROOT, assert_calm, charts_of, html_of, opened, use_store, words_of
 from tests.tracks.language_models.made_up_run import HOSTILE, make_run
@@ -329,7 +330,7 @@ def test_a_model_without_an_audit_gets_a_quick_one_by_its_name(here, tmp_path, m
     from engine.core.errors import Fault, RequestError
     from pages.shared import jobs
 
-    (here / "recent_models.json").write_text(json.dumps([{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]))
+    write_document(here / "recent_models.json", {"models": [{"name": "/models/*mine*"}, {"name": "synthetic-gpt2"}]}, 1)
     asked = []
 
     def start(request, faults=()):

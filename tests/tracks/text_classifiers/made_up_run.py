@@ -95,7 +95,7 @@ def _computed(options: tuple[tuple[str, Any], ...]) -> tuple[TextWorld, tuple[st
         "random_ranks": ranks,
         "head_truth": truth,
         "truth_agreement": agreement_table(importance, truth),
-        "variants": _with_tickets(variant_rows(world), levels, world),
+        "variants": _with_tickets(variant_rows(world), levels),
         "results": results,
         "groups": groups,
         "texts": _texts(world),
@@ -210,9 +210,16 @@ def _ticket_levels(world: TextWorld, found: dict, groups: pd.DataFrame) -> pd.Da
                 for one in (values, full)
             )
             rows.append((arm, sparsity, axis, group, metric, mean, std, full_mean, full_std, len(values),
-                         bool(len(values) >= 3 and full_mean <= mean + std), int(chosen.sum())))  # fmt: skip
-    names = "method sparsity axis group metric mean std full_mean full_std n_seeds matching n"
-    return pd.DataFrame(rows, columns=names.split())
+                         bool(len(values) >= 3 and full_mean <= mean + std), int(chosen.sum()), 0))  # fmt: skip
+    names = "method sparsity axis group metric mean std full_mean full_std n_seeds matching n degenerate"
+    table = pd.DataFrame(rows, columns=names.split())
+    return table.assign(word=[_ticket_word(world, *row) for row in table[["method", "matching"]].values])
+
+
+def _ticket_word(world: TextWorld, method: str, matching: bool) -> str:
+    """What a level is called: "" where there are too few seeds to say."""
+    won = "winning" if method.split(":")[0] in RETRAINED and world.options["pretrained"] else "matching"
+    return "" if world.options["trials"] < 3 else won if matching else "no"
 
 
 def _task(answer: np.ndarray, labels: np.ndarray, chosen: np.ndarray, metric: str) -> float:
@@ -238,12 +245,10 @@ def _tickets(levels: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _with_tickets(variants: pd.DataFrame, levels: pd.DataFrame, world: TextWorld) -> pd.DataFrame:
-    whole = levels[levels["group"] == ""].set_index(["method", "sparsity"])["matching"]
+def _with_tickets(variants: pd.DataFrame, levels: pd.DataFrame) -> pd.DataFrame:
+    whole = levels[levels["group"] == ""].set_index(["method", "sparsity"])["word"]
     for row in variants[(variants["method"] != "dense") & variants["chosen"]].itertuples():
-        good = bool(whole[row.method, row.sparsity])
-        won = "winning" if row.base in RETRAINED and world.options["pretrained"] else "matching"
-        variants.loc[row.Index, "ticket"] = "" if world.options["trials"] < 3 else won if good else "no"
+        variants.loc[row.Index, "ticket"] = whole[row.method, row.sparsity]
     return variants
 
 
@@ -447,6 +452,7 @@ def _meta(world: TextWorld, groups: pd.DataFrame, notes: tuple[str, ...]) -> dic
         "name": "synthetic-bert", "model_type": "bert", "revision": None, "weight_hash": hash_of("weights"),
         "pretrained_hash": pretrained, "n_layers": LAYERS, "n_heads": HEADS, "parameters": 530_000,
         "classes": list(world.classes), "max_length": 64,
+        "retuned": bool(pretrained),
     }  # fmt: skip
     data = {
         "name": options["task"], "digest": hash_of("texts", options["stream"], options["texts"]), "notes": [],
