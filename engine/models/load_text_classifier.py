@@ -180,7 +180,7 @@ def load_text_classifier(
     model = model.to(place).eval().requires_grad_(False)
     adapter = proved(model, adapter, info.name) if adapter.how else adapter
     tokenizer = load_tokenizer(info.folder, "right")
-    notes += _notes(info, names, fresh, max_length, seed)
+    notes += _notes(info, names, fresh, max_length, seed) + ((adapter.how,) if adapter.how else ())
     return TextClassifier(
         info.name,
         info.revision,

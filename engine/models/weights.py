@@ -35,6 +35,10 @@ def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
         return _sharded(folder)
     if (folder / SINGLE).is_file():
         return [folder / SINGLE], []
+    shards = sorted(path.name for path in folder.glob("model-*-of-*.safetensors"))
+    if shards:
+        what = f"holds {len(shards)} shards ({', '.join(shards[:3])}) and no {INDEX}, which says what belongs to each."
+        return [], [Fault(str(folder), what, AGAIN)]
     pickles = sorted(path.name for path in folder.iterdir() if path.suffix in PICKLES)
     if pickles:
         what = f"holds its weights only as {', '.join(pickles[:3])}, which can run code when opened."

@@ -25,7 +25,7 @@ from engine.models.adapters.base import (
 )
 from engine.models.adapters.encoder import Encoder
 from engine.models.structure.layout import Layout
-from engine.models.structure.uneven import emptied, filled, spread_unevenly
+from engine.models.structure.uneven import bias_by_head, emptied, filled, spread_unevenly
 
 _COUNTS = ("num_heads", "num_attention_heads", "n_heads", "n_head", "num_attn_heads")
 _GROUPS = ("num_key_value_heads", "num_kv_heads")
@@ -97,6 +97,8 @@ class _Read:
         _count(attention, (layout.heads, layout.groups), (len(heads), len(living)), head_dim)
         if layout.groups < layout.heads and heads:
             spread_unevenly(attention, [living.index(head // (layout.heads // layout.groups)) for head in heads])
+        if layout.biased and heads:
+            bias_by_head(attention, heads, layout.heads)
 
 
 def _taken(module: nn.Module, rows: torch.Tensor) -> list[torch.Tensor]:

@@ -62,6 +62,8 @@ class Layout:
     """Parameters in the attention with one number per query head: sinks."""
     biases: tuple[str, ...] = ()
     """Parameters in the attention with `width` numbers per query head: biases apart from their projection."""
+    biased: bool = False
+    """Whether an attention is given position biases of all heads."""
     mixing: tuple[str, ...] = ()
     """Norms over all heads at once: a head cannot leave without changing them for the others."""
     transposed: bool = False

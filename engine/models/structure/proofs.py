@@ -7,7 +7,7 @@
 4. With all heads silenced no token sees another: nothing else carries anything from token to token.
 5. Blocks can be run again from kept inputs, stacked, and logits follow from the last one's output. Where that fails,
    passes start at the embeddings, and that is said.
-6. With a head cut out (and with two that leave shared keys uneven) an attention gives what it gives with them silenced.
+6. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives with them silenced.
    Where that fails heads are zeroed instead, and that is said.
 """
 
@@ -202,7 +202,7 @@ class _Proof:
         heads, layer = self.layout.heads, len(self.layout.blocks) // 2
         if heads < 2:
             return True
-        for dead in ((0,), (heads - 1,) if heads == 2 else (1, heads - 1)):
+        for dead in ((0,), (heads - 1,) if heads == 2 else (1, heads - 1), tuple(range(heads))):
             gates = torch.ones(1, heads)
             gates[0, list(dead)] = 0
             with self.gated({layer: gates}):

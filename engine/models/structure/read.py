@@ -6,6 +6,7 @@ models), encoder-decoders, layers built unlike each other, and attention without
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from dataclasses import replace
@@ -97,13 +98,13 @@ def read(model: nn.Module, config: Any) -> Layout:
     own = {name.rpartition(".")[2]: tuple(one.shape) for name, one in module.named_parameters() if one.dim() == 1}
     per_head = tuple(name for name, shape in own.items() if shape == (heads,) and name not in ("weight", "bias"))
     biases = tuple(name for name, shape in own.items() if shape == (heads * width,) and name not in ("weight", "bias"))
-    transposed = hasattr(module.get_submodule(projection), "nf")
+    last, biased = module.get_submodule(projection), _is_biased(module)
     shell = Layout(
         config.model_type, type(module).__name__, blocks, attention, projection, reads, heads, groups, width,
-        _positions(model, config), _after(model, blocks), _is_fast(model, config), per_head, biases, mixing,
-        transposed, layers if layers > len(blocks) else 0,
+        _positions(model, config), _after(model, blocks), _is_fast(model, config), per_head, biases, biased, mixing,
+        hasattr(last, "nf"), layers if layers > len(blocks) else 0,
     )  # fmt: skip
-    return replace(shell, whole=_why_whole(model, module, shell, config))
+    return replace(shell, whole=_why_whole(module, shell, config))
 
 
 def _refusal(what: str, fix: str = "Use a transformer whose heads end in one output projection.") -> RequestError:
@@ -220,6 +221,11 @@ def _mixing(attention: nn.Module, heads: int, groups: int, width: int) -> tuple[
     )  # fmt: skip
 
 
+def _is_biased(attention: nn.Module) -> bool:
+    taken = [inspect.signature(type(part).forward).parameters for part in attention.modules()]
+    return any(name in one for one in taken for name in ("position_bias", "alibi"))
+
+
 def _positions(model: nn.Module, config: Any) -> int:
     """Longest text in tokens; embeddings of positions that begin behind the padding's id have fewer."""
     said = next((int(value) for name in _POSITIONS if (value := getattr(config, name, None))), _NO_LIMIT)
@@ -241,16 +247,12 @@ def _is_fast(model: nn.Module, config: Any) -> bool:
     return bool(getattr(model, "_supports_sdpa", False)) and not getattr(config, "attn_logit_softcapping", None)
 
 
-def _why_whole(model: nn.Module, attention: nn.Module, layout: Layout, config: Any) -> str:
+def _why_whole(attention: nn.Module, layout: Layout, config: Any) -> str:
     """Why heads of this layout cannot be cut out; "" where they can."""
     if layout.mixing:
         return f"{', '.join(layout.mixing)} normalise over all heads at once"
-    tables = [name for name, part in model.named_modules() if isinstance(part, nn.Embedding)
-              and part.embedding_dim == layout.heads]  # fmt: skip
-    if tables:
-        return f"{tables[0].rpartition('.')[2]} is made for all heads at once"
-    if getattr(config, "alibi", False) or layout.model_type in ("bloom", "mpt"):
-        return "its position biases (ALiBi) are made for all heads at once"
+    if "residual" in inspect.signature(type(attention).forward).parameters:
+        return "its attention adds the layer's input to what its heads give"
     lists = [name for name, part in attention.named_modules() if isinstance(part, nn.ModuleList)]
     if lists:
         return f"{lists[0]} holds a module per head"

@@ -6,6 +6,7 @@ hands them out by index, as in adapters/llama.py. Where no head is left an atten
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from typing import Any
 
@@ -37,6 +38,43 @@ def _uneven(kind: type[nn.Module]) -> type[nn.Module]:
     return type(f"Uneven{kind.__name__}", (kind,), {"forward": forward, "before": kind})
 
 
+def bias_by_head(attention: nn.Module, heads: list[int], total: int) -> None:
+    """Let the parts of an attention that take position biases of `total` heads use those of `heads` alone, in place."""
+    taking = [part for part in attention.modules() if _takes_bias(part)]
+    for part in taking:
+        if not any(inner in taking for inner in part.children()):  # who hands it on takes it too
+            part.register_buffer("bias_of_head", torch.tensor(heads, device=next(part.parameters()).device), False)
+            part.__class__ = _biased(type(part), total)
+
+
+def _takes_bias(part: nn.Module) -> bool:
+    return any(name in inspect.signature(type(part).forward).parameters for name in _BIASES)
+
+
+@cache
+def _biased(kind: type[nn.Module], total: int) -> type[nn.Module]:
+    names = list(inspect.signature(kind.forward).parameters)[1:]
+
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        for name in _BIASES:
+            if given.get(name) is not None:
+                given[name] = _of_heads(given[name], self.bias_of_head, total)
+        mask = given.get("attention_mask")
+        if mask is not None and mask.dim() == 4 and mask.shape[1] == total > 1:  # Falcon's holds the biases
+            given["attention_mask"] = mask[:, self.bias_of_head]
+        return kind.forward(self, **given)
+
+    return type(f"Biased{kind.__name__}", (kind,), {"forward": forward, "before": kind})
+
+
+def _of_heads(bias: torch.Tensor, heads: torch.Tensor, total: int) -> torch.Tensor:
+    """Some heads of [rows, heads, …], of [heads, …], or of [rows * heads, …]."""
+    if bias.dim() == 4:
+        return bias[:, heads]
+    return bias.unflatten(0, (-1, total))[:, heads].flatten(0, 1)
+
+
 def emptied(module: nn.Module, projection: str) -> None:
     """Let an attention, in place, answer what no heads give: nothing [batch, tokens, 0], or the bias of its own output
     projection; and no probabilities [batch, 0, tokens, tokens]."""
@@ -62,6 +100,10 @@ def filled(attention: nn.Module) -> None:
         before = getattr(type(part), "before", None)
         if before is not None:
             part.__class__ = before
+
+
+_BIASES = ("position_bias", "alibi")
+"""Arguments of an attention that hold a bias per head."""
 
 
 class _Spread:

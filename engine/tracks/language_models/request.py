@@ -321,7 +321,7 @@ class PromptPlan(Plan):
         found = [words.same_weights(name, self.model.name) for name in same]
         if self.judge.is_foreign_to(self.model.weight_hash):
             found.append(words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name))
-        return found
+        return [*found, *([self.model.how] if self.model.how else [])]
 
     @property
     def versions(self) -> dict[str, int]:

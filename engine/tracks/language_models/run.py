@@ -175,6 +175,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
             "n_layers": context.lm.n_layers,
             "n_heads": context.lm.n_heads,
             "parameters": context.lm.n_parameters,
+            **({"read": context.lm.adapter.how} if context.lm.adapter.how else {}),
         },
         "prompts": {
             "name": plan.prompts.name,
@@ -191,8 +192,15 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "judge": {"name": context.judge.info.name, "hash": context.judge.info.digest, "note": context.judge.info.note},
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
-        "warnings": plan.warnings + warnings_of(request, tables, plan.model.vocab_size) + not_ranked(audit.scoring),
+        "warnings": as_proved(plan, context.lm.adapter.how)
+        + warnings_of(request, tables, plan.model.vocab_size)
+        + not_ranked(audit.scoring),
     }
+
+
+def as_proved(plan: Any, how: str) -> list[str]:
+    """The plan's warnings; how the model was read, as the loaded model showed it."""
+    return [how if warning == plan.model.how else warning for warning in plan.warnings]
 
 
 def not_ranked(scoring: dict[str, Any]) -> list[str]:

@@ -403,8 +403,8 @@ class Heads(Track):
         yield Shelf(
             "Language models",
             shelf_table(catalog.list_models()),
-            "Any causal model of the GPT-2, GPT-Neo, GPT-J or Llama family works: type its hub name or folder under "
-            "“New audit”.",
+            "Any other language model whose attention heads end in one output projection works: type its hub name or "
+            "folder under “New audit”.",
             models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))

@@ -44,7 +44,9 @@ class _Logits(nn.Module):
         self.model, self.names = clf.model, names
 
     def forward(self, embedded: Tensor, *values: Tensor) -> Tensor:
-        return self.model(inputs_embeds=embedded, **dict(zip(self.names, values, strict=True))).logits
+        # Some families hand on what their layers attended to only where asked for it.
+        given = dict(zip(self.names, values, strict=True))
+        return self.model(inputs_embeds=embedded, output_attentions=True, **given).logits
 
 
 class _LogOdds(_Logits):

@@ -169,7 +169,7 @@ class TextRequest(Request):
         kind="source", metavar="NAME_OR_FOLDER", help="a text classifier, or pre-trained weights", counts="content",
         section=WHAT, label="Model", placeholder="Hub name or folder", offered=_models,
         hint="A text classifier, or an encoder without a classification head (bert-base-uncased), which is then "
-        "fine-tuned here. BERT, DistilBERT or RoBERTa, with safetensors weights.",
+        "fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa, ALBERT, ModernBERT and others.",
     )  # fmt: skip
     data: str = asked(
         kind="source", option="--task", metavar="NAME_OR_PATH", counts="content", section=WHAT, label="Texts",

@@ -269,6 +269,6 @@ class Tickets(ClassifierTrack):
         yield Shelf(
             "Text classifiers",
             pd.DataFrame(rows, columns=["Name", "From", "Note"]),
-            "Any encoder of the BERT, DistilBERT or RoBERTa family works too: type its hub name or folder under “New "
-            "audit”, with or without a classification head.",
+            "Any other encoder whose attention heads end in one output projection works too, with or without a "
+            "classification head, and a decoder that has one: type its hub name or folder under “New audit”.",
         )
