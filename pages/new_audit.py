@@ -34,24 +34,26 @@ def _new() -> None:
         "anything heavy loads, and finished parts survive a stop."
     )
     request, faults = form.ask()
-    ray = _where()
+    ray, memory = _where()
     asked.line(request)
     refused.summary(request)
     if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"), refused.remembered(request):
-            state.keep(state.STARTED, jobs.start(request, faults, ray))
+            state.keep(state.STARTED, jobs.start(request, faults, ray, memory))
     if state.kept(state.STARTED):
         st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
         jobs.one(state.kept(state.STARTED))
 
 
-def _where() -> str:
-    """The cluster that shall compute the audit, "" for this machine."""
-    with st.expander("Compute on many machines"):
+def _where() -> tuple[str, str]:
+    """The cluster that shall compute the audit, "" for this machine, and what it may take of memory, "" for a share."""
+    with st.expander("Memory, and many machines"):
+        st.caption("Batches are as small as this asks for. Left empty, three quarters of what is free may be taken.")
+        allowed = st.text_input("Memory that may be taken", key=state.MEMORY, placeholder="4G", max_chars=20)
         st.caption("On a Ray cluster every worker takes parts of the audit; the numbers are the same to the bit.")
         typed = st.text_input("Address of the cluster", key=state.RAY, placeholder="host:port", max_chars=200)
-    return typed.strip()
+    return typed.strip(), allowed.strip()
 
 
 begin_app()

@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.audit.executors import Executor
+from engine.core import memory
 from engine.core.errors import Fault, RequestError
 from engine.core.text import visible
 from engine.core.types import Event
 from engine.store.runs import EMBEDDED, Store, default_root
+
+MEMORY_HELP = f"memory that may be taken, like 4G (default: ${memory.STATED}, else {memory.SHARE:.0%}% of what is free)"
 
 
 def json_flag(parser: argparse.ArgumentParser) -> None:
@@ -40,6 +43,21 @@ def ray_option(parser: argparse.ArgumentParser) -> None:
         default=os.environ.get("PRUNEAUDIT_RAY"),
         help='compute on this Ray cluster, host:port or "auto" (default: $PRUNEAUDIT_RAY, else this process)',
     )
+
+    memory_option(parser)
+
+
+def memory_option(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--memory", metavar="AMOUNT", action=_Memory, help=MEMORY_HELP)
+
+
+class _Memory(argparse.Action):
+    """States what this process may take, before anything is checked or loaded."""
+
+    def __call__(self, parser: Any, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+        memory.amount(str(values), "memory")
+        os.environ[memory.STATED] = str(values)
+        setattr(namespace, self.dest, values)
 
 
 def executor_of(args: argparse.Namespace) -> Executor | None:

@@ -78,10 +78,12 @@ class JobState:
     """As the request says it: "auto" where it leaves that open."""
     ray: str = ""
     """Address of the Ray cluster that computes it; "" where this machine does, or what PRUNEAUDIT_RAY names."""
+    memory: str = ""
+    """What it may take, like "4G"; "" where that is left to PRUNEAUDIT_MEMORY or to what is free."""
 
 
 STATUSES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
-_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device", "ray")
+_WORDS = ("title", "phase", "what", "message", "note", "started", "updated", "device", "ray", "memory")
 
 
 def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
@@ -137,11 +139,11 @@ def check_store(store: Store, faults: Sequence[Fault] = ()) -> None:
         raise RequestError(faults)
 
 
-def submit(request: Request | Growth, store: Store, ray: str | None = None) -> str:
+def submit(request: Request | Growth, store: Store, ray: str | None = None, memory: str | None = None) -> str:
     """Start the job unless it is running, and return its id. Submitting an interrupted job again resumes it.
 
     Where an engine serves the store the job waits in line there; elsewhere its process starts at once. ray: address of
-    the cluster that shall compute it, "" for none; None: as when it was submitted before.
+    the cluster that shall compute it, "" for none; memory: what it may take; None: as when it was submitted before.
     """
     _refuse_other_types(request)
     store.prove_writable()
@@ -150,9 +152,10 @@ def submit(request: Request | Growth, store: Store, ray: str | None = None) -> s
     if is_alive(folder) or (is_served(store) and _is_waiting(folder)):
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
-    moment, address = _now(), _ray_of(folder) if ray is None else ray
+    moment, before = _now(), _said_before(folder)
     state = JobState(job_id, _title(request), "queued", started=moment, updated=moment, device=request.device)
-    _write(folder, replace(state, ray=address))
+    said = {"ray": before.ray if ray is None else ray, "memory": before.memory if memory is None else memory}
+    _write(folder, replace(state, **said))
     if not is_served(store):
         launch(store, job_id)
     return job_id
@@ -305,12 +308,12 @@ def _with_place(state: JobState, jobs: Sequence[JobState]) -> JobState:
     return replace(state, message=f"In line: {before} {'audit' if before == 1 else 'audits'} before it.")
 
 
-def _ray_of(folder: Path) -> str:
-    """The cluster of a job that was submitted before; "" where there is none, or nothing can be read of it."""
+def _said_before(folder: Path) -> JobState:
+    """The state of a job that was submitted before; an empty one where there is none, or it cannot be read."""
     try:
-        return _said(folder).ray
+        return _said(folder)
     except RequestError:
-        return ""
+        return JobState(folder.name, "", "")
 
 
 def _is_waiting(folder: Path) -> bool:
@@ -379,7 +382,8 @@ def run_job(
     with _lock(folder, lambda: watch(Event("waiting", 0, 0, "another session computes the same audit"))):
         moment = _now()
         state = JobState(job_id, _title(request), "running", "start", started=moment, updated=moment)
-        state = replace(state, device=request.device, ray=_ray_of(folder) if submitted else "")
+        before = _said_before(folder) if submitted else JobState("", "", "")
+        state = replace(state, device=request.device, ray=before.ray, memory=before.memory)
         aside = Aside(store, lambda: device_named(request.device), lambda: _stop_if_cancelled(folder))
         _write(folder, state)
         try:

@@ -19,6 +19,7 @@ from engine.audit.provenance import provenance
 from engine.audit.request import Plan
 from engine.audit.resume_guard import begin, ended
 from engine.audit.turn import device_named, working
+from engine.core import memory
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks
 from engine.store.runs import Run, Store
@@ -64,6 +65,7 @@ class Session(Generic[PlanT, ContextT]):
             "title": self.request.title or title,
             "request": json_able(self.plan.spelled_out()),
             "provenance": {**provenance(self.context), "code": self.plan.versions},
+            "memory": {"budget": memory.budget(), "peak": memory.peak()},
             "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
         }
 

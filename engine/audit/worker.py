@@ -8,6 +8,7 @@ import traceback
 
 from engine.audit.executors import Executor
 from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
+from engine.core import memory
 from engine.core.errors import PruneAuditError
 from engine.core.text import visible
 from engine.store.runs import Store
@@ -19,7 +20,10 @@ def main(root: str, job_id: str) -> int:
     try:
         leave_when_cancelled(store, job_id)  # first: reading the request loads what takes seconds
         request = job_request(store, job_id)
-        run_job(store, request, executor=_executor(job_state(store, job_id).ray), submitted=True)
+        said = job_state(store, job_id)
+        if said.memory:
+            os.environ[memory.STATED] = said.memory
+        run_job(store, request, executor=_executor(said.ray), submitted=True)
     except PruneAuditError as error:
         print(visible(str(error)), file=sys.stderr)
         return error.exit_code

@@ -18,7 +18,7 @@ import torch
 from engine.core.errors import PruneAuditError
 from engine.core.seeds import stream_keys
 from engine.core.types import Decoding, Hooks
-from engine.models import runtime  # before torch and transformers
+from engine.models import room, runtime  # before torch and transformers
 from engine.models.load_language_model import LanguageModel
 from engine.models.noise import winners
 
@@ -203,7 +203,8 @@ def draw_on(
     """
     lengths = [len(row) for row in begun.rows()]
     order = sorted(range(len(begun)), key=lambda at: (lengths[at], at))  # equal lengths together: little padding
-    size = batch_size or batch_of(lm)
+    longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
+    size = batch_size or room.texts_at_once(lm, batch_of(lm), longest)
     out: list[list[int]] = [[] for _ in order]
     leads = np.full(len(order), near, np.float32)
 
@@ -222,7 +223,7 @@ def draw_on(
 
 
 def batch_of(lm: LanguageModel) -> int:
-    """Texts that are drawn at once."""
+    """Texts that are drawn at once where there is room for them."""
     return 128 if lm.device.type == "cpu" else 512
 
 

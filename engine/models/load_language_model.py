@@ -14,6 +14,7 @@ from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete
+from engine.models.room import refuse_too_large
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
@@ -49,6 +50,7 @@ def load_language_model(
     info = inspect_model(name_or_folder, revision, as_arm)
     place = runtime.pick_device(device)
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
+    refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
     adapter = adapter_of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter

@@ -27,6 +27,7 @@ from engine.models.checkpoint import (
 from engine.models.completeness import Match, incomplete, match_in, match_of, quietly
 from engine.models.config_file import config_of
 from engine.models.load_language_model import fetch
+from engine.models.room import refuse_too_large
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
@@ -176,7 +177,9 @@ def load_text_classifier(
     info = _examined(name, revision, names, max_length, new_head)
     adapter = adapter_of(_config_for(info.folder, names), causal=False)
     fresh = new_head or not info.has_head
-    model, notes = _load(info, adapter, names, fresh, seed, runtime.pick_dtype(info.n_parameters, place, dtype))
+    kind = runtime.pick_dtype(info.n_parameters, place, dtype)
+    refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
+    model, notes = _load(info, adapter, names, fresh, seed, kind)
     model = model.to(place).eval().requires_grad_(False)
     adapter = proved(model, adapter, info.name) if adapter.how else adapter
     tokenizer = load_tokenizer(info.folder, "right")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core import words
+from engine.core import memory, words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -151,6 +151,7 @@ def versions(run: Run) -> pd.DataFrame:
         given = values if isinstance(values, Mapping) else {"": values}
         rows += [(f"{kind.replace('_', ' ')} {name}".strip(), said(value)) for name, value in given.items()]
     rows += [(f"time: {stage}", words.duration(seconds)) for stage, seconds in meta.get("spent", {}).items() if seconds]
+    rows += [(f"memory: {name}", memory.in_words(size)) for name, size in meta.get("memory", {}).items() if size]
     return pd.DataFrame(rows, columns=["what", "value"])
 
 

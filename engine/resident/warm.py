@@ -5,42 +5,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
-import os
-import re
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.core.errors import Fault, RequestError
+from engine.core import memory
 
 T = TypeVar("T")
-LEAST = 1 << 30
-"""Bytes of the budget on a machine with little memory."""
 
 
 def allowed() -> int:
     """Bytes that may stay loaded: $PRUNEAUDIT_MEMORY ("2G", "500M", bytes), else a quarter of what is free now."""
-    said = os.environ.get("PRUNEAUDIT_MEMORY", "")
-    if not said:
-        return max(LEAST, _free() // 4)
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", said.strip(), re.IGNORECASE)
-    if not found:
-        raise RequestError(Fault("PRUNEAUDIT_MEMORY", f"{said!r} is no amount.", "Write it like 2G or 500M."))
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
-
-
-def _free() -> int:
-    """Bytes of memory that programs can still take; 0 where the system does not say."""
-    try:
-        text = Path("/proc/meminfo").read_text(encoding="ascii")
-    except OSError:
-        return 0
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) * 1024 if found else 0
+    return memory.stated() or max(memory.LEAST, memory.free() // 4)
 
 
 def memory_ran_out(error: BaseException) -> bool:

@@ -43,16 +43,16 @@ def store() -> Store:
     return Store(default_root())
 
 
-def start(request: dict[str, Any], faults: Sequence[Fault] = (), ray: str = "") -> str:
+def start(request: dict[str, Any], faults: Sequence[Fault] = (), ray: str = "", memory: str = "") -> str:
     """Check the request and hand it to a background process; the job's id. ray: address of the cluster that computes
-    it, "" for this machine.
+    it, "" for this machine; memory: what it may take, like "4G", "" for a share of what is free.
 
     RequestError carries every fault: those the form found (`faults`) and those the engine finds.
     """
     track = track_named(str(request.get("track") or ""))
     try:
         roots.refuse_outside(request)
-        job_id = _ask({"request": request, "start": not faults, "ray": ray})
+        job_id = _ask({"request": request, "start": not faults, "ray": ray, "memory": memory})
     except RequestError as error:
         told = [in_the_forms_words(fault, track.name) for fault in error.faults]
         raise RequestError([*faults, *told]) from error

@@ -7,8 +7,8 @@ import weakref
 
 import pytest
 
+from engine.core import memory
 from engine.core.errors import RequestError
-from engine.resident import warm as kept
 from engine.resident.warm import Warm, allowed
 
 SIZE = 1000
@@ -116,7 +116,7 @@ def test_a_budget_that_is_none_is_told(said, monkeypatch):
 
 def test_without_a_word_it_is_a_quarter_of_what_is_free(monkeypatch):
     monkeypatch.delenv("PRUNEAUDIT_MEMORY", raising=False)
-    monkeypatch.setattr(kept, "_free", lambda: 40 << 30)
+    monkeypatch.setattr(memory, "free", lambda: 40 << 30)
     assert allowed() == 10 << 30
-    monkeypatch.setattr(kept, "_free", lambda: 0)
+    monkeypatch.setattr(memory, "free", lambda: 0)
     assert allowed() == 1 << 30

@@ -9,6 +9,7 @@ from typing import Any
 from engine.audit import jobs
 from engine.audit.ray_executor import reach
 from engine.audit.tracks import request_from
+from engine.core import memory
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Hooks
 from engine.resident.asks import Ask
@@ -18,7 +19,7 @@ from engine.store.runs import Store
 
 class Start(Ask):
     """given: `request`, the JSON form of one, or `job_id` of a job to go on with; `start`: false only checks; `ray`:
-    address of the cluster that shall compute it, where one shall.
+    address of the cluster that shall compute it, where one shall; `memory`: what it may take, like "4G".
 
     The answer has `job_id`, "" where nothing was started.
     """
@@ -28,10 +29,10 @@ class Start(Ask):
     def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         request = self._request(given, store)
         hooks.check()
-        address = given.get("ray")
-        jobs.check(request, store, _ray_faults(address))
+        address, allowed = given.get("ray"), given.get("memory")
+        jobs.check(request, store, _ray_faults(address) + _memory_faults(allowed))
         hooks.check()
-        return {"job_id": jobs.submit(request, store, address) if given.get("start", True) else ""}
+        return {"job_id": jobs.submit(request, store, address, allowed) if given.get("start", True) else ""}
 
     def _request(self, given: Mapping[str, Any], store: Store) -> Any:
         if "job_id" not in given:
@@ -43,6 +44,16 @@ class Start(Ask):
         except (OSError, ValueError, TypeError, AttributeError) as error:
             what = f"{given['job_id']!r} cannot be read from the store."
             raise RequestError(Fault("job", what, "Look at the list of jobs.")) from error
+
+
+def _memory_faults(allowed: Any) -> list[Fault]:
+    """What is wrong with the memory that an audit may take."""
+    try:
+        if allowed:
+            memory.amount(str(allowed), "memory")
+    except RequestError as error:
+        return list(error.faults)
+    return []
 
 
 def _ray_faults(address: Any) -> list[Fault]:

@@ -20,11 +20,11 @@ from engine.models import runtime
 from engine.models.decode import Begun, check_finite, draw_on, filtered
 from engine.models.load_language_model import LanguageModel
 from engine.models.noise import winners
+from engine.models.room import positions_at_once, tokens_at_once
 from engine.surgery.heads.mask import claimed, masked, masked_rows
 from engine.surgery.heads.prefix import (
     CPU_TOKENS,
     GPU_TOKENS,
-    LOGITS,
     Rows,
     batches,
     dense_pass,
@@ -114,7 +114,7 @@ def _read(
     [masks][texts]."""
     texts = [[*prompt, *draft.tokens] for prompt, draft in zip(begun.prompts, found[0], strict=True)]
     first = [len(prompt) + draft.sure for prompt, draft in zip(begun.prompts, found[0], strict=True)]
-    size = CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS
+    size = tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     left = list(batches(texts, size))
     while left:
         places = left.pop(0)
@@ -194,7 +194,7 @@ class _Reader:
     def _won(self, hidden: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
         """The token that wins at every position, [positions], and whether another comes near; hidden [positions,
         width]."""
-        size, won, leads = max(1, LOGITS // self.lm.vocab_size), [], []
+        size, won, leads = positions_at_once(self.lm), [], []
         for at in range(0, len(hidden), size):
             part = slice(at, at + size)
             logits = self.lm.adapter.logits(self.lm.model, hidden[part]).float()

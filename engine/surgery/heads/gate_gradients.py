@@ -17,6 +17,7 @@ from engine.core.errors import PruneAuditError
 from engine.core.types import Decoding, Hooks
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
+from engine.models.room import traced_at_once
 from engine.surgery.heads.mask import claimed
 from engine.surgery.heads.prefix import Rows, Scorer, batches, pad_right
 
@@ -36,7 +37,7 @@ def row_gradients(
     In nats, float64. Arguments as for `prefix.row_logps`. Raises PruneAuditError where a number is not finite.
     """
     dense, slopes = np.zeros(len(texts)), np.zeros((len(texts), lm.n_layers * lm.n_heads))
-    room = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
+    room = tokens or traced_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     left = list(batches(texts, room))
     with claimed(lm):
         while left:

@@ -22,12 +22,11 @@ from engine.models import runtime
 from engine.models.blocks import again, first_of
 from engine.models.decode import filtered
 from engine.models.load_language_model import LanguageModel
+from engine.models.room import positions_at_once, tokens_at_once
 from engine.surgery.heads.mask import claimed, hooked
 
 CPU_TOKENS, GPU_TOKENS = 4096, 131_072
 """Tokens in one stacked pass: on a CPU few enough to stay in cache, on a GPU enough to keep it busy."""
-LOGITS = 2**24
-"""Logits held at once, in numbers."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ def row_logps(
     the dense model gives no finite number.
     """
     dense, without = np.zeros(len(texts)), np.zeros((len(units), len(texts)))
-    size = tokens or (CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
+    size = tokens or tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     with claimed(lm), torch.inference_mode():
         left = list(batches(texts, size))
         while left:
@@ -278,7 +277,7 @@ class Scorer:
     def token_logps(self, hidden: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
         """log p in nats of the tokens `wanted` [n] from hidden [n, width]: [n] float32; only so many logits at once as
         fit."""
-        step = max(1, LOGITS // self.lm.vocab_size)
+        step = positions_at_once(self.lm)
         parts = []
         for at in range(0, len(hidden), step):
             logits = self.lm.adapter.logits(self.lm.model, hidden[at : at + step], self.normed)

@@ -9,6 +9,7 @@ import torch
 from engine.core.types import Hooks, Window
 from engine.models.decode import left_pad, prompt_tokens
 from engine.models.load_language_model import LanguageModel
+from engine.models.room import positions_at_once, rows_at_once
 from engine.tracks.language_models.perplexity import same_length, spans_of
 
 
@@ -34,14 +35,29 @@ def window_nll(
     spans = spans_of(len(tokens), window, lm.n_positions)
     text = torch.tensor(tokens, dtype=torch.int64)
     rows = []
-    for group in same_length(spans, batch_size):
+    longest = max((span.end - span.start for span in spans), default=1)
+    for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()
         ids = torch.stack([text[span.start : span.end] for span in group]).to(lm.device)
-        nll = token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids).cpu().numpy().astype(np.float64)
+        nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
             scored = row[span.first - span.start - 1 :]
             rows.append((span.start, float(scored.sum()), len(scored)))
     return pd.DataFrame(rows, columns=["window", "nll", "tokens"])
+
+
+def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
+    """`token_nll` of ids [b, t]; a few positions at a time where all their logits are more than may be held."""
+    step = positions_at_once(lm)
+    if ids.shape[1] <= step:
+        return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
+    hidden = lm.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    parts = []
+    for at in range(0, ids.shape[1] - 1, step):
+        end = min(at + step, ids.shape[1] - 1)
+        logits = lm.adapter.logits(lm.model, hidden[:, at : end + 1], normed=True)
+        parts.append(token_nll(logits, ids[:, at : end + 1]))
+    return torch.cat(parts, dim=1)
 
 
 @torch.no_grad()
@@ -56,9 +72,10 @@ def prompt_nll(
     rows = prompt_tokens(lm, texts, limit)
     order = sorted(range(len(rows)), key=lambda at: (len(rows[at]), at))
     out = np.zeros((len(rows), 2))
-    for at in range(0, len(order), batch_size):
+    size = rows_at_once(lm, batch_size, max(map(len, rows), default=1))
+    for at in range(0, len(order), size):
         hooks.check()
-        places = order[at : at + batch_size]
+        places = order[at : at + size]
         batch = left_pad([rows[place] for place in places], lm.device)
         logits = lm.model(
             input_ids=batch.ids, attention_mask=batch.mask, position_ids=batch.positions, use_cache=False

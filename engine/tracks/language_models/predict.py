@@ -11,6 +11,8 @@ import numpy as np
 
 from engine.audit.executors import Executor, Local
 from engine.core.types import Event, Hooks
+from engine.models import room
+from engine.models.decode import batch_of
 from engine.store.runs import Store
 from engine.tracks.language_models import pilot
 from engine.tracks.language_models.bias import null_band
@@ -36,7 +38,8 @@ def predict(request: AuditRequest, store: Store, hooks: Hooks = Hooks(), executo
     audit = open_audit(plan, store, hooks, executor or Local())
     audit.job = with_measuring(audit)
     first = extrapolated(audit)
-    return prediction(audit) if first["predicting_seconds"] <= PATIENCE else told(audit, first)
+    found = prediction(audit) if first["predicting_seconds"] <= PATIENCE else told(audit, first)
+    return {**found, **_memory(audit)}
 
 
 def prediction(audit: Audit) -> dict[str, Any]:
@@ -55,6 +58,13 @@ def prediction(audit: Audit) -> dict[str, Any]:
     found["words"] = _words(audit, found)
     audit.progress.report(Event("predict", 0, 0, "", None, found["words"]))
     return found
+
+
+def _memory(audit: Audit) -> dict[str, Any]:
+    """Bytes that the audit needs, about, and may take."""
+    lm, decoding = audit.context.lm, audit.context.settings.decoding
+    needed = room.needed(lm, batch_of(lm), decoding.max_prompt_tokens + decoding.max_new_tokens)
+    return {"memory": {"needed": needed, "budget": room.on_device(lm.device) + room.OVERHEAD}}
 
 
 def _axis(audit: Audit, axis: str) -> dict[str, Any]:

@@ -415,6 +415,24 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
 
 
 def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    return _length_faults(request, model) + _room_faults(request, model)
+
+
+def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    """A model that memory cannot hold, before anything of it is loaded."""
+    from engine.models import runtime
+    from engine.models.room import refuse_too_large
+
+    try:
+        device = runtime.pick_device(request.device)
+        kind = runtime.pick_dtype(model.n_parameters, device, request.dtype)
+        refuse_too_large(model.name, model.n_parameters, device, kind, model.n_layers)
+    except RequestError as error:
+        return list(error.faults)
+    return []
+
+
+def _length_faults(request: AuditRequest, model: Any) -> list[Fault]:
     if request.published_perplexity and published_length(model.n_positions) < 2:
         what = f"the published windows have a quarter of the model's {model.n_positions} positions: too short to score."
         return [Fault("published_perplexity", what, "Leave it out, or take a model with a longer context.")]

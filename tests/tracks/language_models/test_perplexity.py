@@ -10,13 +10,16 @@ import pandas as pd
 import pytest
 import torch
 
+from engine.core import memory
 from engine.core.errors import RequestError
 from engine.core.types import Window
+from engine.models import room
+from engine.models.load_language_model import load_language_model
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.nll import prompt_nll, window_nll
 from engine.tracks.language_models.opening import context_of
 from engine.tracks.language_models.perplexity import perplexity, spans_of
-from engine.tracks.language_models.request import _model_faults, validate
+from engine.tracks.language_models.request import _length_faults, validate
 from tests.tiny import text, tiny_model
 from tests.tracks.language_models.worlds import world_request
 
@@ -88,7 +91,7 @@ def test_two_texts_serve_validation_and_test(tmp_path, words_judged):
 def test_published_windows_are_refused_where_the_context_is_too_short(tmp_path):
     short = SimpleNamespace(n_positions=7, name="tiny")
     request = world_request(tmp_path, published_perplexity=True)
-    assert [fault.where for fault in _model_faults(request, short)][0] == "published_perplexity"
+    assert [fault.where for fault in _length_faults(request, short)][0] == "published_perplexity"
 
 
 @pytest.mark.parametrize("lost", [1, 3])
@@ -101,3 +104,16 @@ def test_what_is_lacking_of_a_bundle_is_computed_as_it_was_to_the_bit(tmp_path, 
         del context.keeper.tables[context.key(shard)]
     for one, other in zip(context.fetch(shards), whole, strict=True):
         pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_little_memory_changes_no_more_than_last_digits(monkeypatch):
+    lm = load_language_model("demo-gpt2", device="cpu")
+    texts = ["my neighbour is a velorian lawyer.", "we went home.", "the lawyer said: thank you."] * 20
+    whole = prompt_nll(lm, texts, 22)
+    monkeypatch.setenv(memory.STATED, str(room.OVERHEAD + lm.n_parameters * 4 + (4 << 20)))
+    assert room.rows_at_once(lm, 256, 22) < len(texts)
+    np.testing.assert_allclose(prompt_nll(lm, texts, 22), whole, rtol=1e-5)
+    tokens = [2 + at % 300 for at in range(400)]
+    windows = window_nll(lm, tokens, Window())
+    monkeypatch.setattr("engine.models.room.CPU_NUMBERS", 20 * lm.vocab_size)  # fewer than the positions of a window
+    np.testing.assert_allclose(window_nll(lm, tokens, Window())["nll"], windows["nll"], rtol=1e-5)

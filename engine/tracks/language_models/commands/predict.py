@@ -6,16 +6,18 @@ import argparse
 import math
 from typing import Any
 
-from engine.audit.command_line import checked, json_flag, store_of, store_option
+from engine.audit.command_line import checked, json_flag, memory_option, store_of, store_option
 from engine.audit.fields import fields_of
 from engine.audit.reading import add_options, request_of
 from engine.core.files import json_able
+from engine.core.memory import in_words
 from engine.tracks.language_models.request import AuditRequest
 
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("predict", help="predict time and precision of an audit")
     add_options(parser, fields_of(AuditRequest))
+    memory_option(parser)
     store_option(parser)
     json_flag(parser)
     parser.set_defaults(run=run)
@@ -26,7 +28,8 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.tracks.language_models.predict import predict
 
     found = predict(checked(args, lambda words: request_of(words, AuditRequest)), store_of(args))
-    lines = [found["words"]]
+    lines = [found["words"], "Memory: about {needed} of {budget} that may be taken.".format(
+        **{name: in_words(size) for name, size in found["memory"].items()})]  # fmt: skip
     for axis, said in found["axes"].items():
         bias = f"dense bias {said['bias']:.3f}, null band up to {said['null_high']:.3f}, " if "bias" in said else ""
         lines.append(f"{axis}: {bias}{said['prompts']} prompts")

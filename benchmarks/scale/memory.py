@@ -1,0 +1,66 @@
+"""Peak memory of measuring variants over that of one dense draw: a vocabulary of 50,257, 60 and 600 prompts.
+
+Every case is a process of its own: drawing and judging 60 prompts with the dense model, or all that a variant's numbers
+need, by drafts, with three heads off. Texts are short: a batch of them takes what its logits take.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+from benchmarks.report import Measure
+
+DENSE_BAR, GROWTH_BAR = 1.3, 1.1
+FEW, MANY, TOKENS, NEW = 60, 600, 2000, 6
+CUTS = ((1, 6, 11),)
+
+
+def measures() -> list[Measure]:
+    dense, few, many = (_peak(*case) for case in ((False, FEW), (True, FEW), (True, MANY)))
+    return [
+        Measure(f"peak memory of variants over that of a dense draw, {FEW} prompts", few / dense, "", DENSE_BAR),
+        Measure(f"peak memory of variants over that of a dense draw, {MANY} prompts", many / dense, "", DENSE_BAR),
+        Measure(f"peak memory of variants, {MANY} prompts over {FEW}", many / few, "", GROWTH_BAR),
+        Measure("peak memory of the dense draw", dense / 2**30, "GB"),
+    ]
+
+
+def _peak(variants: bool, prompts: int) -> int:
+    """Bytes of one case."""
+    command = f"from benchmarks.scale.memory import case; case({variants}, {prompts})"
+    done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    return int(json.loads(done.stdout.splitlines()[-1]))
+
+
+def case(variants: bool, prompts: int) -> None:
+    """Do it, and print the most bytes that this process took."""
+    from benchmarks.scoring_bench import DEMO, open_bench
+    from engine.core.memory import peak
+    from engine.tracks.language_models.context import Shard
+
+    context = replace(open_bench(replace(DEMO, max_corpus_tokens=TOKENS), prompts), lm=_wide())
+    settings = replace(context.settings, decoding=replace(context.settings.decoding, max_new_tokens=NEW))
+    context = replace(context, settings=settings)
+    axis, split = DEMO.axis, "validation"
+    context.fetch([Shard("verdicts", (), axis, split)])
+    for cut in CUTS if variants else ():
+        kinds = ("verdicts", "prompt_nll")
+        context.fetch([*(Shard(kind, cut, axis, split) for kind in kinds), Shard("windows", cut, split=split)])
+    print(json.dumps(peak()))
+
+
+def _wide():
+    """Small, with the vocabulary of GPT-2 and random weights."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from engine.models.load_language_model import load_language_model
+
+    torch.manual_seed(0)
+    config = GPT2Config(n_layer=4, n_embd=256, n_head=4, attn_implementation="sdpa",
+                        bos_token_id=2, eos_token_id=3, pad_token_id=0)  # fmt: skip
+    model = GPT2LMHeadModel(config).eval().requires_grad_(False)
+    return replace(load_language_model("demo-gpt2", device="cpu"), name="wide", model=model, weight_hash="random")
