@@ -52,7 +52,7 @@ def page() -> None:
             taken = _one_of(track_of(run).takable(run, variant))
             if not track_of(run).instead(run, variant):
                 _mask(run, taken)
-            _checkpoint(run, taken)
+            _checkpoint(run, taken, bool(track_of(run).instead(run, variant)))
     with right:
         st.header("The whole audit", anchor=False)
         for what in PARTS:
@@ -141,10 +141,11 @@ def _packed(paths: Sequence[Path], folder: Path) -> bytes:
     return memory.getvalue()
 
 
-def _checkpoint(run: KeptRun, variant: str) -> None:
+def _checkpoint(run: KeptRun, variant: str, stands: bool) -> None:
     """Weights are written by a process of their own, into a folder the user names: they can be gigabytes."""
     with st.container(border=True):
-        st.markdown(f"**Checkpoint**  \n{track_of(run).handout.checkpoint}")
+        handout = track_of(run).handout
+        st.markdown(f"**Checkpoint**  \n{handout.standing if stands else handout.checkpoint}")
         folder = st.text_input("Folder to write into", key=state.EXPORT_FOLDER, placeholder="/home/me/pruned-model")
         if st.button("Write checkpoint", icon=":material/save:", disabled=not folder.strip()):
             with boundary():  # what goes wrong here is said here; the rest of the page stays

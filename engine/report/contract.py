@@ -262,6 +262,8 @@ class Handout:
     """The command that replays a mask; {name} is the file."""
     checkpoint: str
     checkpoint_wait: str
+    standing: str = ""
+    """What is written of a variant that stands in the dense model's place and has no mask; "" where there are none."""
     texts: str = "Off: the report and the tables hold no text a model wrote."
     """What stays out of the files until asked for, where a run holds texts."""
 
@@ -548,6 +550,10 @@ class Track(ABC):
         """What was done to the model, as a card's first sentence without its stop."""
         amount = phrasing.sentence(self.amount(run, variant))
         return f"{amount} removed by {words.method_name(variant['method'])}"
+
+    def level_axis(self, run: Run) -> str:
+        """The title of an axis along which the levels of all methods of a run lie."""
+        return self.level.axis
 
     def level_is_of_another_kind(self, method: str) -> bool:
         """Whether the level of a method is no share of units, for it makes a model of its own in another way."""

@@ -96,7 +96,7 @@ def choose(run: Run, ahead: bool = False) -> Choice:
 
 def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     """The slider: how much is cut. Finished levels are marked below it where others are offered too."""
-    finished, level = lookup.levels(run, method, axis), track_of(run).level
+    finished, level = _finished(run, method, axis), track_of(run).level
     options = finished
     if ahead:
         options = sorted({*finished, *(stop for stop in track_of(run).stops(run, method, axis))})
@@ -104,9 +104,11 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
         if method in track_of(run).uncut:
             st.caption("This method cuts nothing: it is what the others are compared with.")
             return level.none
-        if method in lookup.methods(run, axis):
-            st.caption("One model, no smaller than the dense one: there is nothing to choose.")
-            return level.none
+        if track_of(run).has_own_levels(method):
+            only = finished[0]
+            more = f"{track_of(run).level_title(run, method)}: {level.say(only)}" if only > level.none else "No smaller"
+            st.caption(f"{more}. There is one such model, and nothing to choose.")
+            return only
         st.caption("No pruned variant of this method is finished for this axis.")
         return level.none
     key = state.level_key(level.key)
@@ -130,6 +132,14 @@ def _slider(run: Run, method: str, axis: str, ahead: bool) -> float:
     if value == instead:
         st.caption(plain(f"The link asks for {visible(asked)}, which is no step here; this is the nearest."))
     return state.keep(key, value)
+
+
+def _finished(run: Run, method: str, axis: str) -> list[float]:
+    """Levels that a method is measured at, that of the dense model first; where its levels are its own, without that,
+    which is not one of them unless it has such a variant."""
+    found, none = lookup.levels(run, method, axis), track_of(run).level.none
+    own = [value for value in found if value > none] if track_of(run).has_own_levels(method) else []
+    return own or found
 
 
 def _answer_link(key: str, options: Sequence[float], level: Level) -> None:
@@ -204,10 +214,10 @@ def chosen(run: Run) -> Choice:
     axis = _named(state.AXIS, run.meta["request"]["axes"], axis_label)
     offered, level = lookup.methods(run, axis), track_of(run).level
     method = _named(state.METHOD, offered, method_label) if offered else "dense"
-    key, finished = state.level_key(level.key), lookup.levels(run, method, axis)
+    key, finished = state.level_key(level.key), _finished(run, method, axis)
     cut = [value for value in finished if value > level.none]
     if len(finished) < 2 or not cut:
-        return Choice(method=method, axis=axis, level=level.none, reading=default_reading(run), dark=is_dark())
+        return Choice(method=method, axis=axis, level=finished[0], reading=default_reading(run), dark=is_dark())
     if (wanted := state.kept(key)) is not None:
         state.keep(key, min(finished, key=lambda one: abs(one - wanted)))
     value = _named(key, finished, level.say, level.first(cut))

@@ -10,6 +10,8 @@ from engine.report import in_words, phrasing
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.compressions.base import compressions
 
+LEVELS = "share of heads cut, weights zero, layers dropped or bytes saved"
+"""The title of an axis along which cuts of heads and arms lie."""
 WHICH = {"magnitude_weights": "the smallest", "random_weights": "drawn at random"}
 """Which weights become zero, of methods that are called by it."""
 

@@ -135,6 +135,8 @@ class Heads(Track):
         apply="python -m engine apply {name} --model BASE --to DIR",
         checkpoint="The pruned model twice: cut for real, and as a dense checkpoint with zeros that `from_pretrained` "
         "loads anywhere. Every use is checked against the masked model.",
+        standing="The changed model as a folder of plain weights that `from_pretrained` loads anywhere, checked "
+        "against the model in memory. A checkpoint that was brought is there already.",
         checkpoint_wait="Loading the model, cutting it, comparing it with the masked one …",
     )
 
@@ -257,6 +259,9 @@ class Heads(Track):
         if arm_words.is_arm(variant):
             return phrasing.sentence(arm_words.label(variant))
         return super().removed(run, variant)
+
+    def level_axis(self, run: Run) -> str:
+        return arm_words.LEVELS if arms.divergence in self.weighed(run) else super().level_axis(run)
 
     def level_is_of_another_kind(self, method: str) -> bool:
         return bool(arm_words.level_title(method))

@@ -29,12 +29,25 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
     return along(run, choice, curve, note, null_warning(run, choice))
 
 
+def _what(run: Run) -> str:
+    """What there is more and more of along the axis."""
+    return "of the model goes" if _has_arms(run) else "heads are cut"
+
+
+def _which(run: Run) -> str:
+    return "way" if _has_arms(run) else "heads"
+
+
+def _has_arms(run: Run) -> bool:
+    return bool(lookup.stands_instead(lookup.frame(run, "variants")).any())
+
+
 def perplexity_along_sparsity(run: Run, choice: Choice) -> Panel:
     """Perplexity against the share of heads cut, every method."""
     measure = lookup.reading(run, choice).quality
     curve = Curve(
         "perplexity_along_sparsity",
-        "As more heads are cut, how much worse does the model predict text?",
+        f"As more {_what(run)}, how much worse does the model predict text?",
         measure,
         "perplexity",
         "This run has no perplexity.",
