@@ -17,8 +17,8 @@ def bias_along_sparsity(run: Run, choice: Choice) -> Panel:
     measure = lookup.reading(run, choice).harm
     curve = Curve(
         "bias_along_sparsity",
-        f"As more heads are cut, does the {measure.of(words.axis_name(choice.measured))} fall, and does it matter "
-        "which heads?",
+        f"As more {_what(run)}, does the {measure.of(words.axis_name(choice.measured))} fall, and does it matter "
+        f"which {_which(run)}?",
         measure,
         f"bias ({own.READINGS[choice.reading].name})" if choice.reading in own.READINGS else measure.name,
         "This run has no bias for this choice.",
