@@ -278,7 +278,7 @@ def _info(
         digest,
         skeleton(source.arch, len(classes)).n_parameters,
         card.get("target", ""),
-        notes,
+        (*notes, own.note) if own.note else notes,
     )
 
 
@@ -289,6 +289,8 @@ def _examined(
     source, faults = resolve(str(name).strip(), None if weights is None else str(weights), arch)
     state, more = weights_of(source)
     source, faults, notes = recognised(source, state, faults + more)
+    if source.arch:
+        state = architecture_for(source.arch).without_extras(state)
     faults += _size_faults(source.card.get("size") if size is None else size, source.arch)
     heads = None
     if state and source.arch:
@@ -314,7 +316,8 @@ def _with_head(
     if not source.published or heads is None or asked in (None, heads):
         return state, heads, ()
     head = skeleton(source.arch, 2).head
-    draw = rng("new head", source.arch, asked, seed).standard_normal((asked, state[f"{head}.weight"].shape[1]))
+    shape = (asked, *state[f"{head}.weight"].shape[1:])
+    draw = rng("new head", source.arch, asked, seed).standard_normal(shape)
     new = {f"{head}.weight": torch.from_numpy(draw * _HEAD_SCALE).float(), f"{head}.bias": torch.zeros(asked)}
     note = f"Its last layer is new and random (seed {seed}): it must be trained before it tells {asked} classes apart."
     return {**state, **new}, asked, (note,)

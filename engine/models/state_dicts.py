@@ -42,7 +42,7 @@ class Skeleton:
     n_parameters: int
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def skeleton(arch: str, n_classes: int) -> Skeleton:
     """What an architecture asks for, built without memory for weights. RequestError for an unknown architecture."""
     architecture = architecture_for(arch)
@@ -120,14 +120,21 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
 
 def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
     """Names of the known architectures that take exactly these tensors by name and shape, for any number of classes."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in state.items()}
-    return [name for name in architectures() if skeleton(name, n_outputs(state, name) or 2).shapes == shapes]
+    found = []
+    for name, architecture in architectures().items():
+        if architecture.mark and architecture.mark not in state:
+            continue
+        shapes = {key: tuple(tensor.shape) for key, tensor in architecture.without_extras(state).items()}
+        if skeleton(name, n_outputs(state, name) or 2).shapes == shapes:
+            found.append(name)
+    return found
 
 
 def n_outputs(state: Mapping[str, Tensor], arch: str) -> int | None:
-    """Classes that the head [classes, width] in these tensors tells apart; None where they hold no such head."""
+    """Classes that the head ([classes, width], or [classes, width, 1, 1]) in these tensors tells apart; None where they
+    hold no such head."""
     weight = state.get(f"{skeleton(arch, 2).head}.weight")
-    return int(weight.shape[0]) if weight is not None and weight.ndim == 2 and weight.shape[0] else None
+    return int(weight.shape[0]) if weight is not None and weight.ndim in (2, 4) and weight.shape[0] else None
 
 
 def _read_safetensors(path: Path) -> Any:

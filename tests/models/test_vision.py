@@ -164,20 +164,26 @@ def test_option_a_is_the_published_padding():
     assert torch.equal(block.shortcut(images), expected)
 
 
-@pytest.mark.parametrize("name", architectures())
+SOME = {next((name for name in one.names), None): one for one in architectures().values()}
+"""The first of each family."""
+
+
+@pytest.mark.parametrize("name", SOME)
 def test_every_architecture_says_what_it_is(name):
     architecture = architecture_for(name)
     with torch.device("meta"):
         model = architecture.build(name, 7)
     head = architecture.classifier(model)
-    assert model.get_submodule(head).out_features == 7
+    last = model.get_submodule(head)
+    assert getattr(last, "out_features", getattr(last, "out_channels", 0)) == 7
+    assert architecture.mark in {"", *model.state_dict()}
     assert head == HEADS.get(name, head)
     assert architecture.min_size <= architecture.default_size
     assert len(architecture.mean) == len(architecture.std) == 3
     for label in architecture.ungated(model):
         assert isinstance(model.get_submodule(label), nn.Conv2d)
     published = architecture.published(name)
-    assert (published is None) == (name.startswith("resnet") and name not in ("resnet18", "resnet34"))
+    assert (published is None) == (name in ("resnet10", "resnet10-w16", "resnet20"))
 
 
 @pytest.mark.parametrize("name", ["resnet20", "resnet10-w16", "mobilenet_v2"])
@@ -214,5 +220,23 @@ def test_counts_of_parameters_are_the_published_ones():
 
 
 def test_an_unknown_architecture_names_the_known_ones():
-    with pytest.raises(RequestError, match="resnet57.*Known: efficientnet_v2_m.*vgg16"):
+    with pytest.raises(RequestError, match="resnet57.*Known: alexnet.*vgg16"):
         architecture_for("resnet57")
+
+
+def test_regnets_are_those_of_torchvision():
+    """Their settings stand in our file, because torchvision's builders cannot build without memory."""
+    import torchvision.models
+
+    for name in ("regnet_x_400mf", "regnet_y_400mf"):
+        ours = architecture_for(name).build(name, 3).state_dict()
+        theirs = torchvision.models.get_model(name, num_classes=3).state_dict()
+        assert {key: value.shape for key, value in ours.items()} == {key: value.shape for key, value in theirs.items()}
+
+
+def test_heads_that_only_training_uses_are_left_off():
+    architecture = architecture_for("googlenet")
+    assert "left off" in architecture.note
+    kept = architecture.without_extras({"aux1.fc1.weight": torch.zeros(1), "fc.weight": torch.zeros(1)})
+    assert list(kept) == ["fc.weight"]
+    assert list(architecture_for("vgg11").without_extras({"a": torch.zeros(1)})) == ["a"]

@@ -35,6 +35,15 @@ class Architecture(ABC):
     mean: ClassVar[Colour] = (0.485, 0.456, 0.406)
     """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it too."""
     std: ClassVar[Colour] = (0.229, 0.224, 0.225)
+    note: ClassVar[str] = ""
+    """What a screen must say of its models."""
+    left_off: ClassVar[tuple[str, ...]] = ()
+    """How tensors of weight files begin that its models go without, such as heads for training only."""
+    mark: ClassVar[str] = ""
+    """A tensor that all its models have: weight files without it need not be compared. "" where none is named."""
+    is_proved: ClassVar[bool] = False
+    """Whether tests prove that every group of its models can be cut; else each model proves it (surgery/filters/
+    safe.py)."""
 
     @abstractmethod
     def build(self, name: str, n_classes: int) -> nn.Module:
@@ -54,16 +63,30 @@ class Architecture(ABC):
         weights = self.published(name)
         if weights is None:
             return None
-        return weights.get_state_dict(progress=False, check_hash=True, weights_only=True, map_location="cpu")
+        found = weights.get_state_dict(progress=False, check_hash=True, weights_only=True, map_location="cpu")
+        return self.without_extras(found)
 
     @final
+    def without_extras(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors by name but for those of `left_off`."""
+        return {name: tensor for name, tensor in state.items() if not name.startswith(self.left_off or ("\0",))}
+
     def classifier(self, model: nn.Module) -> str:
-        """Name of the last linear layer: its outputs are the classes."""
-        return [name for name, module in model.named_modules() if isinstance(module, nn.Linear)][-1]
+        """Name of the last linear layer (of the last convolution where there is none): its outputs are the classes."""
+        names = [name for name, module in model.named_modules() if isinstance(module, nn.Linear)]
+        return (names or [name for name, module in model.named_modules() if isinstance(module, nn.Conv2d)])[-1]
 
     def ungated(self, model: nn.Module) -> frozenset[str]:
         """Modules whose output no gate may multiply: they feed a sigmoid, which turns zero into one half."""
         return frozenset()
+
+    def pointwise(self, model: nn.Module) -> frozenset[str]:
+        """Linear layers that work place by place on [batch, height, width, channels] and whose outputs are filters."""
+        return frozenset()
+
+    def read(self, model: nn.Module, images: Tensor) -> Any:
+        """The pass from which Torch-Pruning reads the model's graph: one output, or a list of them."""
+        return model(images)
 
     def customized_pruners(self) -> dict[type, Any]:
         """Torch-Pruning's pruners for modules it does not know, by module type."""

@@ -19,6 +19,8 @@ class EfficientNetV2(Architecture):
     """Inverted bottlenecks, from the fourth stage on depthwise and with squeeze-excitation."""
 
     names = ("efficientnet_v2_m", "efficientnet_v2_s")
+    mark = "features.1.0.block.0.0.weight"
+    is_proved = True
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return getattr(torchvision.models, name)(num_classes=n_classes)

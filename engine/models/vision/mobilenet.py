@@ -18,6 +18,7 @@ class MobileNet(Architecture):
     """Inverted bottlenecks around depthwise convolutions."""
 
     names = ("mobilenet_v2",)
+    is_proved = True
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return torchvision.models.mobilenet_v2(num_classes=n_classes)

@@ -22,6 +22,7 @@ class ImageNetResNet(Architecture):
     """As torchvision builds them; ResNet-10 (one block per stage) has no published weights."""
 
     names = tuple(BLOCKS)
+    is_proved = True
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return ResNet(BasicBlock, list(BLOCKS[name]), num_classes=n_classes)
@@ -38,6 +39,7 @@ class SmallResNet(Architecture):
     """ResNet-10, 16 channels wide at the start, for small images: fast enough to be trained on two CPU cores."""
 
     names = ("resnet10-w16",)
+    is_proved = True
     default_size = 32
     min_size = 16
 

@@ -25,6 +25,7 @@ class CifarResNet(Architecture):
     """Three stages of n blocks each, 6n+2 layers."""
 
     names = ("resnet20", "resnet32", "resnet44", "resnet56")
+    is_proved = True
     default_size = 32
     min_size = 8
 

@@ -18,6 +18,7 @@ class Vgg(Architecture):
     """Its two wide linear layers hold most of its parameters, for every size of images."""
 
     names = ("vgg16",)
+    is_proved = True
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return torchvision.models.vgg16(num_classes=n_classes)

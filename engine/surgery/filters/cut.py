@@ -14,7 +14,8 @@ from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
 from engine.surgery.filters.gates import masked_filters
-from engine.surgery.filters.graph import FilterGraph, dependency_graph, filter_graph
+from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.reading import FilterGraph, dependency_graph, some_of_group, width_of
 
 TOLERANCE = 1e-4
 """Largest difference of a logit between the masked and the cut model, as a share of the largest logit (at least 1)."""
@@ -35,16 +36,13 @@ class FilterAgreement:
 
 def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
     """A smaller classifier of its own, and the history that replays the cut. The given one stays as it is."""
-    import torch_pruning as tp
-
     if mask.cut and (wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]):
         raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
     model = copy.deepcopy(classifier.model)
     if mask.cut:
         graph = dependency_graph(model, classifier)
         for group, indices in mask.cut:
-            root = model.get_submodule(group)
-            graph.get_pruning_group(root, tp.prune_conv_out_channels, list(indices)).prune()
+            some_of_group(graph, model.get_submodule(group), list(indices)).prune()
         history = [
             [name, bool(out), [int(index) for index in indices]] for name, out, indices in graph.pruning_history()
         ]
@@ -80,8 +78,8 @@ def _must_be_there(model: Any, history: History) -> None:
 
 
 def _width(model: Any, name: str) -> int:
-    """Output channels of a convolution of the model; -1 for a layer that has none."""
-    return int(getattr(model.get_submodule(name), "out_channels", -1))
+    """Outputs of a layer of the model; -1 for one that has none."""
+    return width_of(model.get_submodule(name))
 
 
 def _misfit(classifier: Classifier, why: str) -> RequestError:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from engine.core.errors import MaskError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
-from engine.surgery.filters.graph import FilterGraph
+from engine.surgery.filters.reading import FilterGraph
 
 PROBE_IMAGES = 4
 
@@ -42,14 +42,21 @@ def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Te
 
 
 def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
-    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels [channels] int."""
-    straight = np.array_equal(channels, np.arange(len(channels)))
-    places = torch.as_tensor(start + channels)
+    """Hook the module: its output's channel c is multiplied by gate start + channels[c]; channels [channels] int.
 
-    def multiply(_: nn.Module, __: Any, output: Tensor) -> Tensor:
+    Channels of -1 stay as they are.
+    """
+    straight = np.array_equal(channels, np.arange(len(channels)))
+    places, others = torch.as_tensor(start + channels), torch.as_tensor(channels < 0)
+    places[others] = start
+
+    def multiply(made_by: nn.Module, _: Any, output: Tensor) -> Tensor:
         gates = current["gates"]
         mine = gates[..., start : start + len(channels)] if straight else gates[..., places.to(gates.device)]
-        return output * mine.to(output.dtype).view(-1, len(channels), 1, 1)
+        if others.any():
+            mine = mine.masked_fill(others.to(gates.device), 1.0)
+        last = (1, 1, len(channels)) if isinstance(made_by, nn.Linear) else (len(channels), 1, 1)
+        return output * mine.to(output.dtype).view(-1, *last)
 
     return module.register_forward_hook(multiply)
 

@@ -60,6 +60,9 @@ def fair_warnings(
         )
     if context.graph.whole:
         found.append(f"{len(context.graph.whole)} convolutions cannot be cut and stay whole.")
+    if context.graph.unsafe:
+        first, count = ", ".join(context.graph.unsafe[:4]), len(context.graph.unsafe)
+        found.append(f"Of these, {count} for which a trial cut gave other answers than silencing: {first}.")
     return list(dict.fromkeys(found))
 
 

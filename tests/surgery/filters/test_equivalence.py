@@ -16,7 +16,10 @@ from engine.surgery.filters.replay import same_weights
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
 SLOW = {"efficientnet_v2_m"}  # ten seconds; efficientnet_v2_s is of the same blocks
-EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in architectures()]
+QUICK = ("squeezenet1_1", "mobilenet_v3_small", "mnasnet0_5", "shufflenet_v2_x0_5", "regnet_x_400mf", "googlenet")
+"""Of those that prove themselves; `python -m benchmarks.families --only images` has more."""
+PROVED = [name for name, architecture in architectures().items() if architecture.is_proved]
+EACH = [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in (*PROVED, *QUICK)]
 
 
 def size_of(name: str) -> int:
@@ -158,3 +161,38 @@ def test_a_history_of_another_model_is_refused():
     _, history = cut_filters(other, graph.mask(some_mask(graph)))
     with pytest.raises(RequestError, match="pruning history"):
         replayed(lively(SMALL, 16), history, graph.mask(np.ones(graph.total)))
+
+
+def test_what_cannot_be_followed_is_left_whole_and_named():
+    """ShuffleNet's joined halves; a flip of the channels, which Torch-Pruning takes for nothing, fails its proof."""
+    shuffled = filter_graph(lively("shufflenet_v2_x0_5", 32))
+    assert "conv1.0" in shuffled.whole and "stage2.0.branch2.0" in {group.root for group in shuffled.groups}
+
+    class Flipped(TwoConvs):
+        def forward(self, images):
+            found = torch.relu(self.conv1(images)).flip(1)
+            return self.fc(torch.relu(self.bn2(self.conv2(found))).mean(dim=(2, 3)))
+
+    graph = filter_graph(tiny(Flipped()))
+    assert graph.widths == (("conv2", 4),) and graph.unsafe == graph.whole == ("conv1",)
+
+
+def test_channels_put_side_by_side_have_gates_of_their_own():
+    """A batch norm over two groups: the gates of one leave the other's channels alone."""
+
+    class Side(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = torch.nn.Conv2d(3, 2, 1), torch.nn.Conv2d(3, 3, 1)
+            self.bn, self.fc = torch.nn.BatchNorm2d(5), torch.nn.Linear(5, 2)
+
+        def forward(self, images):
+            found = torch.cat((self.one(images), self.two(images)), dim=1)
+            return self.fc(torch.relu(self.bn(found)).mean(dim=(2, 3)))
+
+    whole = tiny(Side())
+    graph = filter_graph(whole)
+    assert graph.unsafe == () and dict(graph.groups[1].gated)["bn"].tolist() == [-1, -1, 0, 1, 2]
+    mask = graph.mask(np.array([1, 0, 0, 1, 1]))
+    found = agree_filters(whole, graph, mask, cut_filters(whole, mask)[0], some_pixels(4, 8))
+    assert found.holds and found.max_logit_difference < 1e-5

@@ -129,7 +129,8 @@ def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
         without = []
         for name, channels in group.gated:
             module = model.get_submodule(name)
-            own = [key for key, value in module.named_parameters(recurse=False) if len(value) == len(channels)]
+            named = [] if (channels < 0).any() else module.named_parameters(recurse=False)
+            own = [key for key, value in named if len(value) == len(channels)]
             units = torch.as_tensor(group.start + channels, device=device)
             parts += [Part(f"{name}.{key}", units=units) for key in own]
             if not own:

@@ -1,0 +1,341 @@
+"""What Torch-Pruning reads: which filters must be cut together, where each is silenced, what every layer costs.
+
+Not proved yet: graph.py does that. A group is one set of channels shared by convolutions that residual sums or
+depthwise convolutions tie to each other. A *unit* is one channel of one group; flat units count through the groups in
+the order of the network. FLOPs count 2 per multiply-add of convolutions and linear layers, for one image, as
+torch.utils.flop_counter does; biases, batch norm and activations are left out, as there.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from engine.core.errors import Fault, RequestError
+from engine.core.types import FilterMask
+from engine.models import runtime  # noqa: F401  (before torchvision)
+from engine.models.load_image_classifier import Classifier
+
+COUNTED = (nn.Conv2d, nn.Linear)
+
+
+@dataclass(frozen=True, eq=False)
+class FilterGroup:
+    """Channels that are cut together. `root` is their first convolution; `start` its first flat unit.
+
+    gated: modules whose output is silenced (batch norm, or the convolution where none follows), with the group's
+    channel for each channel of that output, [channels] int; -1 for channels of other groups, put beside these.
+    """
+
+    root: str
+    width: int
+    start: int
+    convolutions: tuple[str, ...]
+    gated: tuple[tuple[str, np.ndarray], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FilterGraph:
+    """All groups of a model and the cost of its layers, for one image size.
+
+    FLOPs of gates u [units] are Σ_l price_l · (inputs_l·u + fixed_in_l) · (outputs_l·u + fixed_out_l), exact at 0/1.
+    """
+
+    groups: tuple[FilterGroup, ...]
+    layers: tuple[str, ...]
+    price: np.ndarray  # [layers] FLOPs per pair of an input and an output channel
+    inputs: np.ndarray  # [layers, units] how many of the layer's inputs each unit feeds
+    outputs: np.ndarray  # [layers, units] 1 where the unit is an output of the layer
+    fixed_in: np.ndarray  # [layers] inputs that are never cut, or 1 for a depthwise layer, whose price is per channel
+    fixed_out: np.ndarray  # [layers] outputs that are never cut
+    whole: tuple[str, ...] = ()
+    """Convolutions whose filters cannot be cut."""
+    unsafe: tuple[str, ...] = ()
+    """Those of them that seemed cuttable until cutting them gave other answers than silencing them."""
+
+    @property
+    def total(self) -> int:
+        """Units."""
+        return sum(group.width for group in self.groups)
+
+    @property
+    def widths(self) -> tuple[tuple[str, int], ...]:
+        return tuple((group.root, group.width) for group in self.groups)
+
+    @cached_property
+    def group_of(self) -> np.ndarray:
+        """The group of each unit, [units]."""
+        return np.repeat(np.arange(len(self.groups)), [group.width for group in self.groups])
+
+    def flops(self, keep: np.ndarray | None = None) -> float:
+        """FLOPs of one image with these gates: a float for [units], [many] for [many, units]. None: all filters."""
+        gates = np.ones(self.total) if keep is None else np.asarray(keep, dtype=float)
+        into = gates @ self.inputs.T + self.fixed_in
+        out = gates @ self.outputs.T + self.fixed_out
+        found = (into * out) @ self.price
+        return float(found) if np.ndim(found) == 0 else found
+
+    @cached_property
+    def least_flops(self) -> float:
+        """FLOPs with one filter per group."""
+        keep = np.zeros(self.total)
+        keep[[group.start for group in self.groups]] = 1.0
+        return self.flops(keep)
+
+    def mask(self, keep: np.ndarray) -> FilterMask:
+        """The mask of keep [units] bool: True stays."""
+        return FilterMask.from_keep(self.widths, keep)
+
+    def tensors(self, device: torch.device) -> SmoothFlops:
+        """The same formula for tensors, to be differentiated."""
+        return SmoothFlops(
+            *(
+                torch.as_tensor(array, dtype=torch.float32, device=device)
+                for array in (self.price, self.inputs, self.outputs, self.fixed_in, self.fixed_out)
+            )
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothFlops:
+    """FLOPs of one image for soft gates u [units], as a tensor with gradient; fields as in `FilterGraph`, float32."""
+
+    price: Tensor
+    inputs: Tensor
+    outputs: Tensor
+    fixed_in: Tensor
+    fixed_out: Tensor
+
+    def __call__(self, gates: Tensor) -> Tensor:
+        """FLOPs for gates [units], a scalar."""
+        return ((self.inputs @ gates + self.fixed_in) * (self.outputs @ gates + self.fixed_out) * self.price).sum()
+
+
+Members = list[tuple[int, str, list[str]]]
+"""Groups: (place in the network, root, convolutions) of each."""
+
+
+def candidate_graph(classifier: Classifier, without: frozenset[str] = frozenset()) -> FilterGraph:
+    """The groups that Torch-Pruning's graph shows, but for those with the roots `without`; not proved yet."""
+    model = copy.deepcopy(classifier.model).cpu().float()
+    graph = dependency_graph(model, classifier)
+    members, whole = _members(model, graph, classifier)
+    unsafe = [conv for _, root, convs in members if root in without for conv in convs]
+    members = [one for one in members if one[1] not in without]
+    if not members:
+        raise RequestError(Fault(classifier.name, "has no convolution whose filters can be cut.", "Give a CNN."))
+    return _assembled(model, graph, classifier, members, (*whole, *unsafe), tuple(unsafe))
+
+
+def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Members, list[str]]:
+    """Groups that can be cut as far as the graph tells, in the order of the network; convolutions that cannot."""
+    names = {module: name for name, module in model.named_modules()}
+    order = {name: place for place, name in enumerate(names.values())}
+    pointwise = classifier.architecture.pointwise(model)
+    head = model.get_submodule(classifier.architecture.classifier(model))
+    kinds = [nn.Conv2d, nn.Linear] if pointwise else [nn.Conv2d]
+    members, whole = [], []
+    for group in graph.get_all_groups(ignored_layers=[], root_module_types=kinds):
+        found = [one for one in _outputs(graph, group, COUNTED) if _is_filters(one, names[one], pointwise)]
+        convs = sorted((names[one] for one in found), key=order.__getitem__)
+        roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
+        if roots and head not in found and _can_be_cut(graph, group, {model.get_submodule(one) for one in pointwise}):
+            members.append((order[roots[0]], roots[0], convs))
+        else:
+            whole += convs
+    return sorted(members), whole
+
+
+def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool:
+    return isinstance(module, nn.Conv2d) or name in pointwise
+
+
+def width_of(module: nn.Module) -> int:
+    """Outputs of a convolution or linear layer; -1 for a module that has none."""
+    return int(getattr(module, "out_channels", getattr(module, "out_features", -1)))
+
+
+def dependency_graph(model: nn.Module, classifier: Classifier) -> Any:
+    """Torch-Pruning's graph of `model`, which must be shaped as the classifier's architecture."""
+    import torch_pruning as tp
+
+    model.eval().requires_grad_(True)  # it is traced through autograd
+    first = next(model.parameters())
+    example = torch.zeros(1, 3, classifier.size, classifier.size, device=first.device, dtype=first.dtype)
+    pruners = classifier.architecture.customized_pruners()
+    with torch.enable_grad():
+        found = tp.DependencyGraph().build_dependency(
+            model, example, forward_fn=classifier.architecture.read, customized_pruners=pruners, verbose=False
+        )
+    return found
+
+
+def full_group(graph: Any, root: nn.Module) -> Any:
+    """All channels of `root` with what is tied to them."""
+    return some_of_group(graph, root, list(range(width_of(root))))
+
+
+def some_of_group(graph: Any, root: nn.Module, channels: list[int]) -> Any:
+    """These channels of `root` with what is tied to them; `prune` of the result cuts them."""
+    import torch_pruning as tp
+
+    how = tp.prune_linear_out_channels if isinstance(root, nn.Linear) else tp.prune_conv_out_channels
+    return graph.get_pruning_group(root, how, channels)
+
+
+def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
+    """Modules of one kind among whose outputs are channels of the group, each once, in the group's order."""
+    return list(
+        dict.fromkeys(
+            item.dep.target.module
+            for item in group
+            if isinstance(item.dep.target.module, kind) and graph.is_out_channel_pruning_fn(item.dep.handler)
+        )
+    )
+
+
+def _can_be_cut(graph: Any, group: Any, pointwise: set[nn.Module]) -> bool:
+    """Not the model's own output, no grouped convolution but depthwise, only norms that work channel by channel.
+
+    pointwise: linear layers whose outputs are filters.
+    """
+    for item in group:
+        module = item.dep.target.module
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if isinstance(module, nn.Linear) and is_output and module not in pointwise:
+            return False
+        if isinstance(module, nn.Conv2d) and module.groups not in (1, module.in_channels):
+            return False
+        if isinstance(module, nn.GroupNorm | nn.LayerNorm | nn.InstanceNorm2d | nn.Parameter):
+            return False
+        if type(module).__name__ == "_OutputOp":
+            return False
+    return True
+
+
+def _assembled(
+    model: nn.Module, graph: Any, classifier: Classifier, members: Members, whole: tuple, unsafe: tuple
+) -> FilterGraph:
+    """The graph of `members`: groups in the order of the network, and every layer's inputs and outputs as units.
+
+    whole, unsafe: convolutions that cannot be cut, as in `FilterGraph`.
+    """
+    names = {module: name for name, module in model.named_modules()}
+    areas = _areas(model, classifier.size)
+    layers = tuple(areas)
+    place = {name: index for index, name in enumerate(layers)}
+    total = sum(width_of(model.get_submodule(root)) for _, root, _ in members)
+    inputs, outputs = np.zeros((len(layers), total)), np.zeros((len(layers), total))
+    groups, start = [], 0
+    for _, root, convs in members:
+        module = model.get_submodule(root)
+        found = full_group(graph, module)
+        gated = tuple(_gated(graph, found, names, classifier))
+        groups.append(FilterGroup(root, width_of(module), start, tuple(convs), gated))
+        for name, channels, is_output in _touched(graph, found, names):
+            table = outputs if is_output else inputs
+            np.add.at(table[place[name]], start + channels, 1.0)
+        start += width_of(module)
+    return replace(_priced(model, areas, groups, inputs, outputs, whole), unsafe=unsafe)
+
+
+def _priced(
+    model: nn.Module,
+    areas: dict[str, int],
+    groups: list[FilterGroup],
+    inputs: np.ndarray,
+    outputs: np.ndarray,
+    whole: tuple[str, ...],
+) -> FilterGraph:
+    """The finished graph: price per channel pair, and how many channels of each layer are never cut.
+
+    inputs and outputs: [layers, units], as in `FilterGraph`; areas: output places (height x width) of every layer.
+    """
+    price, fixed_in, fixed_out = np.zeros(len(areas)), np.zeros(len(areas)), np.zeros(len(areas))
+    for row, (name, area) in enumerate(areas.items()):
+        module = model.get_submodule(name)
+        is_conv = isinstance(module, nn.Conv2d)
+        into = module.in_channels if is_conv else module.in_features
+        out = module.out_channels if is_conv else module.out_features
+        price[row] = 2.0 * area * (module.kernel_size[0] * module.kernel_size[1] if is_conv else 1)
+        fixed_out[row] = out - outputs[row].sum()
+        if is_conv and module.groups > 1:  # each output reads its own few inputs, however many others are left
+            inputs[row] = 0.0
+            fixed_in[row] = into // module.groups
+        else:
+            fixed_in[row] = into - inputs[row].sum()
+    return FilterGraph(tuple(groups), tuple(areas), price, inputs, outputs, fixed_in, fixed_out, whole)
+
+
+def _touched(graph: Any, group: Any, names: dict[nn.Module, str]) -> Iterator[tuple[str, np.ndarray, bool]]:
+    """Layers that count and carry the group's channels, each once: (layer, channels, are these its outputs).
+
+    channels [channels] int: the group's channel of each of those channels of the layer.
+    """
+    seen = set()
+    for item in group:
+        module = item.dep.target.module
+        if not isinstance(module, COUNTED):
+            continue
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if (module, is_output, tuple(item.idxs)) not in seen:  # put beside itself, a group feeds a layer twice
+            seen.add((module, is_output, tuple(item.idxs)))
+            yield names[module], np.asarray(item.root_idxs), is_output
+
+
+def _gated(
+    graph: Any, group: Any, names: dict[nn.Module, str], classifier: Classifier
+) -> Iterable[tuple[str, np.ndarray]]:
+    """Modules whose output carries the group's channels for the first time, with the channels [channels] int of each.
+
+    They are batch norm, a convolution without one, or a shortcut that brings channels of another group (option A).
+    channels: the group's channel of every channel of the module's output, -1 where it is another group's.
+    """
+    ungated = classifier.architecture.ungated(classifier.model)
+    sources = (*COUNTED, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
+    found: dict[str, np.ndarray] = {}
+    for item in group:
+        module = item.dep.target.module
+        is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
+        if not is_output or names.get(module) in ungated:
+            continue
+        followed = isinstance(module, nn.Conv2d) and any(
+            isinstance(node.module, nn.BatchNorm2d) for node in graph.module2node[module].outputs
+        )
+        if isinstance(module, sources) and not followed:
+            channels = found.setdefault(names[module], np.full(_channels_of(module), -1))
+            channels[np.asarray(item.idxs)] = np.asarray(item.root_idxs)
+    return found.items()
+
+
+def _channels_of(module: nn.Module) -> int:
+    """Channels of a module's output."""
+    return int(module.num_features) if isinstance(module, nn.BatchNorm2d) else width_of(module)
+
+
+def _areas(model: nn.Module, size: int) -> dict[str, int]:
+    """Output places (height x width) of every counted layer, in the order they run."""
+    found: dict[str, int] = {}
+    handles = []
+    for name, module in model.named_modules():
+        if isinstance(module, COUNTED):
+
+            def note(one: nn.Module, _: Any, output: Tensor, name: str = name) -> None:
+                area = output.shape[2:] if isinstance(one, nn.Conv2d) else output.shape[1:-1]
+                found[name] = found.get(name, 0) + int(np.prod(area))
+
+            handles.append(module.register_forward_hook(note))
+    try:
+        with torch.no_grad():
+            model(torch.zeros(1, 3, size, size, device=next(model.parameters()).device))
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
