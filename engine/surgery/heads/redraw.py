@@ -18,6 +18,8 @@ from engine.models.load_language_model import LanguageModel
 from engine.surgery.heads.drafts import redrawn
 from engine.surgery.heads.mask import masked
 
+TRIED = 4
+"""Where a way is tried, it is on one in so many texts: fewer would fill no batch once most of them are settled."""
 Texts = list[list[list[int]]]
 """[masks][texts], new tokens of each."""
 _paces: WeakKeyDictionary[torch.nn.Module, dict[tuple[int, int], dict[str, float]]] = WeakKeyDictionary()
@@ -36,8 +38,8 @@ def drawn_again(
     """New tokens of every text under each mask; begun: the texts with nothing drawn, drafts: those of a model that
     differs in `apart` heads (None: the dense one).
 
-    Where texts fill several batches one of them is drawn each way, and the rest the quicker way. Fewer texts are drawn
-    the way that was quicker for earlier variants with drafts about as far apart, each way being tried once.
+    They are drawn the way that was quicker for earlier variants with drafts about as far apart. Before, each way is
+    tried: on one in TRIED texts, where these fill batches, else on the first variants.
     16-bit numbers round too coarsely for drafts, and a model whose passes cannot go on from the middle has none.
     """
     ways: dict[str, Callable[[Begun, list[Sequence[int]], Sequence[HeadMask]], Texts]] = {
@@ -60,21 +62,19 @@ def drawn_again(
         return (clock() - start) / max(1, len(at) * len(wanted))
 
     every, whole = np.arange(len(drafts)), range(len(masks))
-    parts = len(drafts) // batch_of(lm)
-    if parts < 4:
-        far = (len(masks[0].cut) if apart is None else apart).bit_length()
-        seen = _paces.setdefault(lm.model, {}).setdefault((len(drafts).bit_length(), far), {})
-        left = list(whole)
-        if "drafts" in seen and "plain" not in seen:
-            seen["plain"] = draw("plain", every.tolist(), [left.pop()])
-        way = min(ways, key=lambda one: seen.get(one, 0.0))
-        seen[way] = draw(way, every.tolist(), left) if left else seen[way]
-        return found
-    first, second = every[::parts].tolist(), every[1::parts].tolist()
-    seconds = {"drafts": draw("drafts", first, whole), "plain": draw("plain", second, whole[:1])}
-    best = min(ways, key=lambda one: seconds[one])
-    draw(best, second, whole[1:])
-    draw(best, [one for one in every.tolist() if one % parts > 1], whole)
+    far = (len(masks[0].cut) if apart is None else apart).bit_length()
+    seen = _paces.setdefault(lm.model, {}).setdefault((len(drafts).bit_length(), far), {})
+    left, rest = list(whole), every.tolist()
+    if len(seen) < len(ways) and len(drafts) >= TRIED * batch_of(lm):
+        seen["drafts"] = draw("drafts", every[::TRIED].tolist(), whole)
+        seen["plain"] = draw("plain", every[1::TRIED].tolist(), whole[:1])
+        draw(min(ways, key=lambda one: seen[one]), every[1::TRIED].tolist(), whole[1:])
+        rest = [one for one in rest if one % TRIED > 1]
+    elif "drafts" in seen and "plain" not in seen:
+        seen["plain"] = draw("plain", rest, [left.pop()])
+    way = min(ways, key=lambda one: seen.get(one, 0.0))
+    if left and rest:
+        seen[way] = draw(way, rest, left)
     return found
 
 

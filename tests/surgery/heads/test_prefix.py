@@ -56,6 +56,16 @@ def test_batch_size_order_and_choice_of_units_change_nothing(family):
     np.testing.assert_allclose(few_off[:, ::-1], off[::-2], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("family", TINY)
+def test_reading_only_as_far_as_the_units_need_gives_their_numbers_to_the_bit(family):
+    lm = tiny_model(family)
+    for units in ([1], list(range(lm.n_heads)), list(range(lm.n_layers * lm.n_heads))):
+        whole, part = row_logps(lm, TEXTS, FIRST, units), row_logps(lm, TEXTS, FIRST, units, whole=False)
+        np.testing.assert_array_equal(part[1], whole[1])
+        assert not part[0].any()
+    assert np.abs(row_logps(lm, TEXTS, FIRST, [])[0]).min() > 0, "the model reads to its end again"
+
+
 def test_the_distribution_is_the_one_that_was_sampled_from():
     lm = tiny_model("gpt2")
     decoding = Decoding(temperature=0.7, top_k=12)

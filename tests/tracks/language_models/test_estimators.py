@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -379,3 +380,37 @@ def test_auto_perplexity_protects_the_heads_that_exact_protects(gammas, alone):
     measured = auto["estimator"] == "exact"
     assert auto.loc[measured, "value"].tolist() == pytest.approx(exact.loc[measured, "value"].tolist(), abs=1e-3)
     assert measured.sum() >= 8 and (auto.loc[~measured, "note"] == "first order").all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["DEMO", "STORIES"])
+def test_auto_perplexity_protects_the_heads_of_exact_on_trained_models(case):
+    from benchmarks import scoring_bench
+
+    chosen = getattr(scoring_bench, case)
+    if case == "STORIES" and not Path(chosen.model).is_dir():
+        pytest.skip("the stories260k checkpoint is not on this machine")
+    context = scoring_bench.open_bench(replace(chosen, max_corpus_tokens=4000), 30)
+    job = ScoreJob(context, (chosen.axis,), (0,), n_boot=20, gammas=(0.1, 0.2, 0.3, 0.5))
+    auto, exact = (finish(job, method_for("z_ppl", name))["value"].to_numpy() for name in ("auto", "exact"))
+    assert [critical_heads(auto, gamma) for gamma in job.gammas] == [
+        critical_heads(exact, gamma) for gamma in job.gammas
+    ]
+
+
+def test_drafts_are_those_of_the_nearest_finished_cut_and_change_no_text(monkeypatch):
+    from engine.tracks.language_models.measurements import _nearest, texts
+
+    context, fresh, place = small_bench(), small_bench(), ("x", "validation", 0)
+    cuts = [(0, 3), (0, 3, 5), (5, 7)]
+    context.fetch([Shard("texts", (), *place)])
+    assert _nearest.nearest(context, place, [(0, 3)]).apart == 2, "nothing but the dense model's is there"
+    found = [context.fetch([Shard("texts", cut, *place)])[0] for cut in cuts]
+    near = _nearest.nearest(context, place, [(0, 3, 5, 6)])
+    assert (near.shard.cut, near.apart) == ((0, 3, 5), 1)
+    assert _nearest.nearest(context, place, [(1,), (2,)]).shard.cut == (), "heads of a layer share the dense model's"
+    monkeypatch.setattr(texts, "nearest", lambda *given: None)
+    for cut, table in zip(cuts, found, strict=True):
+        pd.testing.assert_frame_equal(fresh.fetch([Shard("texts", cut, *place)])[0], table)
+    other = replace(context, keeper=InMemory())
+    assert _nearest.nearest(other, place, [(0, 3)]) is None, "what is not kept is no draft"
