@@ -95,7 +95,7 @@ def result_rows(numbers: pd.DataFrame) -> pd.DataFrame:
 
 
 def _logps(benchmark: Benchmark, variant: str, table: pd.DataFrame) -> pd.DataFrame:
-    found = {"choice": np.arange(len(table), dtype="int32"), "logp": table["logp"].astype("float32"),
+    found = {"choice": np.arange(len(table), dtype="int32"), "logp": table["logp"].astype("float64"),
              "tokens": table["tokens"].astype("int32")}  # fmt: skip
     return pd.DataFrame(found).assign(variant=variant, benchmark=benchmark.name)
 

@@ -58,6 +58,7 @@ from engine.tracks.language_models.panels import (
     who_pays,
 )
 from engine.tracks.language_models.published_scores import load_published
+from engine.tracks.language_models.stored_benchmarks import measured_on
 from engine.tracks.language_models.styles import LOOKS
 from engine.tracks.language_models.telling import TELLING
 
@@ -184,7 +185,7 @@ class Heads(Track):
 
     def offers(self, run: Run) -> tuple[str, ...]:
         """The reading that was asked for, and each benchmark that the run was measured on in place of its bias."""
-        found = tuple(f"{PREFIX}{name}" for name in benchmarks.measured_on(run))
+        found = tuple(f"{PREFIX}{name}" for name in measured_on(run))
         return (run.meta["request"]["reading"], *found) if found else ()
 
     def reading(self, name: str) -> Reading:
@@ -354,7 +355,7 @@ class Heads(Track):
         yield reliability.run_repeats(run, choice)
         yield cost.cost(run, choice)
         yield from (make(run, choice) for make in self.weighed(run) if make is arms.divergence)
-        for name in benchmarks.measured_on(run):
+        for name in measured_on(run):
             yield benchmarks.benchmark_panel(run, choice, name)
 
     def extras(self, run: Run, choice: Choice, show_offensive: bool) -> Iterator[Extra]:

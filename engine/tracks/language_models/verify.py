@@ -9,6 +9,7 @@ import pandas as pd
 
 from engine.core.types import Window
 from engine.store.runs import Run
+from engine.tracks.language_models import stored_benchmarks
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.perplexity import perplexity
 
@@ -31,7 +32,7 @@ def recomputed(run: Run) -> list[dict[str, Any]]:
         worst = float(np.abs(again - rows["value"].to_numpy()).max())
         what = f"{len(rows)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": worst <= TOLERANCE})
-    return [*checks, *(_perplexities(run, results) if run.has("windows") else [])]
+    return [*checks, *(_perplexities(run, results) if run.has("windows") else []), *stored_benchmarks.checks(run)]
 
 
 def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:

@@ -201,6 +201,8 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
         index="item_id", columns="role", values="logp")  # fmt: skip
     dense = table[(table["variant"] == "dense") & (table["group"] == "")].set_index("metric")["value"]
     assert ((wide["more"] > wide["less"]) + 0.5 * (wide["more"] == wide["less"])).mean() == dense["share"]
+    said = [check["what"] for check in verify_run(run)["checks"] if "CrowS-Pairs follow" in check["what"]]
+    assert len(said) == 1 and verify_run(run)["ok"]
     others = results[~results["metric"].str.startswith("benchmark:")].reset_index(drop=True)
     pd.testing.assert_frame_equal(others, audited.run.table("results"), check_exact=True)
 

@@ -19,6 +19,7 @@ from engine.report.contract import Benchmarks, Changed, Measure
 from engine.stats.student import MISSED
 from engine.store.runs import Run
 from engine.tracks.language_models.benchmarks.base import PREFIX, Metric, Scored, ScoredBenchmark, scored_benchmarks
+from engine.tracks.language_models.stored_benchmarks import measured_on, stored, texts_of
 
 ALL = "all"
 """What the row of all items is called."""
@@ -26,14 +27,6 @@ INTERVALS = (
     "Intervals are 95 %, whole clusters of items redrawn. Chance: the two roles exchanged at random per cluster for a "
     "level, dense and cut model for a change. q: Benjamini–Hochberg."
 )
-
-
-def measured_on(run: Run) -> list[str]:
-    """Names of the benchmarks that the run was measured on."""
-    if not run.has("benchmark_sources"):
-        return []
-    there = set(lookup.frame(run, "benchmark_sources")["benchmark"])
-    return [name for name in scored_benchmarks() if name in there]
 
 
 def measure_of(name: str) -> Measure:
@@ -210,32 +203,20 @@ def changed(run: Run, choice: Choice, name: str) -> Changed:
 def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | None:
     """One row per item: its texts and log-likelihoods by role, the answer before and after, and by how much it moved
     (nats per token); None where the variant was not measured."""
-    logps = lookup.frame(run, "benchmark_logps")
-    logps = logps[logps["benchmark"] == one.name]
-    items = lookup.frame(run, "benchmark_items")
-    items = items[items["benchmark"] == one.name].sort_values("choice")
-    sides = {side: logps[logps["variant"] == of] for side, of in (("before", "dense"), ("after", variant))}
-    if sides["after"].empty:
+    items, roles = texts_of(run, one), list(one.roles)
+    scored = {"before": stored(run, one, "dense"), "after": stored(run, one, variant)}
+    if scored["after"] is None:
         return None
-    roles = list(one.roles)
     first = items[items["role"] == roles[0]].reset_index(drop=True)
     found = first[["item_id", "group", "kind", "prefix"]].copy()
     found["texts"] = items.groupby("item_id", sort=False).apply(
         lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
     ).reindex(found["item_id"]).to_list()  # fmt: skip
-    scored = {side: _scored(first, items, table, roles) for side, table in sides.items()}
     for side, each in scored.items():
         found[side] = one.answers(each)
         found[f"{side}_sure"] = [_margin(each, at, role, roles) for at, role in enumerate(found[side])]
     found["moved"] = found["before_sure"] + found["after_sure"]
     return found
-
-
-def _scored(first: pd.DataFrame, items: pd.DataFrame, table: pd.DataFrame, roles: list[str]) -> Scored:
-    ordered = items[["choice", "role"]].merge(table[["choice", "logp", "tokens"]], on="choice", validate="one_to_one")
-    parts = {role: ordered[ordered["role"] == role] for role in roles}
-    logp = {role: part["logp"].to_numpy(dtype=float) for role, part in parts.items()}
-    return Scored(first, logp, {role: part["tokens"].to_numpy(dtype=float) for role, part in parts.items()})
 
 
 def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
