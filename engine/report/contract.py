@@ -364,6 +364,8 @@ class Benchmarks:
     wants: Callable[[str], str]
     panel: Callable[..., Panel]
     changed: Callable[..., Changed]
+    files: Callable[[Run], Mapping[str, str]] = lambda run: {}
+    """Which file of each benchmark a run was measured on, with its digest, by title."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from engine.report.contract import Measure
 from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run
 
-_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title", "data"}
+_ELSEWHERE = {"model", "revision", "prompts", "corpus", "judge", "judge_sha256", "title", "data", "benchmarks"}
 """Request fields shown with the hash of what they led to instead."""
 PER_METHOD = {"method settings", "pw", "score settings"}
 """Settings given by name of a method or of a score."""
@@ -99,7 +99,9 @@ def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
     nothing and are left out."""
     found = [_settings(run) for run in runs]
     asked = Counter(name for run in runs for name in _asked(run))
-    for one in found:
+    files = [track_of(run).benchmarks.files(run) if track_of(run).benchmarks else {} for run in runs]
+    for one, mine in zip(found, files, strict=True):  # a benchmark that one audit alone has compares with nothing
+        one |= {title: file for title, file in mine.items() if all(title in other for other in files)}
         for key in PER_METHOD & set(one):
             given = one[key] or {}
             one[key] = {name: value for name, value in given.items() if asked[name] > 1 or len(runs) == 1}

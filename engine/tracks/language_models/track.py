@@ -66,6 +66,7 @@ LARGEST_USUAL = 0.2
 """The paper's largest share of heads; a reader starts no further. Not picked by result."""
 
 _DECODING = "Other decoding: the models write under different rules."
+_BENCHMARKS = [one.title for one in scored_benchmarks().values()]
 _TEXT = "Another text: perplexities are on different scales."
 BINDING = {
     "axes": "Another set of axes: only shared axes can be read side by side.",
@@ -80,6 +81,10 @@ BINDING = {
     **dict.fromkeys(("corpus", "max corpus tokens", "published perplexity"), _TEXT),
     "model": "Another model: perplexity per token is only comparable between equal tokenizers.",
     "seeds": "Another number of seeds: intervals differ in width.",
+    **{
+        one.title: f"Another file of {one.title}: its numbers are of other items."
+        for one in scored_benchmarks().values()
+    },
 }
 LIMITS = (
     "Only the harms, subgroups, prompts and text named here were assessed; others were not.",

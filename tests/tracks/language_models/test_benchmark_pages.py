@@ -10,7 +10,7 @@ import pytest
 
 from engine.audit.growth import Growth
 from engine.report.bundle import export_run
-from engine.report.charts import lookup
+from engine.report.charts import compare, lookup
 from engine.report.contents import default_choice, shared_panels
 from engine.report.tables import HIDDEN
 from engine.report.tracks import track_of
@@ -107,6 +107,15 @@ def test_the_panel_answers_from_its_table(grown):
     assert " pairs." in dense.answer and "uncut" in dense.answer
     none = track_of(grown).benchmarks.panel(grown, choice, "bbq")
     assert not none.has_chart and "not measured on BBQ" in none.answer
+
+
+def test_audits_on_other_files_of_a_benchmark_are_compared_with_a_warning(audited, grown, tmp_path, words_judged):
+    store = audited.copied(tmp_path / "store")
+    path = write_pairs(tmp_path, n=100)
+    asked = Growth(track="language_models", run=audited.run.id, axis="religion", benchmarks=(f"crows_pairs={path}",))
+    other = grow(asked, store)
+    assert compare.comparability([grown, grown])[1] == [] == compare.comparability([grown, audited.run])[1]
+    assert compare.comparability([grown, other])[1] == ["Another file of CrowS-Pairs: its numbers are of other items."]
 
 
 def test_texts_of_benchmarks_stay_out_of_an_export_until_asked_for(grown, tmp_path):

@@ -232,10 +232,19 @@ def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
     return {"label": words.group_name(row["group"]), "prompt": row["prefix"], **shown, **notes}
 
 
+def files(run: Run) -> dict[str, str]:
+    """Which file of each benchmark the run was measured on."""
+    if not run.has("benchmark_sources"):
+        return {}
+    rows = lookup.frame(run, "benchmark_sources").to_dict("records")
+    return {scored_benchmarks()[row["benchmark"]].title: f"{row['source']} {row['digest'][:12]}" for row in rows}
+
+
 BENCHMARKS = Benchmarks(
     names=measured_on,
     known=lambda: {name: one.title for name, one in scored_benchmarks().items()},
     wants=lambda name: readers()[name].about,
     panel=benchmark_panel,
     changed=changed,
+    files=files,
 )
