@@ -28,16 +28,20 @@ NEAR = 0.05
 
 def by_bytes(run: Run, choice: Choice) -> Panel:
     """Change of bias and of perplexity against bytes, every way."""
-    question = f"For as many bytes, what does each way cost in bias of {words.axis_name(choice.measured)}?"
+    question = f"For as many bytes, what does each way cost in {_harm(run, choice)}?"
     note = f"Bytes: zeros left out where a way makes zeros, else as stored to be run. {own.ZEROS} {own.COMPRESSED}"
     return _weighed(run, choice, ("by_bytes", question, "bytes", "share of the dense model\u2019s bytes"), note)
 
 
 def by_time(run: Run, choice: Choice) -> Panel:
     """The same against measured time."""
-    question = f"In as much time, what does each way cost in bias of {words.axis_name(choice.measured)}?"
+    question = f"In as much time, what does each way cost in {_harm(run, choice)}?"
     note = f"Time: measured in turn with the dense model, median of paired ratios. {own.ROUNDED} {own.ZEROS}"
     return _weighed(run, choice, ("by_time", question, "time", "share of the dense model\u2019s time"), note)
+
+
+def _harm(run: Run, choice: Choice) -> str:
+    return lookup.reading(run, choice).harm.of(words.axis_name(choice.measured))
 
 
 def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: str) -> Panel:
@@ -54,7 +58,7 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
         *titled(delta_low="low", delta_high="high", ratio="perplexity over dense", ratio_low="low of it"),
         *titled(ratio_high="high of it"),
     )
-    caveat = lookup.caveat(run, lookup.bias(run, "dense", choice), more=note)
+    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=note)
     shown = readable(table, columns)
     return Panel(key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more)
 
@@ -77,7 +81,9 @@ def sizes(run: Run, choice: Choice) -> pd.DataFrame:
     variants = lookup.of_axis(run, lookup.reported(run), choice.axis)
     results, costs = lookup.frame(run, "results"), lookup.frame(run, "costs")
     results = results[results["split"] == lookup.REPORTED][["variant", "metric", "axis", "value", *_ENDS]]
-    bias = results[(results["metric"] == f"bias:{choice.reading}") & (results["axis"] == choice.measured)]
+    harm = lookup.reading(run, choice).harm
+    axis = choice.measured if harm.per_axis else ""
+    bias = results[(results["metric"] == harm.metric) & (results["axis"] == axis)]
     text = results[results["metric"] == "perplexity"]
     table = variants[lookup.is_change(variants)].merge(bias[["variant", "value", *_ENDS]], on="variant")
     table = table.merge(text[["variant", "value", *_ENDS]], on="variant", suffixes=("", "_q"))
@@ -142,7 +148,8 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> tuple[s
     far = (table[what] - row[what]).abs()
     near = table.assign(far=far)[far <= NEAR].sort_values("far").drop_duplicates("method")
     others = near[near["method"] != row["method"]].to_dict("records")
-    first = f"{phrasing.sentence(lookup.variant_label(run, row))}, takes {phrasing.percent(row[what])} of the {what} "
+    label = phrasing.sentence(lookup.variant_label(run, row))
+    first = f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
     first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
     if not others:
         return f"{first} No other way takes as much, give or take {phrasing.percent(NEAR)}.", ""

@@ -37,7 +37,7 @@ def price_of_even(run: Run, choice: Choice) -> Panel:
         *titled(delta_low="low", delta_high="high", delta_q="change of perplexity"),
         *titled(delta_low_q="low of perplexity", delta_high_q="high of perplexity"),
     )
-    note = lookup.caveat(run, lookup.bias(run, "dense", choice), more=own.EVEN_MEANS)
+    note = lookup.caveat(run, lookup.harm(run, "dense", choice), more=own.EVEN_MEANS)
     return Panel("price_of_even", QUESTION, _answer(mine, base), None, readable(mine, columns), note, parts)
 
 
