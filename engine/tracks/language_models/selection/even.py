@@ -25,8 +25,8 @@ def even_cut(method: SelectionMethod, ballot: Ballot, shape: Shape) -> tuple[int
     where not even one group per layer fits. A group's score is the sum of its heads', and γ protects a share of the
     groups of every layer. Methods that draw do so anew in every layer.
     """
-    taken = groups_per_layer(ballot.sparsity, shape)
-    if not 0 < taken < shape.groups:
+    taken = shape.may_take(groups_per_layer(ballot.sparsity, shape))
+    if not taken:
         return ()
     cut: list[int] = []
     for layer in range(shape.n_layers):
