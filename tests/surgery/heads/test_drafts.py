@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from engine.core.types import Decoding, HeadMask
+from engine.models import decode, room
 from engine.models.decode import begin, draw_on
 from engine.surgery.heads import drafts, redraw
 from engine.surgery.heads.drafts import redrawn
@@ -106,6 +107,19 @@ def test_every_way_is_tried_and_the_quicker_one_goes_on(monkeypatch):
     for _ in range(2):
         assert drawn_again(lm, [LARGE], begun(lm), dense, DECODING) == [expected]
     assert calls == [("drafts", 6), ("plain", 6), ("plain", 12), ("plain", 24)]
+
+
+def test_a_device_with_hardly_any_memory_draws_few_texts_at_once_and_the_same(monkeypatch):
+    lm, sizes, padded = tiny_model("gpt2"), [], decode.left_pad
+    dense, expected = draw_on(lm, begun(lm), DECODING)[0], [plainly(lm, mask) for mask in SINGLE]
+    weights = lm.n_parameters * lm.dtype.itemsize
+    monkeypatch.setattr(decode, "left_pad", lambda rows, device: sizes.append(len(rows)) or padded(rows, device))
+    for spare, most in ((400_000, len(PROMPTS) - 1), (0, 1)):
+        sizes.clear()
+        monkeypatch.setattr(room, "on_device", lambda device, spare=spare: weights + spare)
+        assert redrawn(lm, SINGLE, begun(lm), dense, DECODING) == expected
+        assert draw_on(lm, begun(lm), DECODING)[0] == dense
+        assert min(most, 2) <= max(sizes) <= most
 
 
 def test_numbers_of_16_bits_are_drawn_plainly(monkeypatch):
