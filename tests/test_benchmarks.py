@@ -82,3 +82,20 @@ def test_the_table_of_bad_inputs_is_what_its_script_writes(tmp_path, monkeypatch
 def test_hardening_refuses_every_bad_input_and_the_gate_lets_nobody_in():
     rows = rows_of("benchmarks.hardening", "--only", "inputs,gate")
     assert len(rows) == 3 and all(row["holds"] for row in rows.values())
+
+
+def test_every_refused_architecture_says_why():
+    refused = pytest.importorskip("benchmarks.families.refused")
+    found = list(refused.measures())
+    assert len(found) == len(refused.REFUSED) and all(row.holds for row in found), [row.name for row in found]
+
+
+def test_a_family_shows_its_surgery_and_its_score_three_ways():
+    from benchmarks.families import decoders
+
+    every = {"qwen3": decoders.DECODERS["qwen3"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(decoders, "TINY", every)
+        patch.setattr(decoders, "DECODERS", {})
+        rows = list(decoders.measures())
+    assert len(rows) == 10 and [row.name for row in rows if not row.holds] == ["families of decoders accepted"]

@@ -40,6 +40,8 @@ class ModelInfo:
     weight_hash: str
     how: str = ""
     """How the model was read, where no file of adapters/ knows its family."""
+    shared: bool = False
+    """Whether a layer is gone through several times in one pass."""
 
 
 def inspect_folder(
@@ -83,6 +85,7 @@ def inspect_folder(
         files=tuple(path.name for path in files),
         weight_hash=weight_hash(files),
         how=adapter.how,
+        shared=adapter.shared,
     )
 
 

@@ -65,6 +65,7 @@ class TextModelInfo:
     classes: tuple[str, ...]
     pretrained: Path | None
     how: str = ""
+    shared: bool = False
     n_labels: int = 0
     """Numbers that an existing head gives for a text; 0 without a head."""
 
@@ -129,6 +130,7 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
             "n_parameters",
             "weight_hash",
             "how",
+            "shared",
         )
     }
     return TextModelInfo(

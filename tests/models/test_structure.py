@@ -13,7 +13,7 @@ from torch import nn
 from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
-from engine.models.load_text_classifier import is_text_model
+from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
@@ -105,6 +105,7 @@ def test_shared_layers_act_at_every_depth_and_say_so():
     clf = tiny_model("albert")
     assert clf.n_layers == 1 and clf.model.config.num_hidden_layers == 3
     assert "gone through 3 times, so that a head acts at every depth" in clf.adapter.how
+    assert inspect_text_model(folder_of("albert")).shared and not inspect_text_model(folder_of("electra")).shared
 
 
 # What the proof catches: the model is changed behind its structure's back.
@@ -202,6 +203,27 @@ def test_code_of_the_checkpoint_is_never_run(tmp_path):
     own = {"auto_map": {"AutoModelForCausalLM": "modeling_own.Own"}, "architectures": ["Own"]}
     with pytest.raises(RequestError, match="It brings code of its own .auto_map., which is never run"):
         inspect_model(config_folder(tmp_path / "own", model_type="own", **own))
+
+
+def test_shards_without_their_index_are_named(tmp_path):
+    folder = Path(shutil.copytree(folder_of("qwen3"), tmp_path / "it"))
+    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
+    with pytest.raises(RequestError, match="holds 1 shards .model-00001-of-00002.safetensors. and no model"):
+        inspect_model(folder)
+
+
+def test_shards_are_read_and_a_missing_one_is_named(tmp_path):
+    lm = tiny_model("mistral")
+    folder = Path(shutil.copytree(folder_of("mistral"), tmp_path / "it"))
+    (folder / "model.safetensors").unlink()
+    lm.model.save_pretrained(folder, max_shard_size="20KB")
+    again = load_language_model(folder, device="cpu")
+    ids = torch.tensor([[5, 9, 7]])
+    assert torch.equal(again.model(ids).logits, lm.model(ids).logits)
+    gone = sorted(folder.glob("model-*.safetensors"))[1]
+    gone.unlink()
+    with pytest.raises(RequestError, match=f"{gone.name}: is missing"):
+        load_language_model(folder, device="cpu")
 
 
 def test_a_line_says_how_a_model_was_read():

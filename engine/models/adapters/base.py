@@ -38,6 +38,8 @@ class Adapter(ABC):
     """Whether heads can be cut out; else `cut_heads` zeroes and silences them, and shapes stay."""
     splits: bool = True
     """Whether a pass can go on from any block and logits follow from the last one's output (prefix reuse)."""
+    shared: bool = False
+    """Whether a layer is gone through several times in one pass."""
     how: str = ""
     """One line for screens: how the model was read, where no file of this folder knows it."""
 

@@ -43,7 +43,7 @@ class _Read:
         self.layout = layout
         self.model_types = (layout.model_type,)
         self.projection = layout.projection
-        self.cuts, self.how = not layout.whole, layout.said()
+        self.cuts, self.how, self.shared = not layout.whole, layout.said(), layout.depth > 0
 
     def zeroing(self, why: str) -> Any:
         """The same, but heads are zeroed and not cut out."""

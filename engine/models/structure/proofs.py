@@ -36,7 +36,8 @@ Hook = Callable[..., Any]
 def proved(model: nn.Module, adapter: Any, name: str) -> Any:
     """The adapter, with what the loaded model showed. RequestError with what failed."""
     try:
-        return _Proof(model, adapter, name).run()
+        with torch.inference_mode(False):
+            return _Proof(model, adapter, name).run()
     except RequestError:
         raise
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError, NotImplementedError) as error:
@@ -74,9 +75,10 @@ class _Proof:
 
     # 1 and 2
 
+    @torch.enable_grad()
     def heads_are_in_order(self) -> None:
         layout = self.layout
-        with torch.enable_grad(), _traced(self) as found:
+        with _traced(self) as found:
             self.logits(self.ids)
         for layer, (inside, leaves) in sorted(found.items()):
             if inside.shape[-1] != layout.heads * layout.width:

@@ -169,7 +169,7 @@ class TextRequest(Request):
         kind="source", metavar="NAME_OR_FOLDER", help="a text classifier, or pre-trained weights", counts="content",
         section=WHAT, label="Model", placeholder="Hub name or folder", offered=_models,
         hint="A text classifier, or an encoder without a classification head (bert-base-uncased), which is then "
-        "fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa, ALBERT, ModernBERT and others.",
+        "fine-tuned here, with safetensors weights: BERT, RoBERTa, DeBERTa, ELECTRA, ModernBERT and others.",
     )  # fmt: skip
     data: str = asked(
         kind="source", option="--task", metavar="NAME_OR_PATH", counts="content", section=WHAT, label="Texts",
@@ -441,9 +441,18 @@ def _class_faults(request: TextRequest, n_classes: int) -> list[Fault]:
     return found
 
 
+def _shared_faults(info: Any) -> list[Fault]:
+    """Scores and the lens look at what each layer does once in a pass."""
+    if not info.shared:
+        return []
+    what = f"{info.name} goes through its layers several times in one pass: attributions to a layer's attention would "
+    what += "mix its depths. Its heads can be masked and cut (apply)."
+    return [Fault("model", what, "Audit a model whose layers are its own.")]
+
+
 def _model_faults(request: TextRequest, info: Any, start: Any) -> list[Fault]:
     """What the model must bring for what is asked, and whether every asked cut cuts something."""
-    faults, total = [], info.n_layers * info.n_heads
+    faults, total = _shared_faults(info), info.n_layers * info.n_heads
     named = [name for name, _ in request.arms if name in procedures()]
     needs = sorted({name for name in named if procedures()[name].retrains})
     if start_name(request, info) is None and (needs or retunes(request, info)):
