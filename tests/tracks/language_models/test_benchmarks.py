@@ -133,7 +133,7 @@ def test_a_preference_and_a_change_are_told_from_chance_and_nothing_is_found_whe
 def test_tests_of_changes_reject_as_rarely_as_they_say():
     rng = np.random.default_rng(2)
     benchmark, ps = scored_benchmarks()["crows_pairs"], []
-    for _ in range(40):
+    for _ in range(25):
         pairs = {name: made_pairs(50, 0.5, rng) for name in ("dense", "cut")}
         table = numbers_of(benchmark, pairs, "dense")
         ps.append(table[(table["variant"] == "cut") & (table["group"] == "")].set_index("metric")["delta_p"]["share"])
