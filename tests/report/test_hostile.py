@@ -6,9 +6,11 @@ import csv
 import io
 import json
 import re
+import zlib
 
 import pytest
 
+from benchmarks.app_server import find_chromium
 from engine.cli import main
 from engine.core.text import CONTROL, MARK, cell, harmless, json_text, visible
 from engine.core.types import Event
@@ -89,3 +91,28 @@ def test_no_cell_is_a_formula(text):
 
 def test_other_cells_stay():
     assert [cell(one) for one in ("a=b", "mixed-race", 1.5, None, True)] == ["a=b", "mixed-race", 1.5, None, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tracks())
+def test_the_printed_report_leads_nowhere_and_runs_nothing(store, tmp_path, name):
+    """What a PDF holds besides pictures of letters: links, actions and its title."""
+    if not find_chromium():
+        pytest.skip("needs a Chromium")
+    (pdf,) = [path for path in export_run(store.open(f"{name}-run"), tmp_path, ["pdf"]) if path.suffix == ".pdf"]
+    whole = pdf.read_bytes()
+    parts = [whole, *(_unpacked(found[1]) for found in re.finditer(rb"stream\r?\n(.*?)\r?\nendstream", whole, re.S))]
+    for part in parts:
+        assert not re.search(rb"/(JavaScript|JS|Launch|SubmitForm|EmbeddedFile)\b", part)
+        assert not re.search(rb"/URI\s*\((?!file:)[^)]*evil", part)
+    (title,) = re.findall(rb"/Title\s*(\([^)]*\)|<[^>]*>)", whole)[:1]
+    said = bytes.fromhex(title[1:-1].decode()).decode("utf-16") if title[:1] == b"<" else title.decode("latin-1")
+    assert raw(said.lstrip("\ufeff")) == []
+
+
+def _unpacked(stream: bytes) -> bytes:
+    """A stream of a PDF as it is read; b"" for pictures and fonts in forms of their own."""
+    try:
+        return zlib.decompress(stream)
+    except zlib.error:
+        return b""
