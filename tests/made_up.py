@@ -64,11 +64,16 @@ def hostile(track: str, folder: Path, run_id: str) -> Run:
     tables = {name: run.table(name) for name in run.meta["tables"]}
     words = {*run.meta["request"]["axes"], *tables["groups"]["group"], run.meta["model"]["name"], run.meta["title"]}
     names = {word: f"{MARKUP} {word}{STEERING}" for word in words - {"", "class"}}
-    mine = [name for name in tables["variants"]["method"].unique() if name != "dense"]
-    names[mine[-1]] = f"{PREFIX}{MARKUP} set{STEERING}"  # a reader names a set of parts chosen by hand
+    names |= {name: f"{PREFIX}{MARKUP} set{STEERING}" for name in _whole(tables["variants"])[-1:]}  # readers name sets
     meta = {key: value for key, value in run.meta.items() if key not in ("tables", "id", "schema")}
     changed = {name: _renamed(table, names) for name, table in tables.items()}
     return Store(folder).write(run_id, _renamed_in(meta, names), changed)
+
+
+def _whole(variants: pd.DataFrame) -> list[str]:
+    """Methods whose every row says what is cut, as those of sets by hand do."""
+    rows = variants[variants["method"] != "dense"]
+    return [str(name) for name, part in rows.groupby("method", sort=False) if (part["cut"] != "").all()]
 
 
 def _renamed_in(value: Any, names: dict[str, str]) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import time
 
 # Before torch is imported: audits run side by side, one thread each, and by themselves.
 os.environ.update({"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "PRUNEAUDIT_ENGINE": "off"})
@@ -24,10 +25,14 @@ def main() -> int:
     if wrong := set(asked.only) - set(ROWS):
         options.error(f"unknown rows {', '.join(sorted(wrong))}; known: {', '.join(ROWS)}")
     found: list[Measure] = []
+    began = time.monotonic()
     for name in ROWS:
         if name in asked.only:
+            start = time.monotonic()
             print(f"{name} …", file=sys.stderr, flush=True)
             found += importlib.import_module(f"{hardening.__name__}.{name}").measures(asked.longer)
+            print(f"{name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    found.append(Measure("all of this together", (time.monotonic() - began) / 60, "min", 20 * asked.longer))
     return show(found, asked.json)
 
 

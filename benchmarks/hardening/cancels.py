@@ -13,7 +13,7 @@ from engine.audit import jobs
 from engine.core.seeds import rng
 from engine.store.runs import Store
 
-CANCELS = 6
+CANCELS = 4
 """Of every kind of audit."""
 IMPORTS = 6.0
 """About the seconds that a process takes until its audit begins: moments are drawn from them too."""
