@@ -17,8 +17,10 @@ import torch
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.models import catalog, runtime
+from engine.models.hub_image_folder import is_hub_folder, read_card, read_weights
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
-from engine.models.vision import architecture_for, architectures
+from engine.models.vision import architecture_for, architectures, is_known
+from engine.models.vision.hub_folders import made_known
 from engine.store.brought import read_object
 
 SCHEMA = 1
@@ -44,6 +46,7 @@ class Source:
     place: Path | None = None
     file: Path | None = None
     published: bool = False
+    is_hub: bool = False
     card: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -55,7 +58,7 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
     faults = []
     if weights is not None:
         known = name if arch is None else arch
-        if known not in architectures():
+        if not is_known(known):
             faults.append(unknown("architecture", known, architectures()))
             known = ""
         if weights == IMAGENET:
@@ -68,7 +71,7 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
     if kind == "folder":
         return _folder(place, arch)
     if kind == "file":
-        if arch is not None and arch not in architectures():
+        if arch is not None and not is_known(arch):
             faults.append(unknown("architecture", arch, architectures()))
         return Source(place.stem, arch or "", place, place), faults
     return Source(name), [_no_such(name)]
@@ -76,6 +79,12 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
 
 def weights_of(source: Source) -> tuple[State, list[Fault]]:
     """The tensors, {} where there are none to be had. Downloads only where `published`."""
+    if source.is_hub:
+        return (
+            read_weights(source.place, source.arch, len(source.card.get("classes", (0, 1))))
+            if source.arch
+            else ({}, [])
+        )
     if source.file is not None:
         return read_state(source.file)
     return _published(source.arch) if source.published and source.arch else ({}, [])
@@ -110,7 +119,7 @@ def _kind(path: Path) -> str:
 
 
 def _no_such(name: str) -> Fault:
-    if name in architectures():
+    if is_known(name):
         fix = f'Give a weight file, or "{IMAGENET}" for the published ones where there are any.'
         return Fault(f"image classifier {name}", "is an architecture, and no weights are given.", fix)
     folders = sorted(catalog.ASSETS.iterdir()) if catalog.ASSETS.is_dir() else ()
@@ -121,9 +130,14 @@ def _no_such(name: str) -> Fault:
 
 def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
     """A model folder after a look at its model.json."""
+    if is_hub_folder(folder) and not (folder / CARD).is_file():
+        own, card, faults = read_card(folder)
+        return Source(folder.absolute().name, own, folder, card=card, is_hub=True), faults
     card, faults = _card(folder)
+    if isinstance(card.get("config"), dict):
+        made_known(card["config"])
     own = card.get("architecture", "")
-    if own and own not in architectures():
+    if own and not is_known(own):
         faults.append(unknown(f"{CARD}: architecture", own, architectures()))
         own = ""
     if own and arch is not None and arch != own:
@@ -158,6 +172,7 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
         if key not in good
     ]
     texts = {key: card[key] for key in ("target", "weight_hash") if isinstance(card.get(key), str)}
+    texts |= {"config": card["config"]} if isinstance(card.get("config"), dict) else {}
     return {**{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()}, **texts}, faults
 
 

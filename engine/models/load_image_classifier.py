@@ -28,7 +28,7 @@ from engine.models.image_classifier_sources import (
     weights_of,
 )
 from engine.models.state_dicts import State, misfits, n_outputs, skeleton, state_hash
-from engine.models.vision import Architecture, architecture_for, architectures
+from engine.models.vision import Architecture, architecture_for, architectures, is_known
 
 if TYPE_CHECKING:
     from engine.core.types import FilterMask
@@ -169,7 +169,7 @@ def fresh_classifier(
     if weights == IMAGENET:
         return load_classifier(arch, IMAGENET, classes=classes, device=device, size=size, seed=seed)
     faults = [] if weights is None else [unknown("weights", weights, (IMAGENET,), "Or none, for random ones.")]
-    if arch not in architectures():
+    if not is_known(arch):
         faults.append(unknown("architecture", arch, architectures()))
     faults += _size_faults(size, arch)
     names = _spelled(classes)
@@ -205,7 +205,7 @@ def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int =
 
 def is_architecture(name: str) -> bool:
     """Whether a name is that of an architecture, which comes without weights."""
-    return str(name) in architectures()
+    return is_known(str(name))
 
 
 def is_classifier_name(name: str) -> bool:
@@ -237,10 +237,17 @@ def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[s
         "target": classifier.target,
         "weight_hash": state_hash(state),
         **({"about": dict(about)} if about else {}),
+        **config_of(classifier),
     }
     write_whole(folder / WEIGHTS, lambda path: save_file(state, path, metadata={"format": "pt"}), "model folder")
     write_json(folder / CARD, card)
     return folder
+
+
+def config_of(classifier: Classifier) -> dict[str, Any]:
+    """What a card must say besides, for a model that only its config.json describes."""
+    config = getattr(classifier.architecture, "config", None)
+    return {"config": config} if config else {}
 
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
@@ -359,9 +366,11 @@ def _class_faults(names: tuple[str, ...] | None, own: tuple[str, ...] | None, he
 
 
 def _size_faults(size: int | None, arch: str) -> list[Fault]:
-    if size is None or arch not in architectures():
+    if size is None or not is_known(arch):
         return []
-    least = architecture_for(arch).min_size
+    least, own = architecture_for(arch).min_size, architecture_for(arch).default_size
+    if architecture_for(arch).is_fixed and size != own:
+        return [Fault("size", f"images of {size} pixels do not fit {arch}.", f"It takes {own} pixels only.")]
     if least <= size <= LARGEST:
         return []
     return [Fault("size", f"images of {size} pixels do not fit {arch}.", f"Give a size from {least} to {LARGEST}.")]

@@ -228,9 +228,9 @@ def looked_up(request: ImagesRequest, faults: list[Fault]) -> tuple[ImageSet | N
 
 def is_fresh(request: ImagesRequest) -> bool:
     """Whether the model is an architecture without trained weights of the task."""
-    from engine.models.vision import architectures
+    from engine.models.vision import is_known
 
-    return request.model in architectures() and request.weights in (None, "imagenet")
+    return is_known(request.model) and request.weights in (None, "imagenet")
 
 
 def images_of(request: ImagesRequest) -> ImageSet:

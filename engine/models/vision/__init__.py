@@ -10,8 +10,10 @@ from types import MappingProxyType
 from engine.core.discover import members
 from engine.core.errors import RequestError, unknown
 from engine.models.vision.base import Architecture
+from engine.models.vision.hub_folders import hub_architecture
+from engine.models.vision.timm_models import timm_architecture
 
-__all__ = ["Architecture", "architectures", "architecture_for"]
+__all__ = ["Architecture", "architectures", "architecture_for", "is_known"]
 
 
 @cache
@@ -23,6 +25,12 @@ def architectures() -> Mapping[str, Architecture]:
 
 def architecture_for(name: str) -> Architecture:
     """The architecture that builds `name`. RequestError names the known ones."""
-    if name not in architectures():
+    found = architectures().get(name) or hub_architecture(name) or timm_architecture(name)
+    if found is None:
         raise RequestError(unknown("architecture", name, architectures()))
-    return architectures()[name]
+    return found
+
+
+def is_known(name: str) -> bool:
+    """Whether `architecture_for` has an answer. RequestError for a model of a package that is not installed."""
+    return name in architectures() or (hub_architecture(name) or timm_architecture(name)) is not None

@@ -11,6 +11,7 @@ activation here keeps zero at zero.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from torch import Tensor, nn
@@ -24,6 +25,15 @@ Colour = tuple[float, float, float]
 """One number each for red, green and blue."""
 
 
+@dataclass(frozen=True)
+class Attention:
+    """An attention layer whose heads can be cut. parts: names of its linear layers for q, k, v and output."""
+
+    name: str
+    head_dim: int
+    parts: tuple[str, ...]
+
+
 class Architecture(ABC):
     """One family. Subclasses are final; everything that does not differ is here."""
 
@@ -35,6 +45,10 @@ class Architecture(ABC):
     mean: ClassVar[Colour] = (0.485, 0.456, 0.406)
     """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it too."""
     std: ClassVar[Colour] = (0.229, 0.224, 0.225)
+    is_fixed: bool = False
+    """Whether its models take images of `default_size` only."""
+    has_heads: bool = False
+    """Whether its units are attention heads, not filters."""
     note: ClassVar[str] = ""
     """What a screen must say of its models."""
     left_off: ClassVar[tuple[str, ...]] = ()
@@ -83,6 +97,10 @@ class Architecture(ABC):
     def pointwise(self, model: nn.Module) -> frozenset[str]:
         """Linear layers that work place by place on [batch, height, width, channels] and whose outputs are filters."""
         return frozenset()
+
+    def attentions(self, model: nn.Module) -> tuple[Attention, ...]:
+        """Attention layers in the order of the network: where there are any, their heads are cut instead of filters."""
+        return ()
 
     def read(self, model: nn.Module, images: Tensor) -> Any:
         """The pass from which Torch-Pruning reads the model's graph: one output, or a list of them."""

@@ -15,6 +15,7 @@ from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
 from engine.surgery.filters.gates import masked_filters
 from engine.surgery.filters.graph import filter_graph
+from engine.surgery.filters.heads import cut_heads
 from engine.surgery.filters.reading import FilterGraph, dependency_graph, some_of_group, width_of
 
 TOLERANCE = 1e-4
@@ -39,7 +40,10 @@ def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, H
     if mask.cut and (wrong := [group for group, width in mask.widths if _width(classifier.model, group) != width]):
         raise MaskError(f"The mask is for other filters than the model has, first in {wrong[0]}.")
     model = copy.deepcopy(classifier.model)
-    if mask.cut:
+    if mask.cut and classifier.architecture.has_heads:
+        history = [[group, True, list(map(int, indices))] for group, indices in mask.cut]
+        _cut_heads(classifier, model, history)
+    elif mask.cut:
         graph = dependency_graph(model, classifier)
         for group, indices in mask.cut:
             some_of_group(graph, model.get_submodule(group), list(indices)).prune()
@@ -55,10 +59,13 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
     """The classifier cut as its history says. RequestError for a history that does not fit the model."""
     model = copy.deepcopy(classifier.model)
     if history:
-        graph = dependency_graph(model, classifier)
         try:
+            graph = None if classifier.architecture.has_heads else dependency_graph(model, classifier)
             _must_be_there(model, history)
-            graph.load_pruning_history(copy.deepcopy(history))
+            if graph is None:
+                _cut_heads(classifier, model, history)
+            else:
+                graph.load_pruning_history(copy.deepcopy(history))
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError, KeyError) as error:
             raise _misfit(classifier, f"{type(error).__name__}: {error}") from error
     for group, _, kept in widths_after(mask):
@@ -67,6 +74,13 @@ def replayed(classifier: Classifier, history: History, mask: FilterMask) -> Clas
     if mask.widths != filter_graph(classifier).widths:
         raise _misfit(classifier, "its groups are not those of the model")
     return replace(classifier, model=_settled(model), cut=mask)
+
+
+def _cut_heads(classifier: Classifier, model: Any, history: History) -> None:
+    """Take heads out of `model`, in place. KeyError for a layer that is none of its attention layers."""
+    layers = {one.name: one for one in classifier.architecture.attentions(model)}
+    for name, _, heads in history:
+        cut_heads(model, layers[name], heads)
 
 
 def _must_be_there(model: Any, history: History) -> None:

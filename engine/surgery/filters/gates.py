@@ -34,7 +34,8 @@ def gated(model: nn.Module, graph: FilterGraph, gates: Callable[[], Tensor] | Te
     try:
         for group in graph.groups:
             for name, channels in group.gated:
-                handles.append(_multiply(model.get_submodule(name), current, group.start, channels))
+                how = _multiply_input if group.is_heads else _multiply
+                handles.append(how(model.get_submodule(name), current, group.start, channels))
         yield
     finally:
         for handle in handles:
@@ -59,6 +60,18 @@ def _multiply(module: nn.Module, current: dict[str, Tensor], start: int, channel
         return output * mine.to(output.dtype).view(-1, *last)
 
     return module.register_forward_hook(multiply)
+
+
+def _multiply_input(module: nn.Module, current: dict[str, Tensor], start: int, channels: np.ndarray) -> Any:
+    """Hook the module: column c of its input [images, tokens, columns] is multiplied by gate start + channels[c]."""
+    places = torch.as_tensor(start + channels)
+
+    def multiply(_: nn.Module, given: Any) -> Any:
+        gates = current["gates"]
+        mine = gates[..., places.to(gates.device)].to(given[0].dtype)
+        return (given[0] * mine.view(-1, 1, len(channels)), *given[1:])
+
+    return module.register_forward_pre_hook(multiply)
 
 
 @contextlib.contextmanager

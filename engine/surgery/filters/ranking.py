@@ -29,10 +29,10 @@ def shares_within(graph: FilterGraph, scores: np.ndarray) -> np.ndarray:
 
 def median_ranks(model: Any, graph: FilterGraph) -> np.ndarray:
     """How far each filter is from the others of its layer, as ranks within the layer: [units] in (0, 1]."""
+    from engine.surgery.filters.weights import rows_of  # loads torch
+
     scores = np.zeros(graph.total)
     for group in graph.groups:
-        for name in group.convolutions:
-            weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
-            flat = weight.reshape(len(weight), -1)
+        for flat in rows_of(model, group):
             scores[group.start : group.start + group.width] += squareform(pdist(flat)).sum(axis=1)
     return shares_within(graph, scores)

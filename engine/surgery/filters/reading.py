@@ -39,6 +39,8 @@ class FilterGroup:
     start: int
     convolutions: tuple[str, ...]
     gated: tuple[tuple[str, np.ndarray], ...]
+    is_heads: bool = False
+    """Whether its units are attention heads (heads.py): then the *input* of the gated module is silenced."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +160,9 @@ def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool
 
 
 def width_of(module: nn.Module) -> int:
-    """Outputs of a convolution or linear layer; -1 for a module that has none."""
+    """Outputs of a convolution or linear layer, heads of an attention layer; -1 for a module that has none."""
+    if hasattr(module, "q_proj"):
+        return int(module.q_proj.out_features) // int(module.head_dim)
     return int(getattr(module, "out_channels", getattr(module, "out_features", -1)))
 
 
@@ -228,7 +232,7 @@ def _assembled(
     whole, unsafe: convolutions that cannot be cut, as in `FilterGraph`.
     """
     names = {module: name for name, module in model.named_modules()}
-    areas = _areas(model, classifier.size)
+    areas = areas_of(model, classifier.size)
     layers = tuple(areas)
     place = {name: index for index, name in enumerate(layers)}
     total = sum(width_of(model.get_submodule(root)) for _, root, _ in members)
@@ -243,10 +247,10 @@ def _assembled(
             table = outputs if is_output else inputs
             np.add.at(table[place[name]], start + channels, 1.0)
         start += width_of(module)
-    return replace(_priced(model, areas, groups, inputs, outputs, whole), unsafe=unsafe)
+    return replace(priced(model, areas, groups, inputs, outputs, whole), unsafe=unsafe)
 
 
-def _priced(
+def priced(
     model: nn.Module,
     areas: dict[str, int],
     groups: list[FilterGroup],
@@ -320,7 +324,7 @@ def _channels_of(module: nn.Module) -> int:
     return int(module.num_features) if isinstance(module, nn.BatchNorm2d) else width_of(module)
 
 
-def _areas(model: nn.Module, size: int) -> dict[str, int]:
+def areas_of(model: nn.Module, size: int) -> dict[str, int]:
     """Output places (height x width) of every counted layer, in the order they run."""
     found: dict[str, int] = {}
     handles = []

@@ -15,8 +15,9 @@ from safetensors.torch import load_file, save_file
 
 from engine.core.errors import Fault, RequestError
 from engine.core.files import explained, write_json, write_whole
-from engine.models.load_image_classifier import Classifier, fresh_classifier
+from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
+from engine.models.vision.hub_folders import made_known
 from engine.store.brought import NUMBER, Form, fits, read_brought
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.record import FilterRecord, read_filter_mask, write_filter_mask
@@ -28,7 +29,7 @@ _CARD = Form(
     "model card",
     "Export the checkpoint again.",
     needed={"mean": list, "std": list, "weights_sha256": str},
-    optional={"target": str},
+    optional={"target": str, "config": dict},
     kind="cut",
 )
 
@@ -60,6 +61,7 @@ def _card(small: Classifier, record: FilterRecord) -> dict[str, Any]:
         "target": small.target,
         "weights_sha256": state_hash(small.model.state_dict()),
         "base": {"model": record.model, "weight_hash": record.weight_hash},
+        **config_of(small),
         "load": "engine.surgery.filters.replay.load_cut_classifier(folder)",
     }
 
@@ -75,6 +77,8 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
     folder = Path(folder).expanduser()
     record = read_filter_mask(folder / MASK)
     card = _read_card(folder / CARD)
+    if card.get("config"):
+        made_known(card["config"])
     base = fresh_classifier(record.architecture, record.classes, record.size, seed=0, device=device)
     shaped = replayed(base, record.history, record.mask)
     try:

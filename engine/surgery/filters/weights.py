@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -11,11 +11,23 @@ import torch
 from torch import nn
 
 from engine.models.load_image_classifier import Classifier, state_hash
+from engine.surgery.filters.reading import FilterGroup
 
 
 def arrays_of(model: nn.Module) -> dict[str, np.ndarray]:
     """Every tensor of the state dict by its name, in its own shape and dtype."""
     return {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
+
+
+def rows_of(model: nn.Module, group: FilterGroup) -> Iterator[np.ndarray]:
+    """The weights of each unit of a group, [units, numbers] float64: of its convolutions, or what reads each head."""
+    for name in group.convolutions:
+        weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
+        yield weight.reshape(len(weight), -1)
+    if group.is_heads:
+        for name, _ in group.gated:
+            weight = model.get_submodule(name).weight.detach().double().cpu().numpy().T
+            yield weight.reshape(group.width, -1)
 
 
 def with_weights(classifier: Classifier, arrays: Mapping[str, np.ndarray]) -> Classifier:

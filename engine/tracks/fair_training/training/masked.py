@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from engine.core.errors import Fault, RequestError
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import COUNTED, FilterGraph
 
@@ -123,6 +124,9 @@ class Masked:
 
 def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
     """Filters as units: flat units of the graph."""
+    if any(group.is_heads for group in graph.groups):
+        what = "is a vision transformer, whose units are attention heads: fair training learns masks of filters."
+        raise RequestError(Fault("model", what, "Give a CNN, or audit its heads as an image classifier."))
     parts, bare = [], []
     device = next(model.parameters()).device
     for group in graph.groups:

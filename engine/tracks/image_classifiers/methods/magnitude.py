@@ -22,12 +22,13 @@ class Magnitude(FilterMethod):
     )  # fmt: skip
 
     def choose(self, job: FilterJob) -> Iterator[Chosen]:
+        from engine.surgery.filters.weights import rows_of  # loads torch
+
         power = 1 if self.setting(job, "norm") == "l1" else 2
         scores = np.zeros(job.graph.total)
         for group in job.graph.groups:
-            for name in group.convolutions:
-                weight = job.classifier.model.get_submodule(name).weight.detach().double().cpu().numpy()
-                sizes = (np.abs(weight) ** power).reshape(len(weight), -1).sum(axis=1)
+            for weight in rows_of(job.classifier.model, group):
+                sizes = (np.abs(weight) ** power).sum(axis=1)
                 scores[group.start : group.start + group.width] += sizes
         scores = scores if power == 1 else np.sqrt(scores)
         if self.setting(job, "scope") == "layer":
