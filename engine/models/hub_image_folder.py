@@ -86,7 +86,7 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
     )  # fmt: skip
     faults = [
         Fault(str(folder), f"{what}: {', '.join(sorted(map(str, told[key]))[:3])}.", _AGAIN)
-        for key, what in (("missing_keys", "lacks tensors"), ("unexpected_keys", "has tensors that its config does not"),
+        for key, what in (("missing_keys", "lacks tensors"), ("unexpected_keys", "has tensors its config lacks"),
                           ("mismatched_keys", "has tensors of other shapes than its config says"))
         if told.get(key)
     ]  # fmt: skip

@@ -205,7 +205,10 @@ def fresh_info(arch: str, classes: Classes, size: int | None = None, seed: int =
 
 def is_architecture(name: str) -> bool:
     """Whether a name is that of an architecture, which comes without weights."""
-    return is_known(str(name))
+    try:
+        return is_known(str(name))
+    except RequestError:  # of a package that is not installed: loading it says so
+        return True
 
 
 def is_classifier_name(name: str) -> bool:
