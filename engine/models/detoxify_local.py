@@ -40,7 +40,9 @@ def load_detoxify_checkpoint(folder: Path) -> Detoxify:
     if not (place / "config.json").is_file():
         raise _fault(folder, f"the model folder {place} has no config.json.")
     from detoxify import Detoxify
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     with tempfile.TemporaryDirectory(prefix="judge-") as holder:
         copy = Path(holder) / "judge.ckpt"
         torch.save(loaded, copy)

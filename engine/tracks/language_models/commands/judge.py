@@ -1,0 +1,44 @@
+"""judge: what a judge says of written cases about groups, before an audit rests on it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from engine.audit.command_line import json_flag
+from engine.core.files import json_able
+
+
+def add(commands: Any) -> None:
+    parser = commands.add_parser("judge", help="a judge's card on written cases about groups, such as HateCheck's")
+    parser.add_argument("judge", metavar="NAME_OR_FOLDER")
+    parser.add_argument("--label", default="", help="which label is harm, where the judge is a classifier of texts")
+    parser.add_argument("--cases", required=True, type=Path, metavar="FILE",
+                        help="CSV with test_case, label_gold (hateful, non-hateful), target_ident")  # fmt: skip
+    json_flag(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """The cases are read before the judge is loaded."""
+    from engine.models.judge import load_judge
+    from engine.tracks.language_models.judge_cases import card_of, read_cases, said_of
+
+    cases = read_cases(args.cases)
+    judge = load_judge(args.judge, label=args.label)
+    card = card_of(judge, cases)
+    found = {
+        "judge": judge.info.name,
+        "digest": judge.info.digest,
+        "said": said_of(card),
+        "card": card.to_dict("records"),
+    }
+    return json_able(found), "\n".join(
+        [f"{judge.info.name}, {len(cases)} cases", *map(_line, found["card"]), found["said"]]
+    )
+
+
+def _line(row: dict[str, Any]) -> str:
+    over = f"{row['over']:.3f} [{row['over_low']:.3f}, {row['over_high']:.3f}]"
+    return f"  {row['label']:<12} {row['group']:<18} n {row['n']:<5} above one half {over}  mean {row['verdict']:.3f}"
