@@ -28,6 +28,8 @@ class Progress:
     _share: float = 0.0
     _in_all: bool = False
     spent: dict[str, float] = field(default_factory=dict)
+    afterwards: float = 0.0
+    """Seconds of what comes after all that is counted, such as statistics, as far as that is known."""
 
     def expect_in_all(self, size: float) -> None:
         """Set the amount of all work, in the unit of the measurements' size, where it is known before it begins."""
@@ -50,7 +52,7 @@ class Progress:
         """Report from the inside of a part: `size` of it is done after `seconds`."""
         fresh = self._fresh + size
         left = max(self.total - self.done - size, 0.0)
-        eta = left * (self._spent + seconds) / fresh if fresh > 0 else None
+        eta = left * (self._spent + seconds) / fresh + self.afterwards if fresh > 0 else None
         self.report(self._event(phase, self.done + size, what, eta))
 
     def say(self, phase: str, what: str = "") -> None:
@@ -79,4 +81,4 @@ class Progress:
         """Seconds left at the speed so far; None before anything was computed."""
         if self._fresh <= 0:
             return None
-        return max(self.total - self.done, 0.0) * self._spent / self._fresh
+        return max(self.total - self.done, 0.0) * self._spent / self._fresh + self.afterwards

@@ -55,8 +55,9 @@ def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     parts = []
     for at in range(0, ids.shape[1] - 1, step):
         end = min(at + step, ids.shape[1] - 1)
-        logits = lm.adapter.logits(lm.model, hidden[:, at : end + 1], normed=True)
-        parts.append(token_nll(logits, ids[:, at : end + 1]))
+        logits = lm.adapter.logits(lm.model, hidden[:, at:end].flatten(0, 1), normed=True).float()
+        wanted = ids[:, at + 1 : end + 1]
+        parts.append(torch.nn.functional.cross_entropy(logits, wanted.flatten(), reduction="none").view(wanted.shape))
     return torch.cat(parts, dim=1)
 
 

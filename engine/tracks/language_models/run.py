@@ -28,7 +28,7 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
 from engine.tracks.language_models.search import search_gammas, search_shards
 from engine.tracks.language_models.selection.critical import critical_heads
-from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
+from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, seconds_of, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
 from engine.tracks.language_models.work import benchmark_work, first_scoring, measuring_shards, with_measuring
 
@@ -53,7 +53,9 @@ def run_audit(
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
-    measuring = audit.job.work(measuring_shards(audit.plan, audit.job.total)) + benchmark_work(audit)
+    expected = measuring_shards(audit.plan, audit.job.total)
+    measuring = audit.job.work(expected) + benchmark_work(audit)
+    audit.progress.afterwards = seconds_of(audit.context, expected)
     audit.progress.expect_in_all(measuring + first_scoring(audit.job, request.scores))
     if method_for("z_bias", request.estimator).pilots:
         audit.scoring["predicted"] = prediction(audit)

@@ -6,7 +6,7 @@ where they were compared, and only the chosen ones on test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 
 import numpy as np
@@ -38,6 +38,9 @@ TEST, VALIDATION = "test", "validation"
 SHARE = (0.0, 1.0)
 """What a toxicity can be."""
 NULL_DRAWS = 500
+PER_PLACE, PER_ROW = 0.02, 2e-5
+"""Seconds of the statistics of one mask on one axis and split, and of each of its texts: of the embedded audit, on one
+core with other work beside it."""
 GENERATED = ("prompt_id", "toxicity", "variant", "split", "axis", "seed")
 """Columns of the table `generations`, besides the number of the text."""
 UNCUT = What()
@@ -56,6 +59,13 @@ def places(request: AuditRequest, variants: Sequence[Variant]) -> list[Placed]:
         out += [(variant, VALIDATION, request.axes) for variant in variants if variant.method == DENSE]
         out += [(variant, VALIDATION, (variant.target_axis,)) for variant in searched]
     return out
+
+
+def seconds_of(context: PromptContext, shards: Iterable[Shard]) -> float:
+    """About what statistics of these measurements take."""
+    judged = [shard for shard in shards if shard.kind == "verdicts"]
+    places = {(shard.cut, shard.axis, shard.split) for shard in judged}
+    return PER_PLACE * len(places) + PER_ROW * sum(len(context.rows(shard.axis, shard.split)) for shard in judged)
 
 
 def wanted_shards(request: AuditRequest, variants: Sequence[Variant]) -> list[Shard]:
@@ -125,8 +135,9 @@ class Measured:
     def _read(self, placed: Sequence[Placed], detailed: Sequence[str]) -> None:
         """The rows of all places, one axis and split after the other."""
         wanted = dict.fromkeys((split, axis, one) for one, split, axes in placed for axis in axes)
-        for split, axis, variant in sorted(wanted, key=lambda place: place[:2]):
+        for at, (split, axis, variant) in enumerate(sorted(wanted, key=lambda place: place[:2])):
             self.context.hooks.check()
+            self.progress.afterwards *= 1 - 1 / (len(wanted) - at)
             self.progress.say("statistics", variant.id)
             self.axis_rows((variant.what, split, axis))
             if split in detailed:
