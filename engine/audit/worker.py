@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from engine.audit.executors import Executor
-from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
-from engine.core import memory
-from engine.core.errors import PruneAuditError
-from engine.core.text import visible
-from engine.store.runs import Store
+if TYPE_CHECKING:
+    from engine.audit.executors import Executor
+
+LOOK = 0.1
+"""Seconds between two looks for a cancel while modules are imported."""
 
 
 def main(root: str, job_id: str) -> int:
     """Do one job. What went wrong is in the job's state; the traceback goes to its log."""
+    ready = threading.Event()
+    threading.Thread(target=leave_while_importing, args=(Path(root) / "jobs" / job_id, ready), daemon=True).start()
+    # Here and not above: they take a second, on a busy machine more, and a cancel is heeded meanwhile.
+    from engine.audit.jobs import job_request, job_state, leave_when_cancelled, run_job
+    from engine.core import memory
+    from engine.core.errors import PruneAuditError
+    from engine.core.text import visible
+    from engine.store.runs import Store
+
+    ready.set()
     store = Store(root)
     try:
         leave_when_cancelled(store, job_id)  # first: reading the request loads what takes seconds
@@ -31,6 +43,13 @@ def main(root: str, job_id: str) -> int:
         print(visible(traceback.format_exc()), file=sys.stderr)
         return 1
     return 0
+
+
+def leave_while_importing(folder: Path, ready: threading.Event) -> None:
+    """End the process where a cancel comes before anything began: a job that waits and has one counts as cancelled."""
+    while not ready.wait(LOOK):
+        if (folder / "cancel").exists():
+            os._exit(0)
 
 
 def _executor(asked: str) -> Executor | None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import datetime
 import fcntl
+import subprocess
+import sys
+import threading
 
 import pytest
 
 from engine.audit import jobs
 from engine.audit.jobs import JobState, job_state
+from engine.audit.worker import leave_while_importing
 from engine.core.errors import StoreError
 from engine.store.runs import Store
+from tests.places import ROOT
 
 JOB = "job-1"
 
@@ -80,3 +85,27 @@ def test_a_queued_job_is_not_stranded_by_a_clock(tmp_path, days):
     found = job_state(store, JOB)
     assert found.status == ("queued" if days == 0 else "interrupted")
     assert days == 0 or "Start it again" in found.message
+
+
+def test_a_cancel_while_modules_are_imported_ends_the_process(tmp_path, monkeypatch):
+    left: list[int] = []
+    ready = threading.Event()
+
+    def leave(code: int) -> None:
+        left.append(code)
+        ready.set()  # what ends a process, here only its loop
+
+    monkeypatch.setattr("engine.audit.worker.os._exit", leave)
+    (tmp_path / "cancel").touch()
+    leave_while_importing(tmp_path, ready)
+    assert left == [0]
+
+
+def test_once_imported_that_watch_is_over(tmp_path, monkeypatch):
+    monkeypatch.setattr("engine.audit.worker.os._exit", lambda code: pytest.fail("left although ready"))
+    (tmp_path / "cancel").touch()
+    ready = threading.Event()
+    ready.set()
+    leave_while_importing(tmp_path, ready)
+    heavy = "import sys, engine.audit.worker; sys.exit(any(one in sys.modules for one in ('torch', 'pandas')))"
+    assert subprocess.run([sys.executable, "-c", heavy], cwd=ROOT, check=False).returncode == 0
