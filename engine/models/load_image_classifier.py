@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -150,7 +151,9 @@ def load_classifier(
     info, state = _examined(name, weights, arch, classes, size, seed)
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
         model = architecture_for(info.arch).build(info.arch, len(info.classes))
-    model.load_state_dict(state, assign=True)  # strict; batch norm sets the counters itself
+    named = OrderedDict(state)
+    named._metadata = {"": {"version": model._version}}  # MNASNet asks which version of itself wrote the tensors
+    model.load_state_dict(named, assign=True)  # strict; batch norm sets the counters itself
     return _ready(info, model, place)
 
 
