@@ -30,12 +30,13 @@ SMALLEST = (
 )
 """One or two of every family of CNNs."""
 KEPT = 0.9
+HUB = "transformers "
 
 
 def measures() -> Iterator[Measure]:
     accepted = 0
     with TemporaryDirectory() as place:
-        for name in (*SMALLEST, *FAMILIES):
+        for name in (*SMALLEST, *(f"{HUB}{family}" for family in FAMILIES)):
             rows = list(_rows(name, Path(place) / name))
             accepted += len(rows) > 1
             yield from rows
@@ -81,8 +82,8 @@ def _others(whole, small, mask, history, name: str, folder: Path) -> Iterator[tu
 
 def _loaded(name: str, folder: Path) -> Classifier:
     """The architecture with random weights, from a folder of its own."""
-    if name in FAMILIES:
-        saved_by_transformers(name, folder)
+    if name.startswith(HUB):
+        saved_by_transformers(name.removeprefix(HUB), folder)
     else:
         least = max(32, architecture_for(name).min_size)
         new = fresh_classifier(name, ("cat", "dog", "owl"), least, device="cpu")
