@@ -69,6 +69,8 @@ benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.conductance
 	$(BIN)/python -m benchmarks.fair_toy
 	$(BIN)/python -m benchmarks.fair_training
+	$(BIN)/python -m benchmarks.families
+	$(BIN)/python -m benchmarks.scale
 	$(BIN)/python -m benchmarks.hardening
 
 clean:
