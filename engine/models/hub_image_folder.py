@@ -78,6 +78,9 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         faults += tensors_in(path)[1]
     if faults:
         return {}, faults
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
     architecture = hub_folders.hub_architecture(arch)
     shape = architecture.build(arch, n_classes)
     found, told = type(shape).from_pretrained(
