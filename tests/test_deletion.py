@@ -87,6 +87,7 @@ def test_nothing_imports_what_is_gone(without):
     assert not wrong
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("without", EACH, indirect=True)
 def test_the_app_starts_and_the_other_tracks_keep_their_contracts(without, tmp_path):
     """All tests that are left are read, and the quick ones about contracts run: the app opens on an embedded audit, the

@@ -60,10 +60,18 @@ def test_of_every_kind_of_code_that_has_a_version_something_is_in_the_id(plan, m
     measurements all must be there, of methods those that compute (tests/tracks/NAME/test_request.py says which)."""
     parts, found = list(parts_of(plan, monkeypatch).values()), versioned(plan)
     assert len(found) > 1 and found[Measurement], "methods have versions too"
+    every = list(parts_of(asking_all(plan), monkeypatch).values())
     for kind, names in found.items():
         named = {part.name for part in parts if isinstance(part, kind)}
-        assert named and named <= names, kind
-        assert kind is not Measurement or named == names
+        assert named <= names and (kind is not Measurement or named == names), kind
+        assert any(isinstance(part, kind) for part in every), kind
+
+
+def asking_all(plan: Plan) -> Plan:
+    """The plan with every method there is."""
+    field = next(one for one in fields_of(type(plan.request)) if one.name == "methods")
+    known = field.known() if field.known else plan.request.methods
+    return replace(plan, request=replace(plan.request, methods=tuple(known)))
 
 
 def test_raising_the_version_of_anything_that_computes_a_run_makes_it_stale(plan, monkeypatch):

@@ -116,6 +116,8 @@ def test_a_click_on_a_head_shows_its_numbers(page, address):
     cell = page.locator(".js-plotly-plot").first.locator(".scatterlayer .point").last
     cell.wait_for()
     before = page.get_by_role("combobox", name="Head").input_value()
+    wide = "() => document.querySelector('.js-plotly-plot .nsewdrag').getBoundingClientRect().width > 430"
+    page.wait_for_function(wide)  # it is drawn narrow at first
     page.locator(".js-plotly-plot").first.locator(".nsewdrag").first.click(position={"x": 420, "y": 30})
     page.wait_for_function(
         "old => document.querySelector('[aria-label*=\"Head\"][role=combobox]').value !== old", arg=before

@@ -27,7 +27,8 @@ def refusal(folder):
     return " ".join(str(fault) for fault in caught.value.faults)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [pytest.param(one, marks=pytest.mark.slow) if one == "mobilenet_v2" else one
+                                     for one in FAMILIES])  # fmt: skip
 def test_masked_is_cut_is_replayed_is_saved(tmp_path, family):
     whole = load_classifier(saved_by_transformers(family, tmp_path / family), device="cpu")
     assert whole.classes == ("cat", "dog", "owl") and whole.mean == (0.5, 0.4, 0.3) and whole.name == family

@@ -350,6 +350,7 @@ class TestImageNet:
         assert "no ImageNet weights of resnet56" in fault and "vgg16" in fault
 
 
+@pytest.mark.slow
 def test_every_architecture_fits_itself_alone():
     kinds = {one.names[:2] for one in architectures().values()}
     for name in sorted({name for names in kinds for name in names}):
