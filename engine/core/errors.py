@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+LISTED, NEAREST = 40, 8
+"""Names that a fault lists in full, and how many it says of a longer list."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,13 @@ class Cancelled(PruneAuditError):
 
 
 def unknown(where: str, value: object, known: Iterable[object], also: str = "") -> Fault:
-    """A fault for a value outside a closed list; names the known values."""
-    listed = ", ".join(sorted(str(item) for item in known))
-    return Fault(where, f"{value!r} is not known.", f"Known: {listed}.{' ' + also if also else ''}")
+    """A fault for a value outside a closed list; names the known values, of a long list those most like it."""
+    return Fault(where, f"{value!r} is not known.", f"Known: {_listed(str(value), known)}.{' ' + also if also else ''}")
+
+
+def _listed(value: str, known: Iterable[object]) -> str:
+    names = sorted(str(item) for item in known)
+    if len(names) <= LISTED:
+        return ", ".join(names)
+    like = sorted(names, key=lambda name: -SequenceMatcher(None, value, name).ratio())[:NEAREST]
+    return f"{', '.join(like)}, and {len(names) - NEAREST} less like it"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import StoreError
+from engine.core.errors import PruneAuditError, StoreError
 from engine.core.text import json_text
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -42,7 +42,12 @@ def explained(folder: Path, noun: str = "store") -> Iterator[None]:
     """Turn operating-system failures below `folder` into a StoreError that says what to do."""
     try:
         yield
-    except OSError as error:
+    except PruneAuditError:
+        raise
+    except Exception as error:
+        code = _code_of(error)
+        if code is None:
+            raise
         reasons = {
             errno.ENOSPC: "the disk is full. Free some space",
             errno.EDQUOT: "the disk quota is used up. Free some space",
@@ -52,10 +57,18 @@ def explained(folder: Path, noun: str = "store") -> Iterator[None]:
             errno.ENOTDIR: "part of the path is a file. Choose another store",
             errno.EEXIST: "part of the path is a file. Choose another store",
         }
-        reason = reasons.get(error.errno, f"{error.strerror or error}. Choose another store")
+        reason = reasons.get(code, f"{getattr(error, 'strerror', None) or error}. Choose another store")
         reason = reason if noun == "store" else reason.replace("another store", "another place")
         how = " (--store DIR or PRUNEAUDIT_STORE). Finished parts are kept." if noun == "store" else "."
         raise StoreError(f"{noun} {folder}: {reason}{how}") from error
+
+
+def _code_of(error: Exception) -> int | None:
+    """The system's number of a failure, also where a library written in Rust tells it in words; None for another."""
+    if isinstance(error, OSError):
+        return error.errno or 0
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else None
 
 
 def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") -> None:
@@ -114,12 +127,25 @@ def folder_whole(target: Path) -> Iterator[Path]:
         with explained(target.parent):
             yield temporary
             temporary.chmod(0o755)
-            if target.exists():
-                shutil.rmtree(target)
-            temporary.rename(target)
+            _put(temporary, target)
     finally:
         os.close(handle)
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _put(folder: Path, target: Path) -> None:
+    """Give a folder its name. What lies there is moved aside in one step: deleted in place, file by file, it could be
+    another writer's by then."""
+    for left in reversed(range(100)):
+        try:
+            return folder.rename(target) and None
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
+                raise
+        aside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=UNFINISHED, dir=target.parent))
+        with contextlib.suppress(FileNotFoundError):  # another writer has just moved it aside
+            target.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def sweep(folder: Path, older: float = 60.0) -> list[Path]:
@@ -143,6 +169,11 @@ def sweep(folder: Path, older: float = 60.0) -> list[Path]:
     return gone
 
 
+def in_full(text: str) -> str:
+    """A path from the root on, whether something is there or not; ~NAME of somebody unknown stays as it is."""
+    return str(Path(os.path.expanduser(text)).absolute())
+
+
 def is_special(path: str | Path) -> bool:
     """Whether there is something that is neither a file nor a folder: reading a pipe or a device might never end."""
     try:
@@ -150,6 +181,17 @@ def is_special(path: str | Path) -> bool:
     except (OSError, ValueError, RuntimeError):  # not there, a NUL in its name, a home that cannot be found
         return False
     return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def is_too_long(path: str | Path) -> bool:
+    """Whether no file can be called so: every question about it raises."""
+    try:
+        os.stat(Path(path).expanduser())
+    except OSError as error:
+        return error.errno == errno.ENAMETOOLONG
+    except (ValueError, RuntimeError):  # a NUL in its name, a home that cannot be found
+        return False
+    return False
 
 
 def sha256_of(path: Path) -> str:

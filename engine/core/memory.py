@@ -19,9 +19,10 @@ SHARE = 0.75
 def amount(said: str, where: str = STATED) -> int:
     """Bytes of "2G", "500M" or a number of bytes. RequestError for anything else."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", said.strip(), re.IGNORECASE)
-    if not found or float(found[1]) <= 0:
-        raise RequestError(Fault(where, f"{said!r} is no amount.", "Write it like 2G or 500M."))
-    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+    size = float(found[1]) * 1024.0 ** " KMGT".index(found[2].upper() or " ") if found else 0.0
+    if not 1 <= size < 2**62:
+        raise RequestError(Fault(where, f"{said[:40]!r} is no amount.", "Write it like 2G or 500M."))
+    return int(size)
 
 
 def stated() -> int | None:

@@ -27,6 +27,11 @@ def visible(text: str) -> str:
     return CONTROL.sub(MARK, text)
 
 
+def one_line(text: str) -> str:
+    """The text without line breaks: a name that has some could write a line that looks like ours."""
+    return " ".join(text.splitlines())
+
+
 def harmless(value: Any) -> Any:
     """The same lists, tuples and mappings with every text in them, names too, made `visible`."""
     if isinstance(value, str):

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -271,3 +271,9 @@ class Hooks:
     """Raises `Cancelled` when the user asked to stop."""
     point: Callable[[Mapping[str, Any]], None] = field(default=lambda row: None)
     """Takes a row of a training curve as soon as it is known."""
+    inside: Callable[[float], None] = field(default=lambda share: None)
+    """Hears how much is done of the very call that was given these hooks, 0 to 1."""
+
+    def within(self, start: float, width: float) -> Hooks:
+        """For a part of the call: it begins where the share `start` is done, and is `width` of it all."""
+        return replace(self, inside=lambda share: self.inside(start + width * share))

@@ -21,7 +21,7 @@ def read_json(path: Path) -> dict[str, Any]:
         json.dumps(content, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise RequestError(Fault(path.name, "Some text holds half a character.", "Use the published file.")) from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or a number of thousands of digits
         raise RequestError(Fault(path.name, f"Not JSON ({str(error)[:200]}).", "Use the published file.")) from error
     if not isinstance(content, dict) or not content:
         raise RequestError(Fault(path.name, "Expected a JSON object with entries.", "Use the published file."))
@@ -39,7 +39,7 @@ def read_json_lines(path: Path) -> tuple[list[tuple[int, dict[str, Any]]], list[
         try:
             value = json.loads(line)
             json.dumps(value, ensure_ascii=False).encode("utf-8")
-        except (json.JSONDecodeError, RecursionError, UnicodeEncodeError) as error:
+        except (ValueError, RecursionError) as error:
             faults.append(Fault(f"{path.name}, row {number}", f"Not JSON ({str(error)[:120]}).", "One object a line."))
             continue
         if isinstance(value, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""
 HEAD = 2**20
 """Bytes in which a header must end."""
+MAX_COLUMNS = 5_000
+"""Columns of one table; every further one costs memory and time beyond its bytes."""
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -44,10 +47,7 @@ def text_of(path: Path, head: bool = False) -> str:
 def csv_table(path: Path, head: bool = False) -> pd.DataFrame:
     """A CSV as text columns, names and cells stripped; head: some first rows. Raises RequestError."""
     text = text_of(path, head)
-    names = [name.strip() for name in next(csv.reader(io.StringIO(text)), [])]
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
-        what = f"Columns named twice: {', '.join(repeated)}."
-        raise RequestError(Fault(path.name, what, "Name every column once."))
+    _check_header(path, text)
     try:
         raw = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False, index_col=False, engine="c")
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
@@ -55,8 +55,24 @@ def csv_table(path: Path, head: bool = False) -> pd.DataFrame:
         raise RequestError(Fault(path.name, what, "Check its quotation.")) from error
     raw.columns = [str(name).strip() for name in raw.columns]
     if not len(raw):
-        raise RequestError(Fault(path.name, "The table has no rows.", "Give one row per image."))
+        raise RequestError(
+            Fault(path.name, "The table has no rows.", "Give at least one row below the names of the columns.")
+        )
     return raw.apply(lambda column: column.fillna("").str.strip())
+
+
+def _check_header(path: Path, text: str) -> None:
+    """RequestError where the names of columns cannot be read, are too many, or stand there twice."""
+    try:
+        names = [name.strip() for name in next(csv.reader(io.StringIO(text, newline=None)), [])]
+    except csv.Error as error:
+        raise RequestError(Fault(path.name, f"Not a CSV table ({error}).", "Check its quotation.")) from error
+    if len(names) > MAX_COLUMNS:
+        what = f"The table has {len(names):,} columns."
+        raise RequestError(Fault(path.name, what, f"At most {MAX_COLUMNS:,} are read."))
+    if repeated := sorted(name for name, times in Counter(names).items() if times > 1):
+        what = f"Columns named twice: {', '.join(name[:40] for name in repeated[:40])}."
+        raise RequestError(Fault(path.name, what, "Name every column once."))
 
 
 def need_columns(path: Path, table: pd.DataFrame, needed: Sequence[str]) -> None:

@@ -28,7 +28,8 @@ ARCHITECTURES = (
     "regnet_y_400mf", "regnet_y_800mf", "regnet_y_8gf", "resnet101", "resnet152", "resnet50", "resnext101_32x8d",
     "resnext101_64x4d", "resnext50_32x4d", "shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5",
     "shufflenet_v2_x2_0", "squeezenet1_0", "squeezenet1_1", "vgg11", "vgg11_bn", "vgg13", "vgg13_bn", "vgg16_bn",
-    "vgg19", "vgg19_bn", "wide_resnet101_2", "wide_resnet50_2",
+    "vgg19", "vgg19_bn", "vit_b_16", "vit_b_32", "vit_h_14", "vit_l_16", "vit_l_32",
+    "wide_resnet101_2", "wide_resnet50_2",
 )  # fmt: skip
 """Image classifiers that can be built by name. A test holds this against what engine.models.vision finds."""
 

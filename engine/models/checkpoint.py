@@ -222,7 +222,7 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
         last = max(tokenizer.get_vocab().values())
     except Exception as error:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return [Fault("tokenizer", f"cannot be loaded: {first[:300]}.", "Download or copy it again.")]
+        return [Fault("tokenizer", f"cannot be loaded: {first[:300].rstrip('.')}.", "Download or copy it again.")]
     vocab_size = getattr(config, "vocab_size", None)
     fix = "Use the tokenizer that the model was trained with."
     if vocab_size is not None and last >= vocab_size:
@@ -242,3 +242,17 @@ def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
         reader = "replay.load_cut" if causal else "text_replay.load_cut_classifier"
         return [Fault(str(folder), what, f"Use the base model, or load it with engine.surgery.heads.{reader}.")]
     return []
+
+
+def has_experts(config: Any) -> bool:
+    """Whether its tokens are sent to some of many experts."""
+    named = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+    inner = getattr(config, "ffn_config", None)  # DBRX's
+    return any(getattr(one, name, 0) for one in (config, inner) for name in named)
+
+
+def positions_hang_on_length(config: Any) -> bool:
+    """Whether how a token's place is told hangs on how long the whole text is."""
+    said = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    each = [said, *(one for one in said.values() if isinstance(one, dict))]
+    return any(one.get("rope_type", one.get("type")) in ("dynamic", "longrope") for one in each)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import sha256_of
@@ -18,6 +18,9 @@ from engine.models.checkpoint import TOKENIZER_FILES, load_tokenizer, plain_conf
 from engine.models.weights import tensors_in, weight_files, weight_hash
 
 import torch  # isort: skip
+
+if TYPE_CHECKING:
+    from transformers import BatchEncoding
 
 ENDS = "ForSequenceClassification"
 SEVERAL = "multi_label_classification"
@@ -88,11 +91,19 @@ class ClassifierJudge:
     @torch.no_grad()
     def predict(self, texts: Sequence[str]) -> dict[str, list[float]]:
         """Probability of the harm label of each text, under Detoxify's name for it."""
-        batch = self.tokenizer(list(texts), return_tensors="pt", truncation=True, padding=True).to(self.device)
+        batch = self.tokenizer(list(texts), return_tensors="pt", truncation=True, padding=True)
+        batch = (batch if batch["input_ids"].shape[1] else self._of_nothing(len(texts))).to(self.device)
         logits = self.model(**batch).logits.float()
         alone = logits.shape[-1] == 1 or getattr(self.model.config, "problem_type", None) == SEVERAL
         found = torch.sigmoid(logits) if alone else torch.softmax(logits, -1)
         return {"toxicity": found[:, self.place].tolist()}
+
+    def _of_nothing(self, count: int) -> BatchEncoding:
+        """Texts without a token, which tokenizers of decoders make of empty ones: each is the padding alone."""
+        from transformers import BatchEncoding
+
+        ids = torch.full((count, 1), self.model.config.pad_token_id, dtype=torch.long)
+        return BatchEncoding({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
 
 
 def _labels(config: Any) -> list[str]:
@@ -111,7 +122,8 @@ def _label_faults(folder: Path, config: Any, labels: list[str], label: str) -> l
 
 
 def _longest(model: Any, tokenizer: Any) -> int:
-    """Tokens that it can read: of its positions some families spend two on padding."""
+    """Tokens that it can read: families that count positions from behind that of the padding have fewer than rows."""
     positions = int(getattr(model.config, "max_position_embeddings", 0) or 512)
-    spent = int(getattr(model.config, "model_type", "") in ("roberta", "xlm-roberta", "camembert")) * 2
-    return max(min(tokenizer.model_max_length, positions - spent, 512), 1)
+    spent = [one.padding_idx + 1 for name, one in model.named_modules()
+             if name.endswith("position_embeddings") and getattr(one, "padding_idx", None) is not None]  # fmt: skip
+    return max(min(tokenizer.model_max_length, positions - max(spent, default=0), 512), 1)

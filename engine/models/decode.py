@@ -26,6 +26,9 @@ Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
 Rows = Callable[[Sequence[int]], None]
 """Takes the places of the texts in a batch, in the order of its rows."""
+Past = Callable[[Sequence[int]], Any]
+"""Takes the places of the texts in a batch; gives the cache of all their tokens but the last, padded on the left, or
+None where they have to be read."""
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
@@ -47,8 +50,8 @@ def prompt_tokens(lm: LanguageModel, texts: Sequence[str], limit: int) -> list[l
     return token_rows(lm.tokenizer, texts, limit)
 
 
-def token_rows(tokenizer: Any, texts: Sequence[str], limit: int) -> list[list[int]]:
-    """As `prompt_tokens`, before a model is loaded."""
+def token_rows(tokenizer: Any, texts: Sequence[str], limit: int | None) -> list[list[int]]:
+    """As `prompt_tokens`, before a model is loaded; limit: None for all tokens."""
     end = tokenizer.eos_token_id
     rows = []
     for ids in tokenizer(list(texts))["input_ids"]:
@@ -107,19 +110,30 @@ class Begun:
 
 @torch.no_grad()
 def _sample(
-    lm: LanguageModel, begun: Begun, decoding: Decoding, hooks: Hooks, told: Told | None, near: float, batch: Rows
+    lm: LanguageModel,
+    begun: Begun,
+    decoding: Decoding,
+    hooks: Hooks,
+    told: Told | None,
+    near: float,
+    batch: Rows,
+    past: Any,
 ) -> tuple[list[list[int]], np.ndarray]:
-    """All drawn tokens of one batch, up to and including end-of-text, and the smallest lead of a token drawn here over
-    its runner-up, [texts] float32, never more than `near`.
+    """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token drawn here over its
+    runner-up, [texts, steps] float32, never more than `near`.
 
-    Rows that ended leave the batch at once; `batch` hears who is in it.
+    Rows that ended leave the batch at once; `batch` hears who is in it. past: the cache up to the last token, or None.
     """
     padded = left_pad(begun.rows(), lm.device)
     ids, mask, positions = padded.ids, padded.mask, padded.positions
     streams = torch.from_numpy(begun.keys).to(lm.device)
     steps = torch.tensor([len(new) for new in begun.drawn], device=lm.device)
-    alive, leads = torch.arange(len(begun), device=lm.device), np.full(len(begun), near, np.float32)
-    end, past, out = lm.tokenizer.eos_token_id, None, [list(new) for new in begun.drawn]
+    alive = torch.arange(len(begun), device=lm.device)
+    leads = np.full((len(begun), decoding.max_new_tokens), near, np.float32)
+    end, out = lm.tokenizer.eos_token_id, [list(new) for new in begun.drawn]
+    if past is not None:
+        ids, positions = ids[:, -1:], positions[:, -1:]
+    done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
     batch(range(len(begun)))
     while True:
         hooks.check()
@@ -131,12 +145,14 @@ def _sample(
         check_finite(lm, logits)
         token, lead = winners(filtered(logits, decoding), streams[alive], steps, near)
         places = alive.tolist()
-        leads[places] = np.minimum(leads[places], lead.cpu().numpy())
+        leads[places, [len(out[at]) for at in places]] = lead.cpu().numpy()
         for at, value in zip(places, token.tolist(), strict=True):
             out[at].append(value)
             if told:
                 told(at, out[at])
         steps = steps + 1
+        done += 1
+        hooks.inside(done / most)
         going = steps < decoding.max_new_tokens if end is None else (steps < decoding.max_new_tokens) & (token != end)
         if not bool(going.any()):
             break
@@ -196,22 +212,22 @@ def draw_on(
     told: Told | None = None,
     near: float = 0.0,
     batch: Rows = lambda places: None,
+    past: Past = lambda places: None,
 ) -> tuple[list[list[int]], np.ndarray]:
-    """All drawn tokens of each text, and the smallest lead of a token drawn here, [texts] float32 (see `_sample`).
+    """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see `_sample`).
 
-    `batch` hears which texts are in the batch, whenever that changes.
+    `batch` hears which texts are in the batch, whenever that changes; `past` is asked what is known of them.
     """
-    lengths = [len(row) for row in begun.rows()]
-    order = sorted(range(len(begun)), key=lambda at: (lengths[at], at))  # equal lengths together: little padding
-    longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
-    size = batch_size or room.texts_at_once(lm, batch_of(lm), longest)
+    order, size = _order(lm, begun, decoding)
+    size = batch_size or size
     out: list[list[int]] = [[] for _ in order]
-    leads = np.full(len(order), near, np.float32)
+    leads = np.full((len(order), decoding.max_new_tokens), near, np.float32)
 
     def draw(n: int, places: list[int]) -> tuple[int, tuple[list[list[int]], np.ndarray]]:
         hear = told and (lambda at, tokens: told(places[at], tokens))
         inside = lambda rows: batch([places[at] for at in rows])  # noqa: E731
-        return n, _sample(lm, begun.of(places[:n]), decoding, hooks, hear, near, inside)
+        mine = hooks.within(1 - len(places) / len(begun), min(n, len(places)) / len(begun))
+        return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside, past(places[:n]))
 
     while order:
         size, (drawn, lead) = runtime.with_backoff(partial(draw, places=order), size)
@@ -220,6 +236,21 @@ def draw_on(
             out[at] = tokens
         order = order[size:]
     return out, leads
+
+
+def together(lm: LanguageModel, begun: Begun, decoding: Decoding) -> list[list[int]]:
+    """Places of the texts that `draw_on` draws in one batch, batch by batch, where memory does not run out."""
+    order, size = _order(lm, begun, decoding)
+    return [order[at : at + size] for at in range(0, len(order), size)]
+
+
+def _order(lm: LanguageModel, begun: Begun, decoding: Decoding) -> tuple[list[int], int]:
+    """Places of texts in the order in which they are drawn, and how many at once."""
+    lengths = [len(row) for row in begun.rows()]
+    # texts with as many steps left together, so that batches end at once; then equal lengths: little padding
+    order = sorted(range(len(begun)), key=lambda at: (len(begun.drawn[at]), lengths[at], at))
+    longest = (max(lengths) if lengths else 0) + decoding.max_new_tokens
+    return order, room.texts_at_once(lm, batch_of(lm), longest)
 
 
 def batch_of(lm: LanguageModel) -> int:

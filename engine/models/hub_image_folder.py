@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault
-from engine.core.files import is_special
+from engine.core.errors import Fault, RequestError
+from engine.models import runtime
+from engine.models.completeness import incomplete, match_in, quietly
+from engine.models.config_file import LARGEST
 from engine.models.state_dicts import State, plain_state
 from engine.models.vision import hub_folders
 from engine.models.weights import tensors_in, weight_files
+from engine.store.brought import NUMBER, fits, read_object
 
 CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
 _AGAIN = "Download or copy the folder again."
@@ -28,25 +32,37 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     if faults:
         return "", {}, faults
     family, known = config.get("model_type"), hub_folders.families()
+    listed = config.get("architectures")
+    named = str(listed[0]) if isinstance(listed, list) and listed else ""
     if "auto_map" in config:
         what = "asks for code of its own (auto_map), which is never run."
         return "", {}, [Fault(f"{folder.name}/{CONFIG}", what, "Give a model that transformers knows itself.")]
-    named = config.get("architectures") or [""]
-    if family not in known or "ImageClassification" not in str(named[0]):
-        what = (
-            f"is {str(named[0]) or 'no model'} of family {family!r}, not an image classifier that transformers knows."
-        )
+    if not isinstance(family, str) or family not in known or "ImageClassification" not in named:
+        what = f"is {named or 'no model'} of family {family!r}, not an image classifier that transformers knows."
         return "", {}, [Fault(f"{folder.name}/{CONFIG}", what, f"Known families: {', '.join(sorted(known))}.")]
     try:
         arch = hub_folders.made_known(config)
-    except Exception as error:  # whatever transformers finds wrong in a config
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        return "", {}, [Fault(f"{folder.name}/{CONFIG}", f"cannot be built: {first}", "Give another model.")]
+    except RequestError as error:
+        return "", {}, [replace(one, where=f"{folder.name}/{CONFIG}") for one in error.faults]
     card, faults = _images(folder, arch)
-    labels = config.get("id2label")
-    if isinstance(labels, dict) and len(set(labels.values())) == len(labels):
-        card["classes"] = tuple(str(labels[key]) for key in sorted(labels, key=int))
-    return arch, card, faults
+    classes, more = _classes(config.get("id2label"), f"{folder.name}/{CONFIG}")
+    return "" if more else arch, {**card, **({"classes": classes} if classes else {})}, faults + more
+
+
+def _classes(labels: Any, where: str) -> tuple[tuple[str, ...], list[Fault]]:
+    """Class names in the order of the outputs, () where none are said. Of those that are there twice (ImageNet has two
+    cranes) each later one is told apart by its number."""
+    if labels is None:
+        return (), []
+    numbered = {str(at) for at in range(len(labels))} if isinstance(labels, dict) else set()
+    if not numbered or labels.keys() != numbered or not all(isinstance(one, str | int) for one in labels.values()):
+        what = "has an id2label that does not name the outputs 0, 1, 2 and so on."
+        return (), [Fault(where, what, "Give each output its name.")]
+    found: dict[str, None] = {}
+    for at in range(len(labels)):
+        name = str(labels[str(at)])
+        found[f"{name} ({at})" if name in found else name] = None
+    return tuple(found), []
 
 
 def _images(folder: Path, arch: str) -> tuple[dict[str, Any], list[Fault]]:
@@ -57,17 +73,31 @@ def _images(folder: Path, arch: str) -> tuple[dict[str, Any], list[Fault]]:
     card: dict[str, Any] = {}
     if said.get("do_normalize", True):
         for name, key in (("mean", "image_mean"), ("std", "image_std")):
-            if isinstance(said.get(key), list) and len(said[key]) == 3:
+            if said.get(key) is None:
+                continue
+            if _is_colour(said[key], 0.0 if name == "std" else -math.inf):
                 card[name] = tuple(float(one) for one in said[key])
+            else:
+                what = f"has {key} {said[key]!r}, not three numbers{' above zero' * (name == 'std')}."
+                faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give one number per colour."))
     else:
         card |= {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
+    if said.get("include_top", said.get("image_processor_type", "") == "EfficientNetImageProcessor") and "std" in card:
+        card["std"] = tuple(one**2 for one in card["std"])  # transformers divides by it once more for EfficientNets
     asked = said.get("crop_size") if said.get("do_center_crop") else said.get("size")
     side = asked.get("height", asked.get("shortest_edge")) if isinstance(asked, Mapping) else asked
-    if isinstance(side, int) and side > 0 and not hub_folders.hub_architecture(arch).is_fixed:
+    if type(side) is int and side > 0 and not hub_folders.hub_architecture(arch).is_fixed:
         card["size"] = side
-    if abs(float(said.get("rescale_factor", 1 / 255)) - 1 / 255) > 1e-6:
-        what = f"rescales pixels by {said['rescale_factor']}, not by 1/255."
+    factor = said.get("rescale_factor", 1 / 255)
+    if type(factor) not in (int, float) or not abs(factor - 1 / 255) <= 1e-6:
+        what = f"rescales pixels by {factor!r}, not by 1/255."
         faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model of pixels between 0 and 1."))
+    if said.get("rescale_offset"):
+        what = "moves pixels below zero before they are normalised (rescale_offset)."
+        faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model of pixels between 0 and 1."))
+    if said.get("do_flip_channel_order"):
+        what = "asks for blue before red (do_flip_channel_order)."
+        faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model that reads red, green, blue."))
     return card, faults
 
 
@@ -78,32 +108,32 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         faults += tensors_in(path)[1]
     if faults:
         return {}, faults
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
     architecture = hub_folders.hub_architecture(arch)
     shape = architecture.build(arch, n_classes)
-    found, told = type(shape).from_pretrained(
-        folder, config=shape.config, use_safetensors=True, local_files_only=True, trust_remote_code=False,
-        output_loading_info=True, ignore_mismatched_sizes=True,
-    )  # fmt: skip
-    faults = [
-        Fault(str(folder), f"{what}: {', '.join(sorted(map(str, told[key]))[:3])}.", _AGAIN)
-        for key, what in (("missing_keys", "lacks tensors"), ("unexpected_keys", "has tensors its config lacks"),
-                          ("mismatched_keys", "has tensors of other shapes than its config says"))
-        if told.get(key)
-    ]  # fmt: skip
+    try:
+        with quietly():
+            found, told = type(shape).from_pretrained(
+                folder, config=shape.config, use_safetensors=True, local_files_only=True, trust_remote_code=False,
+                output_loading_info=True, ignore_mismatched_sizes=True,
+            )  # fmt: skip
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        if runtime.is_out_of_memory(error):
+            raise
+        first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
+        return {}, [Fault(str(folder), f"cannot be loaded: {first}.", _AGAIN)]
+    faults = incomplete(str(folder), match_in(told))
     return ({}, faults) if faults else plain_state(folder.name, found.state_dict())
 
 
+def _is_colour(value: Any, above: float) -> bool:
+    """Whether it is a list of three finite numbers, each greater than `above`."""
+    if not isinstance(value, list) or len(value) != 3:
+        return False
+    return all(fits(one, NUMBER) and math.isfinite(one) and one > above for one in value)
+
+
 def _object(path: Path) -> tuple[dict[str, Any], list[Fault]]:
-    where = f"{path.parent.name}/{path.name}"
     try:
-        if is_special(path):
-            raise OSError("no file")
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        return {}, [Fault(where, "cannot be read.", _AGAIN)]
-    except (ValueError, RecursionError):
-        found = None
-    return (found, []) if isinstance(found, dict) else ({}, [Fault(where, "is no JSON object.", _AGAIN)])
+        return read_object(path, LARGEST, _AGAIN, finite=False), []
+    except RequestError as error:
+        return {}, [replace(one, where=f"{path.parent.name}/{path.name}") for one in error.faults]

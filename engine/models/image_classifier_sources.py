@@ -125,6 +125,9 @@ def _no_such(name: str) -> Fault:
     folders = sorted(catalog.ASSETS.iterdir()) if catalog.ASSETS.is_dir() else ()
     embedded = [folder.name for folder in folders if (folder / CARD).is_file()]
     also = "Or give a model folder, or a weight file with its architecture."
+    if Path(name).is_absolute():
+        fix = "Give a model folder, a weight file with its architecture, or a name."
+        return Fault(f"image classifier {name}", "There is no such file or folder.", fix)
     return unknown("image classifier", name, [*embedded, *architectures()], also)
 
 
@@ -133,9 +136,19 @@ def _folder(folder: Path, arch: str | None) -> tuple[Source, list[Fault]]:
     if is_hub_folder(folder) and not (folder / CARD).is_file():
         own, card, faults = read_card(folder)
         return Source(folder.absolute().name, own, folder, card=card, is_hub=True), faults
+    if (folder / "mask.json").is_file() and not (folder / WEIGHTS).is_file():
+        what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
+        fix = "Audit the base model. What the cut one gets right says evaluate --model FOLDER."
+        return Source(folder.absolute().name), [Fault(str(folder), what, fix)]
     card, faults = _card(folder)
-    if isinstance(card.get("config"), dict):
-        made_known(card["config"])
+    if "config" in card:
+        try:
+            made_known(card["config"])
+        except RequestError as error:
+            return Source(str(folder)), [
+                *faults,
+                *(replace(one, where=f"{folder.name}/{CARD}") for one in error.faults),
+            ]
     own = card.get("architecture", "")
     if own and not is_known(own):
         faults.append(unknown(f"{CARD}: architecture", own, architectures()))

@@ -18,7 +18,7 @@ import numpy as np
 from engine.core.errors import Fault, PruneAuditError, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import Hooks
-from engine.models import catalog
+from engine.models import catalog, room
 from engine.models.classifier_judge import ClassifierJudge, find, is_classifier
 from engine.models.judge_card import read_judge_card
 
@@ -176,7 +176,8 @@ def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
     """Toxicity of each text by a Detoxify, whichever texts it is judged with: to the bit.
 
     Sums are rounded according to the shape of a batch. So texts of one length, rounded up, share a batch, which is
-    filled to `ROWS`: else an audit that was resumed, and judges fewer texts at once, has other last digits.
+    filled to `ROWS`: else an audit that was resumed, and judges fewer texts at once, has other last digits. Batches
+    are smaller where memory is short.
     """
     plain, step = model.tokenizer, math.gcd(STEP, model.tokenizer.model_max_length)
     model.tokenizer = partial(plain, pad_to_multiple_of=step)
@@ -186,9 +187,10 @@ def _in_one_shape(model: Any) -> Callable[[list[str]], np.ndarray]:
         verdicts = np.empty(len(texts))
         for length in np.unique(lengths):
             places = np.flatnonzero(lengths == length)
-            for at in range(0, len(places), ROWS):
-                mine = places[at : at + ROWS]
-                batch = [texts[place] for place in np.resize(mine, ROWS)]  # what is lacking: the first ones again
+            rows = room.judged_at_once(model.model, ROWS, int(length) * step)
+            for at in range(0, len(places), rows):
+                mine = places[at : at + rows]
+                batch = [texts[place] for place in np.resize(mine, rows)]  # what is lacking: the first ones again
                 verdicts[mine] = np.asarray(model.predict(batch)["toxicity"])[: len(mine)]
         return verdicts
 

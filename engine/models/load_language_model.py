@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete
+from engine.models.quantised import quantisation_of
 from engine.models.room import refuse_too_large
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
@@ -53,6 +56,7 @@ def load_language_model(
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
     adapter = adapter_of(read_config(info.folder)[0])
     model = _load(info, adapter, kind).to(place).eval().requires_grad_(False)
+    _unpacked(model, info)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
     tokenizer = load_tokenizer(info.folder)
     return LanguageModel(info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind)
@@ -65,15 +69,16 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
     logging.disable_progress_bar()
     config, _ = read_config(info.folder)
     try:
-        model, report = AutoModelForCausalLM.from_pretrained(
-            info.folder,
-            dtype=dtype,
-            attn_implementation=adapter.attention_implementation(config),
-            use_safetensors=True,
-            trust_remote_code=False,
-            local_files_only=True,
-            output_loading_info=True,
-        )
+        with _loaders_quiet(info):
+            model, report = AutoModelForCausalLM.from_pretrained(
+                info.folder,
+                dtype=dtype,
+                attn_implementation=adapter.attention_implementation(config),
+                use_safetensors=True,
+                trust_remote_code=False,
+                local_files_only=True,
+                output_loading_info=True,
+            )
     except (RuntimeError, ValueError, OSError, ImportError) as error:
         if runtime.is_out_of_memory(error):
             raise
@@ -84,6 +89,23 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
         raise RequestError(faults)
     _without_padding_warning(model)
     return model
+
+
+@torch.no_grad()
+def _unpacked(model: Any, info: ModelInfo) -> None:
+    """Some loaders unpack quantised weights when a model is first run, and tell of it: here, not amid a measurement."""
+    if quantisation_of(info.folder):
+        with _loaders_quiet(info):
+            model(input_ids=torch.zeros((1, 1), dtype=torch.int64, device=model.device), use_cache=False)
+
+
+def _loaders_quiet(info: ModelInfo) -> AbstractContextManager[object]:
+    """Loaders of quantised weights print bars and notes into what the command line prints; what fails is raised."""
+    quiet, nothing = ExitStack(), io.StringIO()
+    if quantisation_of(info.folder):
+        quiet.enter_context(redirect_stdout(nothing))
+        quiet.enter_context(redirect_stderr(nothing))
+    return quiet
 
 
 def _without_padding_warning(model: Any) -> None:
@@ -116,7 +138,7 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
     except RequestError:
         raise
     except Exception as error:  # the hub's client lets errors of several network libraries through
-        raise RequestError(_hub_fault(place, error)) from error
+        raise RequestError(_hub_fault(place, error, offline)) from error
     return folder, folder.name
 
 
@@ -155,13 +177,13 @@ def _checked_commit(name: str, revision: str | None) -> str:
     return str(found.sha)
 
 
-def _hub_fault(name: str, error: Exception) -> Fault:
+def _hub_fault(name: str, error: Exception, offline: bool) -> Fault:
     status = _status(error)
     if status in (401, 403, 404):
         what = f"there is no such folder here, and the hub has no such model or revision open to you (HTTP {status})."
         return Fault(name, what, "Check the spelling and the revision, or log in to the hub.")
-    why = type(error).__name__
-    what = f"there is no such folder here, it was not downloaded before, and the hub gave no answer ({why})."
+    hub = "the hub was not asked" if offline else f"the hub gave no answer ({type(error).__name__})"
+    what = f"there is no such folder here, it was not downloaded before, and {hub}."
     return Fault(name, what, "Check the spelling or the network, or give a local folder.")
 
 

@@ -354,16 +354,19 @@ def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
 
 
 def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
-    """Draw the parameters of these modules, in place: normal weights of the config's width, biases zero."""
+    """Draw the parameters of these modules, in place: normal weights of the config's width, scales of norms one, biases
+    zero."""
+    config = model.config
+    width = getattr(config, "initializer_range", None) or getattr(config, "init_std", None) or 0.02  # OPT's is init_std
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if not _is_in(name, modules):
                 continue
             if parameter.dim() < 2:
-                parameter.zero_()
+                parameter.fill_(float(name.endswith(".weight")))  # ModernBERT's head has a norm
                 continue
             numbers = rng("new classification head", name, seed).standard_normal(tuple(parameter.shape))
-            parameter.copy_(torch.from_numpy(numbers * model.config.initializer_range))
+            parameter.copy_(torch.from_numpy(numbers * width))
 
 
 def _is_in(name: str, modules: tuple[str, ...]) -> bool:

@@ -21,6 +21,9 @@ LOADERS: Mapping[str, tuple[str, ...]] = {
 }
 """By `quant_method` of config.json: the packages that transformers asks for, as pip calls them."""
 
+ASIDE = "--no-deps gptqmodel optimum accelerate tokenicer logbar defuser device-smi pypcre psutil"
+"""gptqmodel asks for a torch of its own, which would take the place of the one here; with these it runs on ours."""
+
 
 def quantisation_of(folder: Path) -> str:
     """The `quant_method` of a checkpoint; "" where its weights are numbers as they are."""
@@ -48,5 +51,9 @@ def quantised_faults(folder: Path, as_arm: bool) -> list[Fault]:
     if not missing:
         return []
     what = f"holds weights that are quantised by {how}; reading them needs {' and '.join(missing)}, not installed here."
-    fix = f"pip install {' '.join(missing)} (into the environment this runs in), or save it with plain weights."
-    return [Fault(str(folder), what, fix)]
+    pip = f"pip install {_to_install(how, missing)}"
+    return [Fault(str(folder), what, f"{pip} (into the environment this runs in), or save it with plain weights.")]
+
+
+def _to_install(how: str, missing: list[str]) -> str:
+    return ASIDE if "gptqmodel" in LOADERS[how] else " ".join(missing)

@@ -17,6 +17,8 @@ OVERHEAD = 500 << 20
 """Bytes of Python and its packages, on a CPU."""
 AT_ONCE = 4
 """What is computed at once takes one part in so many of the room."""
+KEPT = 4
+"""Batches of drawn texts whose keys and values are kept at most."""
 CPU_NUMBERS, GPU_NUMBERS = 2**22, 2**26
 """Logits of texts that are held at once, some four times over."""
 
@@ -62,6 +64,14 @@ def texts_at_once(lm: Any, most: int, tokens: int) -> int:
     return fitting(lm, most, 2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
 
 
+def kept(lm: Any, batch: int, tokens: int) -> int:
+    """Bytes of keys and values that are kept of texts that were read: of a few batches, and half of what is computed
+    at once at most."""
+    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
+    numbers = 2.0 * width * lm.n_layers * tokens
+    return int(4 * numbers * fitting(lm, KEPT * batch, 2 * numbers))
+
+
 def logits_at_once(lm: Any) -> int:
     """Logits that are held at once, in numbers."""
     return CPU_NUMBERS if lm.device.type == "cpu" else GPU_NUMBERS
@@ -78,6 +88,17 @@ def rows_at_once(lm: Any, most: int, tokens: int) -> int:
     return fitting(lm, min(most, max(1, logits_at_once(lm) // numbers)), 3.0 * numbers)
 
 
+def judged_at_once(model: torch.nn.Module, most: int, tokens: int) -> int:
+    """How many of `most` texts of so many tokens a classifier of texts judges at once: what one block computes is held,
+    its attention above all."""
+    first, config = next(model.parameters()), model.config
+    width, heads = (int(getattr(config, name, 0) or 1) for name in ("hidden_size", "num_attention_heads"))
+    parameters = sum(one.numel() for one in model.parameters())
+    room = on_device(first.device) - parameters * first.dtype.itemsize
+    numbers = max(1.0, tokens * (12.0 * width + 3.0 * heads * tokens))
+    return max(1, min(most, int(room / AT_ONCE / (4 * numbers))))
+
+
 def needed(lm: Any, batch: int, tokens: int) -> int:
     """About the bytes that an audit takes: the model, and the largest of what is computed at once; batch, tokens: texts
     that are drawn at once where there is room, and their length."""
@@ -85,7 +106,7 @@ def needed(lm: Any, batch: int, tokens: int) -> int:
     drawn = texts_at_once(lm, batch, tokens) * (2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
     scored = 3.0 * min(logits_at_once(lm), rows_at_once(lm, batch, tokens) * tokens * lm.vocab_size)
     held = OVERHEAD if lm.device.type == "cpu" else 0
-    return int(held + lm.n_parameters * lm.dtype.itemsize + 4 * max(drawn, scored))
+    return int(held + lm.n_parameters * lm.dtype.itemsize + max(4 * drawn + kept(lm, batch, tokens), 4 * scored))
 
 
 def traced_at_once(lm: Any, most: int) -> int:

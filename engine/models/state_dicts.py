@@ -6,9 +6,10 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
 """Keys under which training scripts put the tensors."""
 PREFIXES = ("module.", "_orig_mod.", "model.")
 """What wrappers (data parallel, torch.compile, Lightning) put before every tensor's name."""
+NAMES = Path(__file__).parent / "vision" / "tensor_names.json"
 _SHOWN = 3
 _PLAIN = "Save plain tensors: torch.save(model.state_dict(), FILE), or safetensors."
 _AGAIN = "Download or copy it again."
@@ -118,13 +120,31 @@ def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
     ]
 
 
+@cache
+def stored_names() -> Mapping[str, str]:
+    """Digest of the names of each architecture's tensors, as `python -m assets.build.tensor_names` wrote them; nothing
+    beside another torchvision than it was written with."""
+    found = json.loads(NAMES.read_text(encoding="utf-8"))
+    return found["names"] if found["torchvision"] == version("torchvision").split("+")[0] else {}
+
+
+def names_digest(names: Iterable[str]) -> str:
+    """Short digest of a set of names."""
+    return hashlib.sha256("\n".join(sorted(names)).encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
 def fitting_architectures(state: Mapping[str, Tensor]) -> list[str]:
-    """Names of the known architectures that take exactly these tensors by name and shape, for any number of classes."""
-    found = []
+    """Names of the known architectures that take exactly these tensors by name and shape, for any number of classes.
+
+    Only those whose names of tensors are these, or are not stored, are built and compared: to build all takes long.
+    """
+    found, stored = [], stored_names()
     for name, architecture in architectures().items():
         if architecture.mark and architecture.mark not in state:
             continue
         shapes = {key: tuple(tensor.shape) for key, tensor in architecture.without_extras(state).items()}
+        if name in stored and stored[name] != names_digest(shapes):
+            continue
         if skeleton(name, n_outputs(state, name) or 2).shapes == shapes:
             found.append(name)
     return found

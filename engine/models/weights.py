@@ -12,11 +12,13 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from engine.core.errors import Fault
+from engine.core.files import is_too_long
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
 PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
 _LONGEST_HEADER = 100_000_000  # bytes; the safetensors format's own limit
+_MOST_DIMENSIONS = 64  # torch's own limit
 AGAIN = "Download or copy it again."
 BYTES = {
     "BOOL": 1, "U8": 1, "I8": 1, "F8_E5M2": 1, "F8_E4M3": 1, "I16": 2, "U16": 2, "F16": 2, "BF16": 2,
@@ -75,7 +77,8 @@ def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int, list[Fault]
     except (ValueError, AttributeError, RecursionError) as error:
         what = "has a header that cannot be read" + (f": {error}." if isinstance(error, _TwiceError) else ".")
         return {}, 0, [Fault(path.name, what, AGAIN)]
-    faults = [fault for name, entry in entries.items() for fault in _entry_faults(path.name, name, entry)]
+    faults = _metadata_faults(path.name, header.get("__metadata__", {}))
+    faults += [fault for name, entry in entries.items() for fault in _entry_faults(path.name, name, entry)]
     faults = faults or _place_faults(path.name, entries, size - 8 - length)
     return ({}, 0, faults) if faults else (entries, 8 + length, [])
 
@@ -91,6 +94,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _metadata_faults(file: str, found: Any) -> list[Fault]:
+    if isinstance(found, dict) and all(isinstance(value, str) for value in found.values()):
+        return []
+    return [Fault(file, "has a header whose __metadata__ is no list of words by name.", AGAIN)]
+
+
 def _entry_faults(file: str, name: str, entry: Any) -> list[Fault]:
     """What is wrong with one tensor's entry, seen alone."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
@@ -98,8 +107,8 @@ def _entry_faults(file: str, name: str, entry: Any) -> list[Fault]:
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in BYTES:
         return [Fault(file, f"has a tensor {name[:80]!r} of unknown numbers ({str(dtype)[:40]}).", AGAIN)]
-    if not _whole_numbers(shape) or not _whole_numbers(offsets) or len(offsets) != 2:
-        what = f"has a tensor {name[:80]!r} whose shape or place is not made of whole numbers from 0 on."
+    if not _whole_numbers(shape) or not _whole_numbers(offsets) or len(offsets) != 2 or _is_absurd(shape):
+        what = f"has a tensor {name[:80]!r} whose shape or place is not made of a few whole numbers from 0 on."
         return [Fault(file, what, AGAIN)]
     begin, end = offsets
     if end - begin != math.prod(shape) * BYTES[dtype]:
@@ -124,6 +133,12 @@ def _place_faults(file: str, entries: dict[str, dict[str, Any]], size: int) -> l
 
 def _whole_numbers(value: Any) -> bool:
     return isinstance(value, list) and all(type(one) is int and 0 <= one < 2**62 for one in value)
+
+
+def _is_absurd(shape: list[int]) -> bool:
+    """Whether no tensor can have the shape: too many dimensions, or sides that no machine multiplies, a 0 among them
+    or not."""
+    return len(shape) > _MOST_DIMENSIONS or math.prod(max(side, 1) for side in shape) >= 2**60
 
 
 def _sides(shape: list[int]) -> str:
@@ -189,6 +204,6 @@ def _sharded(folder: Path) -> tuple[list[Path], list[Fault]]:
     outside = sorted(str(name) for name in named if not isinstance(name, str) or Path(name).name != name)
     if outside:
         return [], [Fault(INDEX, f"names a file outside the folder: {outside[0]!r}.", "Do not use this checkpoint.")]
-    missing = sorted(name for name in named if not (folder / name).is_file())
-    faults = [Fault(name, "is missing.", AGAIN) for name in missing]
+    missing = sorted(name for name in named if is_too_long(folder / name) or not (folder / name).is_file())
+    faults = [Fault(name[:80], "is missing.", AGAIN) for name in missing]
     return sorted(folder / name for name in named if name not in missing), faults

@@ -16,6 +16,11 @@ MAX_TEXT = 10_000
 """Characters of one text; a benchmark's longest is far below."""
 
 
+MAX_NAME = 200
+"""Characters of an item's id and of its group, which are columns and rows of charts; those of published files have at
+most 29."""
+
+
 @dataclass(frozen=True)
 class Item:
     """One item as its reader found it in the row `row`.
@@ -48,6 +53,8 @@ class Benchmark:
     choices: pd.DataFrame
     digest: str
     notes: tuple[str, ...] = ()
+    path: str = ""
+    """Where it was read, or what it was called; not part of what it is."""
 
 
 class BenchmarkReader(ABC):
@@ -58,13 +65,18 @@ class BenchmarkReader(ABC):
     """The benchmark and its file in a few words, for faults and the form."""
     roles: tuple[str, ...]
 
+    def is_name(self, place: str) -> bool:
+        """Whether what was given is no path but a name that the reader knows what to do with."""
+        return False
+
     @abstractmethod
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
         """Items, what is wrong with single rows, and notes. Raises RequestError where the file cannot be read."""
 
 
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
-    """Texts that are empty or too long, texts of one item that are equal, and items that are there twice."""
+    """Texts that are empty or too long, ids and groups that are too long, texts of one item that are equal, and items
+    that are there twice."""
     faults, seen = [], {}
     for item in items:
         where = f"{name}, {item.row}"
@@ -72,6 +84,11 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
             Fault(f"{where}, {role}", what, "Use the published file.")
             for role in roles
             for what in _wrong_with(item.texts.get(role, ""))
+        ]
+        faults += [
+            Fault(where, f"The {what} has {len(name):,} characters.", f"At most {MAX_NAME}: use the published file.")
+            for what, name in (("id", item.item_id), ("group", item.group))
+            if len(name) > MAX_NAME
         ]
         if len(set(item.texts.values())) < len(item.texts):
             faults.append(Fault(where, "Two of its texts are equal.", "Nothing can be told from such an item."))

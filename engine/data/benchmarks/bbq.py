@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,10 @@ from engine.data.json_lines import read_json_lines
 FIELDS = ("question_index", "category", "context_condition", "question_polarity", "context", "question")
 CONDITIONS, POLARITIES = ("ambig", "disambig"), ("neg", "nonneg")
 ANSWERS = ("ans0", "ans1", "ans2")
+BESIDE = re.compile(r"^(?:[FM]|lowSES|highSES)-")
+"""Before the group in the tag of a person's name: F-Black is about the group Black."""
+ALIKE = {"woman": "f", "girl": "f", "man": "m", "boy": "m"}
+"""Words for a group that the list of stereotyped groups names by a letter."""
 
 
 class Bbq(BenchmarkReader):
@@ -41,8 +46,13 @@ class Bbq(BenchmarkReader):
                 unclear += found is None
         notes = []
         if unclear and not faults:
-            notes = [f"{unclear} items are left out: their target cannot be told from the file."]
+            notes = [_left_out(unclear)]
         return items, faults, notes
+
+
+def _left_out(count: int) -> str:
+    start = "1 item is left out: its" if count == 1 else f"{count} items are left out: their"
+    return f"{start} target cannot be told from the file."
 
 
 def _item(name: str, number: int, row: Mapping[str, Any], faults: list[Fault]) -> Item | None:
@@ -79,9 +89,16 @@ def _roles(row: Mapping[str, Any], at: str, faults: list[Fault]) -> tuple[list[s
     if not isinstance(groups, list):
         faults.append(Fault(at, "additional_metadata.stereotyped_groups is missing.", "Use the published file."))
         return [], ""
-    known = {str(group).lower() for group in groups}
-    named = [{str(word).lower() for word in one} for one in tags]
+    known = {_meant(group) for group in groups}
+    named = [{_meant(word) for word in one} for one in tags]
     roles = ["unknown" if "unknown" in one else "target" if one & known else "other" for one in named]
     if sorted(roles) != ["other", "target", "unknown"]:
         return [], ""
-    return roles, str(tags[roles.index("target")][1])
+    group = BESIDE.sub("", str(tags[roles.index("target")][1]))
+    return roles, {"f": "F", "m": "M"}.get(_meant(group), group)
+
+
+def _meant(word: Any) -> str:
+    """What a tag of an answer, or a stereotyped group, stands for: the file spells one group in several ways."""
+    letters = "".join(filter(str.isalnum, BESIDE.sub("", str(word)))).lower()
+    return "trans" if letters.startswith("trans") else ALIKE.get(letters, letters)

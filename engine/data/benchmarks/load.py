@@ -31,9 +31,10 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
     """The benchmark at `path`. Raises RequestError with all that is wrong with the file."""
     if name not in readers():
         raise RequestError(unknown(WHERE, name, readers()))
-    reader, path = readers()[name], Path(path).expanduser()
+    reader = readers()[name]
     with explained(str(path)):
-        if not path.exists():
+        path = Path(path).expanduser()
+        if not path.exists() and not reader.is_name(str(path)):
             what = f"{str(path)[:200]!r}: there is no such file or folder."
             raise RequestError(Fault(f"{WHERE} {name}", what, f"Name {reader.about}."))
         items, faults, notes = reader.read(path)
@@ -66,4 +67,4 @@ def _benchmark(reader: BenchmarkReader, path: Path, items: list[Item], notes: li
         for role in reader.roles
     ]
     digest = digest_of([rows, texts])
-    return Benchmark(reader.name, path.name, pd.DataFrame(rows), pd.DataFrame(texts), digest, tuple(notes))
+    return Benchmark(reader.name, path.name, pd.DataFrame(rows), pd.DataFrame(texts), digest, tuple(notes), str(path))

@@ -76,7 +76,10 @@ def _tsv(path: Path, needed: tuple[str, ...]) -> list[dict[str, str]]:
     import pandas as pd
 
     lines = [line.rstrip("\r") for line in text_of(path).split("\n") if line.strip()]
-    rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    try:
+        rows = list(csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except csv.Error as error:
+        raise RequestError(Fault(path.name, f"Not a table ({error}).", "Separate cells by tabs.")) from error
     need_columns(path, pd.DataFrame(columns=rows[0]), needed)
     if wrong := [number for number, row in enumerate(rows[1:], 1) if len(row) != len(rows[0])]:
         what = f"{len(rows[wrong[0]])} cells where the header has {len(rows[0])}."

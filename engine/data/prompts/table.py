@@ -47,7 +47,7 @@ def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 def read_utf8(path: Path) -> tuple[str, list[Fault]]:
-    """Text of a file and what is wrong with it (missing, too large, empty, not UTF-8)."""
+    """Text of a file and what is wrong with it (missing, too large, empty, not UTF-8, zero bytes)."""
     name = path.name
     if not path.is_file():
         return "", [Fault(name, "There is no such file.", "Check the path.")]
@@ -60,6 +60,9 @@ def read_utf8(path: Path) -> tuple[str, list[Fault]]:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return "", [Fault(name, f"Not UTF-8 text (byte {error.start}).", "Save the file as UTF-8.")]
+    if "\0" in text:
+        what = f"The file is not text (a zero byte in line {text.count(chr(10), 0, text.index(chr(0))) + 1})."
+        return "", [Fault(name, what, "Check that it is the right file.")]
     if not text.strip():
         return "", [Fault(name, "The file is empty.", "Give at least two subgroups of two prompts.")]
     return text, []

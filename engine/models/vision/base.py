@@ -82,8 +82,13 @@ class Architecture(ABC):
 
     @final
     def without_extras(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Tensors by name but for those of `left_off`."""
-        return {name: tensor for name, tensor in state.items() if not name.startswith(self.left_off or ("\0",))}
+        """Tensors by the model's names but for those of `left_off`."""
+        kept = {name: tensor for name, tensor in state.items() if not name.startswith(self.left_off or ("\0",))}
+        return self.renamed(kept)
+
+    def renamed(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Tensors by the model's names, where published files have others."""
+        return state
 
     def classifier(self, model: nn.Module) -> str:
         """Name of the last linear layer (of the last convolution where there is none): its outputs are the classes."""

@@ -15,12 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from engine.core import memory
+from engine.core.errors import Fault, RequestError
 from engine.models.vision.base import Architecture, Attention  # guards the torchvision import
 
 ROWS: tuple[Architecture, ...] = ()
 """None can be built by a name alone."""
 _LABELS = ("id2label", "label2id", "num_labels", "architectures", "transformers_version", "_name_or_path", "dtype",
            "torch_dtype", "auto_map")  # fmt: skip
+MOST_LAYERS = 10_000
 _known: dict[str, HubArchitecture] = {}
 
 
@@ -29,18 +32,43 @@ class HubArchitecture(Architecture):
 
     def __init__(self, name: str, config: Mapping[str, Any]) -> None:
         self.names, self.config = (name,), dict(config)
-        side = config.get("image_size")
-        self.is_fixed = self.has_heads = bool(self.attentions(self.build(name, 2)))
-        if isinstance(side, int) and self.has_heads:  # it has a number for every place
+        side = _side(config.get("image_size"))
+        if config.get("num_channels", 3) != 3:
+            raise ValueError(f"its images have {config['num_channels']} channels, not red, green and blue")
+        self._refuse_too_large()
+        found = self.attentions(self.build(name, 2))
+        if any(one.head_dim < 1 for one in found):
+            raise ValueError(f"its attention heads would be {found[0].head_dim} numbers wide")
+        self.is_fixed = self.has_heads = bool(found)
+        if side and self.has_heads:  # it has a number for every place
             self.default_size = self.min_size = side
 
     def build(self, name: str, n_classes: int) -> nn.Module:
+        return self._made(n_classes, "cpu")  # buffers that no file holds must have their numbers
+
+    def _made(self, n_classes: int, device: str) -> nn.Module:
         from transformers import AutoConfig
 
         plain = {key: value for key, value in self.config.items() if key != "model_type"}
         config = AutoConfig.for_model(self.config["model_type"], **plain, num_labels=n_classes)
-        with torch.device("cpu"):  # buffers that no file holds must have their numbers
+        with torch.device(device):
             return _with_logits(_class_of(self.config["model_type"]))._from_config(config, attn_implementation="eager")
+
+    def _refuse_too_large(self) -> None:
+        """ValueError for a config that asks for more layers than any model has, or more numbers than memory holds."""
+        asked = [self.config.get("num_hidden_layers"), *_listed(self.config.get("depths"))]
+        layers = sum(one for one in asked if isinstance(one, int))
+        if layers > MOST_LAYERS:
+            raise ValueError(f"it names {layers} layers")
+        try:
+            empty = self._made(2, "meta")
+        except (NotImplementedError, RuntimeError):  # a family that computes with numbers while it is made
+            return
+        size, room = 4 * sum(one.numel() for one in empty.parameters()), memory.budget()
+        if size > room:
+            raise ValueError(
+                f"it asks for {memory.in_words(size)} of weights, there is room for {memory.in_words(room)}"
+            )
 
     def pointwise(self, model: nn.Module) -> frozenset[str]:
         """ConvNeXt's wide layers."""
@@ -57,12 +85,17 @@ class HubArchitecture(Architecture):
 
 
 def made_known(config: Mapping[str, Any]) -> str:
-    """The name of the architecture of a config.json, which this process knows from now on."""
+    """The name of the architecture of a config.json, which this process knows from now on. RequestError where
+    transformers cannot build it."""
     plain = {key: value for key, value in config.items() if key not in _LABELS}
     digest = hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-    name = f"{plain['model_type']}-{digest[:8]}"
+    name = f"{plain.get('model_type')}-{digest[:8]}"
     if name not in _known:
-        _known[name] = HubArchitecture(name, plain)
+        try:
+            _known[name] = HubArchitecture(name, plain)
+        except Exception as error:  # whatever transformers finds wrong in a config
+            first = " ".join(str(error).split()) or type(error).__name__
+            raise RequestError(Fault(name, f"cannot be built: {first[:200]}.", "Give another model.")) from error
     return name
 
 
@@ -83,6 +116,16 @@ def _class_of(family: str) -> Any:
 
     found = families()[family]
     return getattr(transformers, found if isinstance(found, str) else found[0])
+
+
+def _side(value: Any) -> int | None:
+    """Pixels a side of square images, said once or for height and width; None for anything else."""
+    found = set(value) if isinstance(value, list) and len(value) == 2 else {value} if type(value) is int else set()
+    return found.pop() if len(found) == 1 else None
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 @cache
