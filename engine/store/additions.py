@@ -19,7 +19,7 @@ from engine.core.errors import StoreError
 from engine.core.files import folder_whole, safe_id, sha256_of
 from engine.core.types import digest_of
 from engine.store.sealed import read_document, write_document
-from engine.store.tables import read_table, write_tables
+from engine.store.tables import Pieces, read_table, write_tables
 
 SCHEMA = 2
 """Since 2, addition.json carries a seal: the hash of its own content."""
@@ -58,7 +58,7 @@ def paths_of(root: Path, run_id: str) -> tuple[Path, ...]:
 
 
 def write_addition(
-    root: Path, run_id: str, addition_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame]
+    root: Path, run_id: str, addition_id: str, meta: Mapping[str, Any], tables: Mapping[str, pd.DataFrame | Pieces]
 ) -> Path:
     """Write an addition unless a sound one of this id is there; its tables go as parquet, without their index.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from engine.store.additions import Addition, joined, paths_of, read_addition
 from engine.store.partial import PartialFit
 from engine.store.sealed import DamagedError, read_document, write_document
 from engine.store.shards import Shards
-from engine.store.tables import read_table, write_tables
+from engine.store.tables import Pieces, Where, matching, read_part, read_table, write_tables
 from engine.store.titles import called, title_of
 
 SCHEMA = 2
@@ -125,6 +125,17 @@ class Run:
         rows = {table: listed["rows"] for table, listed in self.meta["tables"].items()}
         return joined(name, self._own(name), rows, self.added)
 
+    def rows(self, name: str) -> int:
+        """How many rows a table of the run itself has; 0 where it has none."""
+        return int(self.meta["tables"].get(name, {"rows": 0})["rows"])
+
+    def part(self, name: str, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """The rows of a table in whose columns one of the values stands that `where` lists, and the columns that are
+        named: as a part of `table`, which is not held whole where nothing was added to it."""
+        if name not in self.meta["tables"] or any(one.has(name) for one in self.added):
+            return matching(self.table(name), where, columns)
+        return read_part(self.path, name, self.meta["tables"][name]["sha256"], f"run {self.id}", where, columns)
+
     def _own(self, name: str) -> pd.DataFrame | None:
         """A table as the audit wrote it; None where it wrote none."""
         if name not in self.meta["tables"]:
@@ -223,7 +234,7 @@ class Store:
         self,
         run_id: str,
         meta: Mapping[str, Any],
-        tables: Mapping[str, pd.DataFrame],
+        tables: Mapping[str, pd.DataFrame | Pieces],
         shards: Mapping[str, str] | None = None,
     ) -> Run:
         """Write a finished run, whole or not at all: each table by its name as parquet, without its index.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import StoreError
-from engine.core.files import write_json, write_whole
+from engine.core.files import is_special, write_json, write_whole
 
 MAGIC = b"PruneAudit1"
 _TAIL = 32 + len(MAGIC)
@@ -39,6 +39,8 @@ def write_bytes(path: Path, key: str, body: bytes) -> str:
 
 def read_bytes(path: Path, key: str) -> tuple[bytes, str]:
     """What `write_bytes` was given, and its hash. DamagedError for anything else, OSError where nothing can be read."""
+    if is_special(path):
+        raise DamagedError(f"{path} is damaged: it is neither a file nor a folder.")
     data = path.read_bytes()
     body, digest = data[:-_TAIL], data[-_TAIL : -len(MAGIC)]
     if len(data) < _TAIL or data[-len(MAGIC) :] != MAGIC or _digest(key, body) != digest:
@@ -65,9 +67,13 @@ def read_document(path: Path, what: str, schema: int, sealed_since: int = 1) -> 
     that nobody knows are kept: later versions of one schema may add some.
     """
     try:
+        if is_special(path):
+            raise ValueError("neither a file nor a folder")
         found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("no JSON object")
         version, seal = found.get("schema", 0), found.pop(SEAL, None)
-    except (OSError, ValueError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DamagedError(f"{what} is damaged: its {path.name} cannot be read ({_why(error)}).") from error
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
         raise DamagedError(f"{what} is damaged: its {path.name} says no schema that could be.")

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from engine.core.errors import StoreError
+from engine.core.files import is_special
 from engine.core.types import digest_of
 from engine.store.sealed import DamagedError, read_bytes, write_bytes
 
@@ -78,6 +79,8 @@ class Shards:
         """A shard of an earlier version, from now on with a hash."""
         old = self.path(key).with_suffix(UNSEALED)
         try:
+            if is_special(old):
+                raise ValueError("neither a file nor a folder")
             table = pd.read_parquet(old)
         except FileNotFoundError:
             return None

@@ -4,24 +4,76 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from engine.core.files import safe_id, sha256_of
+from engine.core.files import is_special, safe_id, sha256_of
 from engine.store.sealed import DamagedError
 
+ROWS = 1 << 18
+"""Rows of a table that are written in one go."""
+AT_ONCE = 1 << 15
+"""Rows of a table that are looked at in one go where only some of them are wanted."""
+Where = Mapping[str, Sequence[Any]]
+"""Which rows are wanted: what stands in some columns."""
 
-def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame]) -> dict[str, Any]:
+
+@dataclass(frozen=True)
+class Pieces:
+    """A table too long to be held: its rows, and what makes it piece by piece, each with the same columns."""
+
+    rows: int
+    each: Callable[[], Iterator[pd.DataFrame]]
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def frame(self) -> pd.DataFrame:
+        """All of it at once."""
+        return pd.concat(list(self.each()), ignore_index=True)
+
+
+def write_tables(folder: Path, tables: Mapping[str, pd.DataFrame | Pieces]) -> dict[str, Any]:
     """Each table by its name as parquet, without its index; the number of rows and the hash of each, by name."""
     listed = {}
     for name, table in tables.items():
         path = folder / f"{safe_id(name, 'table name')}.parquet"
-        table.to_parquet(path, compression="zstd", index=False)
+        if isinstance(table, Pieces):
+            _write_pieces(path, table)
+        else:
+            table.to_parquet(path, compression="zstd", index=False, row_group_size=ROWS)
         listed[name] = {"rows": len(table), "sha256": sha256_of(path)}
     return listed
+
+
+def _write_pieces(path: Path, pieces: Pieces) -> None:
+    """About ROWS rows at a time; short tables as if they were whole."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer: pq.ParquetWriter | None = None
+    held: list[pd.DataFrame] = []
+    try:
+        for piece in _with_end(pieces.each()):
+            if held and (piece is None or sum(map(len, held)) + len(piece) > ROWS):
+                table = pa.Table.from_pandas(pd.concat(held, ignore_index=True), preserve_index=False)
+                writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+                writer.write_table(table, row_group_size=ROWS)
+                held = []
+            if piece is not None:
+                held.append(piece)
+    finally:
+        if writer:
+            writer.close()
+
+
+def _with_end(pieces: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame | None]:
+    yield from pieces
+    yield None
 
 
 def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFrame:
@@ -29,10 +81,57 @@ def read_table(folder: Path, name: str, written: str, whose: str) -> pd.DataFram
 
     `whose` names run or addition in what is said of a damaged one: DamagedError.
     """
+    return _read(folder, name, written, whose, pd.read_parquet)
+
+
+def read_part(
+    folder: Path, name: str, written: str, whose: str, where: Where, columns: Sequence[str] | None = None
+) -> pd.DataFrame:
+    """The rows of a table, in its order, in whose columns one of the values stands that `where` lists; all columns, or
+    those that are named. As `read_table`, but no more than AT_ONCE other rows are held at a time."""
+    return _read(folder, name, written, whose, lambda file: _part(file, where, columns))
+
+
+def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.DataFrame:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    whole = pq.ParquetFile(file)
+    names = None if columns is None else list(dict.fromkeys([*columns, *where]))
+    sets = {column: pa.array(list(values), whole.schema_arrow.field(column).type) for column, values in where.items()}
+    found = []
+    for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
+        for column, values in sets.items():
+            batch = batch.filter(pc.is_in(batch[column], value_set=values))
+        if len(batch) or not found:
+            found.append(batch)
+    schema = whole.schema_arrow if names is None else pa.schema(
+        [whole.schema_arrow.field(name) for name in names], whole.schema_arrow.metadata
+    )  # fmt: skip
+    table = pa.Table.from_batches(found, found[0].schema if found else schema).replace_schema_metadata(schema.metadata)
+    return table.to_pandas() if columns is None else table.select(list(columns)).to_pandas()
+
+
+def matching(table: pd.DataFrame, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """The same of a table that is held whole."""
+    for column, values in where.items():
+        table = table[table[column].isin(list(values))]
+    table = table.reset_index(drop=True)
+    return table if columns is None else table[list(columns)]
+
+
+def _read(
+    folder: Path, name: str, written: str, whose: str, read: Callable[[io.BytesIO], pd.DataFrame]
+) -> pd.DataFrame:
+    """What `read` makes of a table's file; see `read_table`."""
+    path = folder / f"{safe_id(name, 'table name')}.parquet"
     try:
-        body = (folder / f"{safe_id(name, 'table name')}.parquet").read_bytes()
+        if is_special(path):
+            raise ValueError("neither a file nor a folder")
+        body = path.read_bytes()
         if hashlib.sha256(body).hexdigest() == written:
-            return pd.read_parquet(io.BytesIO(body))
+            return read(io.BytesIO(body))
         why = "has other bytes than were written"
     except (OSError, ValueError) as error:  # pyarrow's ArrowInvalid is a ValueError
         why = f"cannot be read ({getattr(error, 'strerror', None) or error})"
