@@ -43,6 +43,31 @@ def _counts(generator: np.random.Generator, n_boot: int, size: int) -> np.ndarra
     return generator.multinomial(size, np.full(size, 1 / size), size=n_boot).astype(float)
 
 
+HELD = 1 << 22
+"""Numbers of a table of draws that are held as float64; larger tables are held as bytes, and made so in parts."""
+
+
+def counts(generator: np.random.Generator, n_boot: int, size: int, narrow: bool | None = None) -> np.ndarray:
+    """As `_counts`, [n_boot, size]: float64, or uint8 where there are more than HELD (or as `narrow` says). Of so many
+    things, one in so many each, none is drawn 256 times: the chance of that is below 1e-500."""
+    if not (n_boot * size > HELD if narrow is None else narrow):
+        return _counts(generator, n_boot, size)
+    out, step = np.empty((n_boot, size), dtype=np.uint8), max(1, HELD // size)
+    for at in range(0, n_boot, step):
+        part = min(step, n_boot - at)
+        out[at : at + part] = generator.multinomial(size, np.full(size, 1 / size), size=part)
+    return out
+
+
+def weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """weights [n_boot, things] @ values [things, …] in float64, in parts where the weights are held as integers."""
+    if weights.dtype == np.float64:
+        return weights @ values
+    step = max(1, HELD // max(1, weights.shape[1]))
+    parts = [weights[at : at + step].astype(float) @ values for at in range(0, len(weights), step)]
+    return np.concatenate(parts)
+
+
 def interval_of(
     value: float, replicates: np.ndarray, n: int, floor: float = -np.inf, ceiling: float = np.inf
 ) -> Interval:

@@ -35,6 +35,7 @@ def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
         "n_groups": len(context.graph.groups),
         "n_filters": context.graph.total,
         "layers": [list(pair) for pair in context.graph.widths],
+        **({"units": "heads"} if context.graph.groups[0].is_heads else {}),
         "kept_whole": list(context.graph.whole),
         "parameters": context.start.n_parameters,
         "flops": context.graph.flops(),

@@ -5,10 +5,12 @@ Of a vision transformer: the heads of each attention layer.
 
 from __future__ import annotations
 
+from engine.core.errors import Fault, RequestError
 from engine.models.load_image_classifier import Classifier
+from engine.models.runtime import is_out_of_memory
 from engine.surgery.filters.heads import head_graph
 from engine.surgery.filters.reading import COUNTED, FilterGraph, FilterGroup, SmoothFlops, candidate_graph
-from engine.surgery.filters.safe import unsafe_roots
+from engine.surgery.filters.safe import heads_can_be_cut, unsafe_roots
 
 __all__ = ["COUNTED", "FilterGraph", "FilterGroup", "SmoothFlops", "filter_graph"]
 
@@ -19,7 +21,27 @@ def filter_graph(classifier: Classifier) -> FilterGraph:
     Groups whose cut does not equal their mask are left whole (safe.py), unless tests prove the whole architecture.
     """
     if classifier.architecture.has_heads:
-        return head_graph(classifier)
+        return _proved_heads(classifier)
     if classifier.architecture.is_proved:
         return candidate_graph(classifier)
-    return candidate_graph(classifier, unsafe_roots(classifier))
+    try:
+        return candidate_graph(classifier, unsafe_roots(classifier))
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError) as error:
+        if is_out_of_memory(error):
+            raise
+        what = f"cannot be followed through its layers on images of {classifier.size} pixels: {_first(error)}"
+        raise RequestError(Fault(classifier.name, what, "Give the size it was made for, or another model.")) from error
+
+
+def _proved_heads(classifier: Classifier) -> FilterGraph:
+    """The groups of a classifier with heads. RequestError where heads that are cut do not answer as silenced ones."""
+    graph = head_graph(classifier)
+    if not heads_can_be_cut(classifier, graph):
+        what = "has attention heads that cannot be cut one by one: cut and silenced, they give other answers."
+        raise RequestError(Fault(classifier.name, what, "Give a plain vision transformer (ViT, DeiT), or a CNN."))
+    return graph
+
+
+def _first(error: Exception) -> str:
+    """The first words of what a model or Torch-Pruning raised."""
+    return (" ".join(str(error).split()) or type(error).__name__)[:200]

@@ -24,6 +24,11 @@ def widths_of(run: Run) -> tuple[tuple[str, int], ...]:
     return tuple((str(name), int(width)) for name, width in run.meta["model"]["layers"])
 
 
+def _one(run: Run) -> str:
+    """What a unit of the run's model is called: "filter", or "head" of a vision transformer."""
+    return str(run.meta["model"].get("units", "filters")).removesuffix("s")
+
+
 def starts_of(run: Run) -> dict[str, int]:
     """The first flat unit of every layer."""
     widths = widths_of(run)
@@ -52,11 +57,11 @@ def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
 def checked(run: Run, units: Sequence[int]) -> tuple[int, ...]:
     """Units ascending. RequestError where one is named twice, or none of a layer stays: a layer cannot be empty."""
     if len(set(units)) < len(units):
-        raise RequestError(Fault("filters", "a filter is named twice.", "Name each once."))
+        raise RequestError(Fault("filters", f"a {_one(run)} is named twice.", "Name each once."))
     mask = filter_mask(run, units)
     widths = dict(mask.widths)
     if empty := [group for group, indices in mask.cut if len(indices) == widths[group]]:
-        what = f"every filter of {', '.join(empty)} is off, and a network without a layer answers nothing."
+        what = f"every {_one(run)} of {', '.join(empty)} is off, and a network without a layer answers nothing."
         raise RequestError(Fault("filters", what, "Leave one on in every layer."))
     return tuple(sorted(units))
 
@@ -111,8 +116,8 @@ def _named(run: Run, word: str) -> Iterator[int]:
     for span in match[2].split("_") if match else ["1-0"]:
         first, _, last = span.partition("-")
         if not int(first) <= int(last or first) < width:
-            fix = f"Write layer.filter from 0, as in {next(iter(widths))}.0-3. Layers: {', '.join(widths)}."
-            raise RequestError(Fault("filters", f"{word[:60]!r} is no filter of this model.", fix))
+            fix = f"Write layer.{_one(run)} from 0, as in {next(iter(widths))}.0-3. Layers: {', '.join(widths)}."
+            raise RequestError(Fault("filters", f"{word[:60]!r} is no {_one(run)} of this model.", fix))
         yield from range(start + int(first), start + int(last or first) + 1)
 
 

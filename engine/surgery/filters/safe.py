@@ -17,14 +17,19 @@ from torch import Tensor, nn
 
 from engine.core.seeds import rng
 from engine.models.load_image_classifier import Classifier
+from engine.models.runtime import is_out_of_memory
 from engine.surgery.filters.gates import gated
+from engine.surgery.filters.heads import cut_heads
 from engine.surgery.filters.reading import FilterGraph, candidate_graph, dependency_graph, some_of_group
 
 SHARE = 0.7
 """Of the filters of every group that stay in the cut that is tried."""
 RELATIVE = 1e-6
 """Largest difference of a logit in float64, as a share of the largest one."""
+SINGLE = 1e-4
+"""The same in float32, for heads; of logits below 1 as a share of 1."""
 _found: dict[Any, frozenset[str]] = {}
+_heads: dict[Any, bool] = {}
 
 
 def unsafe_roots(classifier: Classifier) -> frozenset[str]:
@@ -34,6 +39,37 @@ def unsafe_roots(classifier: Classifier) -> frozenset[str]:
     if key not in _found:
         _found[key] = _tried(replace(classifier, model=_drawn(classifier.model), device=torch.device("cpu")))
     return _found[key]
+
+
+def heads_can_be_cut(classifier: Classifier, graph: FilterGraph) -> bool:
+    """Whether the model without the last head of every layer answers as with them silent. Something else may count
+    heads: biases by relative position, windows (Swin, BEiT). Found once per shape."""
+    key = (type(classifier.model), classifier.arch, classifier.size, graph.widths)
+    if key not in _heads:
+        _heads[key] = _heads_agree(classifier, graph)
+    return _heads[key]
+
+
+def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
+    keep = torch.ones(graph.total, device=classifier.device)
+    small = copy.deepcopy(classifier.model)
+    for one, group in zip(classifier.architecture.attentions(small), graph.groups, strict=True):
+        if group.width > 1:
+            keep[group.start + group.width - 1] = 0.0
+            cut_heads(small, one, [group.width - 1])
+    side = classifier.size
+    images = torch.as_tensor(rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32)
+    images = images.to(classifier.device)
+    with torch.no_grad(), gated(classifier.model, graph, keep):
+        masked = classifier.model(images)
+    try:
+        with torch.no_grad():
+            cut = small(images)
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+    return float((masked - cut).abs().max()) <= SINGLE * max(1.0, float(masked.abs().max()))
 
 
 def _tried(classifier: Classifier) -> frozenset[str]:

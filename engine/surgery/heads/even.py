@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, MaskError
+from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import HeadMask
 from engine.surgery.heads.replay import whole
 
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
+
+
+LEAVE_OUT = "Leave it out: the cut model then loads here, and with zeros anywhere."
 
 
 @dataclass(frozen=True)
@@ -55,22 +58,55 @@ def shape_of(config: Any) -> Shape:
 
 def _is_accepted(config: Any, heads: int, shared: int) -> bool:
     """Whether the family's config may say so many heads: some want the hidden size to divide by them all the same."""
-    said = {"num_attention_heads": heads, "num_key_value_heads": shared, "head_dim": getattr(config, "head_dim", 1)}
+    return _saying(config, heads, shared) is not None
+
+
+def _saying(config: Any, heads: int, shared: int) -> Any:
+    """The config with so many heads of the same width, None where the family refuses it."""
+    said = {"num_attention_heads": heads, "num_key_value_heads": shared, "head_dim": _width(config)}
     try:
-        type(config).from_dict({**config.to_dict(), **said})
+        return type(config).from_dict({**config.to_dict(), **said})
     except Exception:  # each family has its own way to refuse
-        return False
-    return True
+        return None
+
+
+def _width(config: Any) -> int:
+    """Of a head, where the config says it, else what remains: the hidden size over the heads."""
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
 
 
 def even_faults(config: Any) -> list[Fault]:
-    """Why a model's config could not say how many heads are left."""
+    """Why a model's config could not say how many heads are left. A family that is read by structure is tried: some
+    read a `head_dim` that their config does not name (Phi), some do not though it is there."""
+    from engine.models.adapters import known_types  # loads torch
+
     missing = [name for name in ("head_dim", "num_key_value_heads") if not hasattr(config, name)]
-    if not missing:
-        return []
-    what = f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer heads of the same width "
-    fix = "Leave it out: the cut model then loads here, and with zeros anywhere."
-    return [Fault("deployable", f"{what}cannot be said in it.", fix)]
+    structural = config.model_type not in known_types(True) and hasattr(config, "num_key_value_heads")
+    what = _structural_fault(config) if structural else missing
+    if what and missing:
+        what = f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer heads of the same "
+        what += "width cannot be said in it."
+    return [Fault("deployable", what, LEAVE_OUT)] if what else []
+
+
+def _structural_fault(config: Any) -> str:
+    """What is wrong with a family that is read by structure: its heads stay in, or it does not build what its config
+    says of heads. "" where nothing is."""
+    from engine.models.structure.read import layout_of  # loads torch
+
+    layout, shape = layout_of(config, True), shape_of(config)
+    if layout.whole:
+        return f"the heads of {config.model_type!r} are zeroed, not cut out: {layout.whole}."
+    if not shape.left:
+        return ""
+    left = shape.left[0]
+    try:
+        built = layout_of(_saying(config, left * shape.group, left), True)
+        same = (built.heads, built.groups, built.width) == (left * shape.group, left, layout.width)
+    except RequestError:
+        same = False
+    what = f"{config.model_type!r} gives fewer heads another width, whatever its config.json says."
+    return "" if same else what
 
 
 def is_even(mask: HeadMask, shape: Shape) -> bool:

@@ -85,17 +85,22 @@ def row_logps(
     size = tokens or tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     with claimed(lm), torch.inference_mode():
         left = list(batches(texts, size))
+        done, work = 0, max(1, sum(map(len, texts)))
         while left:
             places = left.pop(0)
             hooks.check()
+            mine = hooks.within(done / work, sum(len(texts[at]) for at in places) / work)
 
-            def attempt(n: int, places: list[int] = places) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+            def attempt(
+                n: int, places: list[int] = places, mine: Hooks = mine
+            ) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
                 rows = pad_right([texts[at] for at in places[:n]], [first[at] for at in places[:n]], lm.device)
                 room = max(1, size * n // len(places))  # fewer rows, and less of them stacked
-                return n, _batch(lm, rows, units, decoding, hooks, room, whole)
+                return n, _batch(lm, rows, units, decoding, mine, room, whole)
 
             n, (found, off) = runtime.with_backoff(attempt, len(places))
             dense[places[:n]], without[:, places[:n]] = found, off
+            done += sum(len(texts[at]) for at in places[:n])
             left = [places[at : at + n] for at in range(n, len(places), n)] + left
     if not np.isfinite(dense).all() and decoding is None or np.isnan(dense).any():
         bad = int((~np.isfinite(dense)).sum())
@@ -124,7 +129,8 @@ def _batch(
     score = Scorer(lm, rows, decoding)
     dense = score.sums(last, 1)[0] if whole else np.zeros(len(rows.ids))
     off = np.zeros((len(units), len(rows.ids)))
-    width = max(1, room // rows.ids.numel())
+    width, done = max(1, room // rows.ids.numel()), 0
+    work = sum(lm.n_layers - unit // lm.n_heads for unit in units)  # blocks that are gone through again
     for layer in layers:
         mine = [at for at, unit in enumerate(units) if unit // lm.n_heads == layer]
         for start in range(0, len(mine), width):
@@ -132,6 +138,8 @@ def _batch(
             group = mine[start : start + width]
             hidden = without_heads(lm, kept, layer, [units[at] % lm.n_heads for at in group])
             off[group] = score.sums(hidden, len(group))
+            done += len(group) * (lm.n_layers - layer)
+            hooks.inside(done / work)
     return dense, off
 
 
@@ -151,6 +159,7 @@ def _whole_passes(
         with hooked(lm, gates.repeat_interleave(len(rows.ids), dim=0), range(lm.n_layers)):
             logits = lm.model(input_ids=rows.ids.repeat(len(group), 1), use_cache=False).logits
         found[start : start + len(group)] = score.sums_of(logits, len(group))
+        hooks.inside((start + len(group)) / len(masks))
     return found[0], found[1:]
 
 

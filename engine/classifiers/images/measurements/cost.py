@@ -29,6 +29,7 @@ class DenseCost(Measurement):
     name = "cost"
     version = 2
     any_threads = True
+    pace = 1.6
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}

@@ -95,4 +95,4 @@ class DenseAnswers(Measurement):
         return [pack(arrays) for _ in shards]
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
-        return float(len(context.rows(TEST)))
+        return float(len(context.rows(TEST)) + len(context.rows(VALIDATION)))
