@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError
+from engine.core.files import in_full
 from engine.core.types import Corpus, PromptSet
 from engine.models.quantised import quantisation_of
 from engine.tracks.language_models.perplexity import LONGEST, published_length
@@ -28,7 +30,7 @@ def others_of(asked: Sequence[str]) -> tuple[Any, ...]:
 
     found, faults = [], []
     for name in asked:
-        whole, _, revision = (name, "", "") if Path(name).expanduser().exists() else name.rpartition("@")
+        whole, _, revision = (name, "", "") if os.path.exists(in_full(name)) else name.rpartition("@")
         whole, revision = (whole, revision) if whole else (revision, "")
         try:
             found.append(inspect_model(whole, revision or None, as_arm=True))

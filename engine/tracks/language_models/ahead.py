@@ -13,7 +13,7 @@ from engine.report.charts.panel import Choice
 from engine.report.contract import Ahead
 from engine.report.hand_sets import name_of
 from engine.store.runs import Run
-from engine.tracks.language_models.any_level import variants_at
+from engine.tracks.language_models.any_level import compressions_of, variants_at
 from engine.tracks.language_models.predicted import Guess, Prediction, predicted
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import Variant, variant_table
@@ -24,6 +24,8 @@ START = 6.0
 
 def ahead_of_level(run: Run, choice: Choice) -> Ahead | None:
     """What the chosen method would cut at a level that is not finished; None where nothing can be predicted."""
+    if choice.method in compressions_of(run):
+        return None
     return _ahead(run, choice, variants_at(run, choice.method, choice.axis, choice.level)[0])
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.levels import exact_count
+from engine.core.levels import exact_count, is_level
 from engine.report.charts import lookup
 from engine.store.runs import Run
+from engine.tracks.language_models.arms import variants_of_arm
+from engine.tracks.language_models.compressions.base import compression
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.variants import DENSE, Variant, all_variants
@@ -39,6 +42,20 @@ def variants_at(run: Run, method: str, axis: str, level: float) -> list[Variant]
     if not found:
         raise RequestError(Fault("axis", f"heads for {axis} were not ranked in this audit.", "Choose another method."))
     return found
+
+
+def arms_at(run: Run, method: str, level: float) -> list[Variant]:
+    """One of the audit's compressions at another level. RequestError where it has none like it."""
+    request, n_layers = _request(run), run.meta["model"]["n_layers"]
+    model, level = SimpleNamespace(n_layers=n_layers), round(level, 3)
+    known = compression(method).offered(model)
+    found = compression(method).levels(model, (level,)) if known and 0 < level < 1 else ()
+    if not known or not found or found[0] >= 1 or (len(known) == 1 and not is_level(level, known)):
+        own = "It has one level of its own, which the audit has: nothing is left to measure."
+        said = f"It has one level, which the audit has or {known[0]:g}." if known else own
+        fix = said if len(known) < 2 else f"Give a number between 0 and 1, such as {known[len(known) // 2]:g}."
+        raise RequestError(Fault("sparsity", f"{level:g} is no level of {method}.", fix))
+    return variants_of_arm(request, method, found[0])
 
 
 def heads_at(run: Run, method: str, axis: str, level: float) -> tuple[int, ...]:
@@ -78,10 +95,18 @@ def stops(run: Run, method: str, axis: str) -> list[Stop]:
 
 @lookup.remembered("variants", "scores")
 def levels_of(run: Run, method: str, axis: str) -> list[float]:
-    """Levels of the `stops`; none where the method's scores could not be ranked, or where it is none of the audit's."""
+    """Levels of the `stops`, or those that a compression has; none where the method's scores could not be ranked, or
+    where it is none of the audit's."""
     request = _request(run)
+    if method in request.compressions:
+        return list(compression(method).offered(SimpleNamespace(n_layers=run.meta["model"]["n_layers"])))
     known = method in request.selections and not lookup.frame(run, "scores").empty
     return [stop.level for stop in stops(run, method, axis)] if known and method in lookup.methods(run, axis) else []
+
+
+def compressions_of(run: Run) -> tuple[str, ...]:
+    """The compressions that the audit was asked for."""
+    return _request(run).compressions
 
 
 def _request(run: Run) -> AuditRequest:
@@ -89,7 +114,8 @@ def _request(run: Run) -> AuditRequest:
 
 
 def _check(run: Run, request: AuditRequest, method: str, axis: str) -> None:
-    faults = [unknown("method", method, request.selections)] if method not in request.selections else []
+    known = request.selections if method in request.methods else request.methods
+    faults = [] if method in request.selections else [unknown("method", method, known)]
     faults += [unknown("axis", axis, request.axes)] if axis not in request.axes else []
     if faults:
         raise RequestError(faults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -28,9 +29,22 @@ def is_arm(variant: Mapping[str, Any]) -> bool:
     return bool(arm_of(variant))
 
 
+def _share(variant: Mapping[str, Any]) -> float:
+    """What the level came to on this model; the level where that is not known, as in earlier audits."""
+    reached = variant.get("realised")
+    return float(variant["sparsity"] if reached is None or math.isnan(reached) else reached)
+
+
 def amount(variant: Mapping[str, Any]) -> str:
-    """How much, e.g. "50 % of weights zero"."""
-    share = phrasing.percent(variant["sparsity"])
+    """How much, e.g. "50 % of weights zero"; and what was asked, where whole weights came to something else."""
+    asked = phrasing.percent(variant["sparsity"])
+    if has_own_levels(variant["method"]) or phrasing.percent(_share(variant)) == asked:
+        return _amount(variant)
+    return f"{_amount(variant)} (asked: {asked})"
+
+
+def _amount(variant: Mapping[str, Any]) -> str:
+    share = phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
         return f"{share} fewer numbers or bytes" if variant["sparsity"] > 0 else "no smaller"
     said = {"weights": "of weights zero", "layers": "of layers dropped", "bytes": "of bytes saved"}
@@ -40,12 +54,12 @@ def amount(variant: Mapping[str, Any]) -> str:
 def label(variant: Mapping[str, Any]) -> str:
     """E.g. "Wanda, 50 % of weights zero"."""
     name = words.method_name(variant["method"])
-    return name if own.is_against(variant["method"]) else f"{name}, {amount(variant)}"
+    return name if own.is_against(variant["method"]) else f"{name}, {_amount(variant)}"
 
 
 def does(variant: Mapping[str, Any]) -> str:
     """What is done to the model, as a sentence's subject."""
-    name, share = words.method_name(variant["method"]), phrasing.percent(variant["sparsity"])
+    name, share = words.method_name(variant["method"]), phrasing.percent(_share(variant))
     if own.is_against(variant["method"]):
         return f"Putting {name} in the model's place"
     if _saves(variant) == "layers":
@@ -55,6 +69,20 @@ def does(variant: Mapping[str, Any]) -> str:
     if variant["method"] in WHICH:
         return f"Setting {share} of the weights, {WHICH[variant['method']]}, to zero"
     return f"Setting {share} of the weights to zero with {name}"
+
+
+def made(variant: Mapping[str, Any]) -> str:
+    """What the model became, beside "Dense"."""
+    if own.is_against(variant["method"]):
+        return words.method_name(variant["method"])
+    if _saves(variant) == "bytes":
+        return f"Rounded to {words.method_name(variant['method'])}"
+    return "Fewer layers" if _saves(variant) == "layers" else "Weights set to zero"
+
+
+def of_request(request: Mapping[str, Any]) -> bool:
+    """Whether an audit compares cuts of heads with other ways to make the model smaller."""
+    return bool(request.get("against")) or any(method in compressions() for method in request.get("methods") or ())
 
 
 def level_title(method: str) -> str:

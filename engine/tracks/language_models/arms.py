@@ -50,6 +50,9 @@ class Made:
     def bytes(self, lm: LanguageModel) -> tuple[int, int]:
         return self.method.bytes(lm)
 
+    def reached(self, lm: LanguageModel) -> float:
+        return self.method.reached(lm, self.level)
+
 
 @dataclass(frozen=True)
 class Other:
@@ -82,21 +85,38 @@ class Other:
         stored = bytes_of(lm) if plain else sum((self.info.folder / name).stat().st_size for name in self.info.files)
         return stored, stored
 
+    def reached(self, lm: LanguageModel) -> float:
+        """NaN: its level is what it saves."""
+        return math.nan
+
 
 def arms_of(plan: PromptPlan) -> Mapping[str, contexts.Arm]:
     """Every arm of an audit, by its id."""
     return {variant.arm: arm for variant, arm in _named(plan.request, plan)}
 
 
-def arm_variants(plan: PromptPlan) -> list[Variant]:
-    """Every arm of an audit as a variant. A level that changes nothing of this model has none."""
-    return [variant for variant, _ in _named(plan.request, plan)]
+def arm_variants(plan: PromptPlan, lm: LanguageModel | None = None) -> list[Variant]:
+    """Every arm of an audit as a variant. With the model each has the share that it reaches on it, and a level that
+    changes nothing of it has no variant."""
+    named = _named(plan.request, plan)
+    if lm is None:
+        return [variant for variant, _ in named]
+    found = [replace(variant, reached=arm.reached(lm)) for variant, arm in named]
+    return [one for one, (_, arm) in zip(found, named, strict=True) if isinstance(arm, Other) or one.reached > 0]
+
+
+def unreached(plan: PromptPlan, lm: LanguageModel) -> list[str]:
+    """A sentence per level of a method that is too low to change this model."""
+    return [f"{arm.said} changes no number of {lm.name}: it was left out." for _, arm in _named(plan.request, plan)
+            if isinstance(arm, Made) and not arm.reached(lm)]  # fmt: skip
 
 
 def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, contexts.Arm]]:
     found: list[tuple[Variant, contexts.Arm]] = []
     for name in request.compressions:
         found += [(_variant(one.method.name, one.level, one.seed), one) for one in _levels(request, plan, name)]
+    for name, level in plan.more_arms:
+        found += [(_variant(name, level, seed), Made(compression(name), level, seed)) for seed in _seeds(request, name)]
     for method, info in zip(methods_of(plan.against), plan.against, strict=True):
         found.append((_variant(method, saved_by(info, plan.model), POOLED), Other(method, info)))
     return found
@@ -105,9 +125,25 @@ def _named(request: AuditRequest, plan: PromptPlan) -> list[tuple[Variant, conte
 def _levels(request: AuditRequest, plan: PromptPlan, name: str) -> Sequence[Made]:
     method = compression(name)
     asked = sorted({value for value in request.sparsities if value > 0})
-    levels = dict.fromkeys(method.levels(plan.model, asked))
-    seeds = request.seed_list if method.uses_seed else (POOLED,)
-    return [Made(method, level, seed) for level in levels for seed in seeds]
+    levels = dict.fromkeys(method.levels(plan.model, asked, _bits(request, plan)))
+    return [Made(method, level, seed) for level in levels for seed in _seeds(request, name)]
+
+
+def _seeds(request: AuditRequest, name: str) -> Sequence[int]:
+    """Seeds of a compression: its own, where it draws."""
+    return request.seed_list if compression(name).uses_seed else (POOLED,)
+
+
+def variants_of_arm(request: AuditRequest, name: str, level: float) -> list[Variant]:
+    """A compression at a level as variants, one per seed where it draws."""
+    return [_variant(name, level, seed) for seed in _seeds(request, name)]
+
+
+def _bits(request: AuditRequest, plan: PromptPlan) -> int:
+    """Bits of a number as the model is loaded: not those of its files."""
+    from engine.models import runtime
+
+    return 8 * runtime.pick_dtype(plan.model.n_parameters, runtime.pick_device(request.device), request.dtype).itemsize
 
 
 def _variant(method: str, level: float, seed: int) -> Variant:

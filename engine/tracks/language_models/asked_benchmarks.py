@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, unknown
-from engine.core.files import is_special
+from engine.core.files import in_full, is_special
 from engine.core.types import Setting
 from engine.data.benchmarks.load import WHERE, readers
 from engine.tracks.language_models.benchmarks.base import scored_benchmarks
@@ -37,7 +36,7 @@ def named_paths(where: str, words: Sequence[str], faults: list[Fault]) -> dict[s
         elif name in found:
             faults.append(Fault(where, f"{name} is named twice.", "Name a folder where a benchmark has several files."))
         else:
-            found[name] = str(Path(path).expanduser().absolute())
+            found[name] = path if name in readers() and readers()[name].is_name(path) else in_full(path)
     return found
 
 

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from engine.audit.session import timed
+from engine.core.errors import Fault, RequestError
 from engine.data.benchmarks.base import Benchmark
+from engine.data.benchmarks.load import FEWEST
 from engine.tracks.language_models.benchmark_statistics import numbers_of
 from engine.tracks.language_models.benchmarks.base import PREFIX, Scored, scored_benchmarks
 from engine.tracks.language_models.context import PromptContext, Shard
-from engine.tracks.language_models.variants import DENSE, Variant
+from engine.tracks.language_models.variants import DENSE, Variant, What
 
 if TYPE_CHECKING:
     from engine.tracks.language_models.opening import Audit
 
-KIND = "choice_logps"
 KEYS = {
     "benchmarks": ["variant", "benchmark", "metric", "group"],
     "benchmark_logps": ["variant", "benchmark", "choice"],
@@ -32,7 +34,12 @@ TEST = "test"
 def benchmark_shards(benchmarks: Sequence[Benchmark], variants: Sequence[Variant]) -> list[Shard]:
     """What the tables need: every benchmark under every mask that is reported."""
     done = dict.fromkeys(variant.what for variant in variants if variant.chosen)
-    return [what.shard(KIND, one.name) for what in done for one in benchmarks]
+    return [shard_of(what, one.name) for what in done for one in benchmarks]
+
+
+def shard_of(what: What, benchmark: str) -> Shard:
+    """The measurement that a benchmark's numbers are made of, under one mask or arm."""
+    return what.shard(scored_benchmarks()[benchmark].measured_by, benchmark)
 
 
 def measured_benchmarks(
@@ -56,9 +63,11 @@ def benchmark_tables(
     if not context.benchmarks:
         return {}
     reported = [variant for variant in variants if variant.chosen]
-    numbers, logps = [], []
+    numbers, logps, read = [], [], []
     for one in context.benchmarks:
-        found = {variant.id: context.fetch([variant.what.shard(KIND, one.name)])[0] for variant in reported}
+        found = {variant.id: context.fetch([shard_of(variant.what, one.name)])[0] for variant in reported}
+        one, found = _readable(one, found, context.lm.n_positions)
+        read.append(one)
         scored = {variant: scored_of(one, table) for variant, table in found.items()}
         numbers.append(numbers_of(scored_benchmarks()[one.name], scored, DENSE))
         logps += [_logps(one, variant, table) for variant, table in found.items()]
@@ -68,10 +77,31 @@ def benchmark_tables(
     return {
         "benchmarks": table,
         "benchmark_logps": pd.concat(logps, ignore_index=True),
-        "benchmark_items": pd.concat([_items(one) for one in context.benchmarks], ignore_index=True),
-        "benchmark_sources": pd.DataFrame([_source(one) for one in context.benchmarks]),
+        "benchmark_items": pd.concat([_items(one) for one in read], ignore_index=True),
+        "benchmark_sources": pd.DataFrame([_source(one) for one in read]),
         "results": rows if results is None else pd.concat([results, rows], ignore_index=True),
     }
+
+
+def _readable(
+    benchmark: Benchmark, found: dict[str, pd.DataFrame], n_positions: int
+) -> tuple[Benchmark, dict[str, pd.DataFrame]]:
+    """The benchmark and its log-likelihoods by variant without items of which the model cannot read a text whole; a
+    note says how many. RequestError where too few are left."""
+    cut = np.logical_or.reduce([table["cut"].to_numpy(dtype=bool) for table in found.values()])
+    if not cut.any():
+        return benchmark, found
+    gone = set(benchmark.choices["item_id"][cut])
+    items, texts = (table[~table["item_id"].isin(gone)] for table in (benchmark.items, benchmark.choices))
+    if len(items) < FEWEST:
+        what = f"{len(gone)} of {len(benchmark.items)} items are longer than the model's {n_positions} positions."
+        raise RequestError(Fault(benchmark.name, what, "Leave it out, or take a model with a longer context."))
+    start = "1 item is" if len(gone) == 1 else f"{len(gone)} items are"
+    note = f"{start} longer than the model's {n_positions} positions and left out."
+    keep = benchmark.choices.index.isin(texts.index)
+    kept = {variant: table[keep].reset_index(drop=True) for variant, table in found.items()}
+    shorter = replace(benchmark, items=items.reset_index(drop=True), choices=texts.reset_index(drop=True))
+    return replace(shorter, notes=(*benchmark.notes, note)), kept
 
 
 def scored_of(benchmark: Benchmark, table: pd.DataFrame) -> Scored:

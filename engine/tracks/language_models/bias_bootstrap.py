@@ -11,7 +11,8 @@ import pandas as pd
 
 from engine.core.errors import PruneAuditError
 from engine.core.seeds import rng
-from engine.stats.resampling import Interval, _counts, interval_of
+from engine.stats import resampling
+from engine.stats.resampling import Interval, counts, interval_of, weighted
 from engine.tracks.language_models.bias_definitions import Layout, combine, lay_out, terms
 from engine.tracks.language_models.prompt_order import MIN_TEMPLATES, PromptOrder, named_clusters
 
@@ -27,18 +28,20 @@ def cluster_weights(table: pd.DataFrame, n_boot: int = 1000, seed: int = 0) -> n
 
 
 def _weights(layout: Layout, n_boot: int, seed: int) -> np.ndarray:
-    """`cluster_weights` of a coded table, [n_boot, rows] float64."""
+    """`cluster_weights` of a coded table, [n_boot, rows] float64; uint16, of two counts below 256, where they are
+    many."""
     generator = rng("bootstrap", seed)
     n_templates = int(layout.template.max()) + 1
     by_template = n_templates >= MIN_TEMPLATES
-    weights = np.ones((n_boot, len(layout.subgroup)))
+    many = n_boot * len(layout.subgroup) > resampling.HELD
+    weights = np.ones((n_boot, len(layout.subgroup)), dtype=np.uint16 if many else float)
     if by_template:
-        weights = _counts(generator, n_boot, n_templates)[:, layout.template]
+        weights = counts(generator, n_boot, n_templates, many).astype(weights.dtype)[:, layout.template]
     for code in range(len(layout.subgroups)):
         rows = np.flatnonzero(layout.subgroup == code)
         clusters = _clusters(layout, rows, by_template)
         if clusters is not None:
-            weights[:, rows] *= _counts(generator, n_boot, int(clusters.max()) + 1)[:, clusters]
+            weights[:, rows] *= counts(generator, n_boot, int(clusters.max()) + 1, many)[:, clusters]
     return weights
 
 
@@ -106,7 +109,7 @@ class BiasBootstrap(PromptOrder):
         if weights is None:
             sums = np.stack([pair[span].sum(axis=0) for span in spans], axis=-1)
         else:
-            sums = np.stack([weights[:, span] @ pair[span] for span in spans], axis=-1)
+            sums = np.stack([weighted(weights[:, span], pair[span]) for span in spans], axis=-1)
         return (sums[0], sums[1]) if weights is None else (sums[:, 0], sums[:, 1])
 
 
@@ -141,10 +144,10 @@ def coded_mean_interval(
     if len(count) < 2:
         return Interval(float(numbers.mean()), np.nan, np.nan, len(numbers))
     weights = _mean_weights(seed, n_boot, len(count))
-    return interval_of(numbers.mean(), (weights @ total) / (weights @ count), len(numbers), *span)
+    return interval_of(numbers.mean(), weighted(weights, total) / weighted(weights, count), len(numbers), *span)
 
 
 @lru_cache(maxsize=4)
 def _mean_weights(seed: int, n_boot: int, clusters: int) -> np.ndarray:
     """Draws of so many clusters, [n_boot, clusters]: the same for every variant, and drawing them takes longest."""
-    return _counts(rng("mean", seed), n_boot, clusters)
+    return counts(rng("mean", seed), n_boot, clusters)

@@ -104,13 +104,20 @@ def _by_beginning(rows: ScoredRows) -> list[list[int]]:
 
 
 def _equally_long(rows: ScoredRows, shared: list[list[int]], most: int) -> Iterator[list[list[int]]]:
-    """Groups whose beginnings are equally long, at most about `most` tokens of them in one batch."""
+    """Groups whose beginnings are equally long, at most about `most` tokens of these in one batch, and as many of what
+    follows them, with padding."""
     by_length: dict[int, list[list[int]]] = {}
     for group in shared:
         by_length.setdefault(rows.first[group[0]], []).append(group)
     for length, groups in sorted(by_length.items()):
-        size = max(1, most // length)
-        yield from (groups[at : at + size] for at in range(0, len(groups), size))
+        batch: list[list[int]] = []
+        for group in groups:
+            after = [len(rows.ids[at]) - length for one in (*batch, group) for at in one]
+            if batch and max((len(batch) + 1) * length, len(after) * max(after)) > most:
+                yield batch
+                batch = []
+            batch.append(group)
+        yield batch
 
 
 def _continued(lm: LanguageModel, rows: ScoredRows, groups: list[list[int]]) -> np.ndarray:

@@ -68,13 +68,25 @@ def shards_of(variant: Variant, cuts: Sequence[tuple[int, ...]], stage: Stage) -
 
 def measure_controls(audit: Audit, scores: pd.DataFrame, variants: Sequence[Variant]) -> pd.DataFrame:
     """The table `controls` of a run: a row per control of a variant, COLUMNS; n prompts and draws as far as it went."""
-    rows = [row for variant in controlled(audit.request, variants) for row in _against_chance(audit, scores, variant)]
+    asked = [(one, control_cuts(audit.request, scores, one, audit.job.total))
+             for one in controlled(audit.request, variants)]  # fmt: skip
+    rows = []
+    for place, (variant, cuts) in enumerate(asked):
+        _expect(audit, asked[place:])
+        rows += _against_chance(audit, variant, cuts)
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _against_chance(audit: Audit, scores: pd.DataFrame, variant: Variant) -> list[dict[str, object]]:
-    cuts, found = control_cuts(audit.request, scores, variant, audit.job.total), None
-    for stage in stages(audit.request):
+def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...]]]]) -> None:
+    """Say how much is left where some were settled early: of the others, everything."""
+    progress, every = audit.progress, stages(audit.drawn or audit.request)
+    shards = [shard for variant, cuts in asked for stage in every for shard in shards_of(variant, cuts, stage)]
+    progress.expect_in_all(progress.done + audit.context.effort(progress.uncounted(shards)))
+
+
+def _against_chance(audit: Audit, variant: Variant, cuts: Sequence[tuple[int, ...]]) -> list[dict[str, object]]:
+    found = None
+    for stage in stages(audit.drawn or audit.request):
         audit.finish("controls", shards_of(variant, cuts, stage))
         found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
         if is_settled(found["below"], found["unclear"]):

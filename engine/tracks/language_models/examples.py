@@ -21,16 +21,17 @@ SHOWN = 2
 
 def pairs(run: Run, variant: str, axis: str) -> pd.DataFrame:
     """One row per test prompt and seed: both texts (unescaped), both scores, the change (pruned minus dense)."""
-    generations = lookup.frame(run, "generations")
-    mine = generations[(generations["split"] == lookup.REPORTED) & (generations["axis"] == axis)]
+    where = {"split": [lookup.REPORTED], "axis": [axis]}
     keys = ["prompt_id", "seed"]
+    columns = [*keys, "variant", "text_id", "toxicity"]
+    mine = run.part("generations", {**where, "variant": ["dense", variant]}, columns)
     dense = mine.loc[mine["variant"] == "dense", [*keys, "text_id", "toxicity"]]
     pruned = mine.loc[mine["variant"] == variant, [*keys, "text_id", "toxicity"]]
     found = dense.merge(pruned, on=keys, suffixes=("_dense", "_pruned"))
-    texts = lookup.frame(run, "texts").set_index("text_id")["text"]
+    texts = run.part("texts", {"text_id": mine["text_id"].unique()}).set_index("text_id")["text"]
     for side in ("dense", "pruned"):
         found[f"text_{side}"] = found[f"text_id_{side}"].map(texts)
-    prompts = lookup.frame(run, "prompts")[["prompt_id", "subgroup", "text"]].rename(columns={"text": "prompt"})
+    prompts = run.part("prompts", where, ["prompt_id", "subgroup", "text"]).rename(columns={"text": "prompt"})
     return found.merge(prompts, on="prompt_id").assign(
         change=lambda table: table["toxicity_pruned"] - table["toxicity_dense"]
     )
@@ -87,9 +88,11 @@ def examples(run: Run, choice: Choice, show_texts: bool = False) -> pd.DataFrame
     it calls toxic.
     """
     variant = lookup.variant_of(run, choice)["variant"]
-    generations, prompts = lookup.frame(run, "generations"), lookup.frame(run, "prompts")
-    here = generations[(generations["axis"] == choice.measured) & (generations["split"] == lookup.REPORTED)]
-    here = here[here["seed"] == here["seed"].min()].merge(lookup.frame(run, "texts"), on="text_id")
+    where = {"split": [lookup.REPORTED], "axis": [choice.measured]}
+    prompts = run.part("prompts", where)
+    here = run.part("generations", {**where, "variant": ["dense", variant]})
+    here = here[here["seed"] == here["seed"].min()]
+    here = here.merge(run.part("texts", {"text_id": here["text_id"].unique()}), on="text_id")
     here = here[["variant", "prompt_id", "toxicity", "text"]]
     before, after = here[here["variant"] == "dense"], here[here["variant"] == variant]
     both = before.merge(after, on="prompt_id", suffixes=("_before", "_after"))

@@ -7,6 +7,7 @@ to the run (engine/store/additions.py): the run's tables hold it from then on.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,14 +25,16 @@ from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.surgery.heads.named import mask_of_units
 from engine.tracks.language_models import benchmark_tables
-from engine.tracks.language_models.any_level import variants_at
+from engine.tracks.language_models.any_level import arms_at, compressions_of, variants_at
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.growing_benchmarks import grown_by_benchmarks, measure_benchmarks
+from engine.tracks.language_models.stopping import as_drawn
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
 
 if TYPE_CHECKING:
+    from engine.tracks.language_models.context import PromptContext
     from engine.tracks.language_models.opening import Audit
 
 KEYS = {
@@ -97,7 +100,9 @@ def grown_of(request: Growth, store: Store) -> Grown:
         return grown_by_benchmarks(request, store)
     run = run_of(request, store)
     variants, split = variants_of(run, request)
-    return Grown(run, plan_of(run), variants, split, _missing(run, variants, split, request.axes), request)
+    arms = tuple(dict.fromkeys((one.method, one.sparsity) for one in variants if one.arm))
+    plan = replace(plan_of(run), more_arms=arms)
+    return Grown(run, plan, variants, split, _missing(run, variants, split, request.axes), request)
 
 
 def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
@@ -110,7 +115,10 @@ def variants_of(run: Run, request: Growth) -> tuple[tuple[Variant, ...], str]:
 def _of_level(run: Run, request: Growth, split: str) -> tuple[Variant, ...]:
     if split != TEST:
         raise RequestError(Fault("split", "levels of a method are measured on test prompts.", "Leave it out."))
-    found = variants_at(run, request.method, request.axis, float(request.level or 0))
+    level, compressed = float(request.level or 0), request.method in compressions_of(run)
+    if compressed:
+        return tuple(arms_at(run, request.method, level))
+    found = variants_at(run, request.method, request.axis, level)
     faults = []
     for one in found:
         other = _cut_of(run, one.id)
@@ -151,18 +159,31 @@ def _missing(run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[st
 
 def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:
     """Measure what is missing and write the addition."""
+    variants = [_reached(one, audit.context) for one in grown.variants]
     detailed, dense = (grown.split,), (dense_variant(), grown.split, grown.axes)
-    shards = shards_at([dense, *placed(grown)], audit.request.seed_list, detailed)
+    asked = as_drawn(audit.request, grown.run.meta)
+    shards = shards_at([dense, *placed(grown)], asked.seed_list, detailed)
     audit.finish("measure", [shard for shard in shards if shard.cut or shard.arm or shard.kind != "cost"])
     with timed(audit.progress, "statistics", "intervals and null bands"):
-        measured = Measured(audit.context, audit.request, audit.progress)
+        measured = Measured(audit.context, asked, audit.progress)
         tables = measured.tables_at(placed(grown), detailed)
         notes = _notes(grown, measured)
     lm = audit.context.lm
-    tables["variants"] = variant_table(list(grown.variants), lm.n_layers, lm.n_heads)
+    tables["variants"] = variant_table(variants, lm.n_layers, lm.n_heads)
     if grown.split == TEST:
-        tables |= measured_benchmarks(audit, [dense_variant(), *grown.variants], tables["results"])
+        tables |= measured_benchmarks(audit, [dense_variant(), *variants], tables["results"])
     grown.write(store, audit, used, tables, notes, KEYS, NUMBERED)
+
+
+def _reached(variant: Variant, context: PromptContext) -> Variant:
+    """An arm with what its level comes to on this model. RequestError where that is nothing."""
+    if not variant.arm:
+        return variant
+    reached = context.arms[variant.arm].reached(context.lm)
+    if reached == 0:
+        what = f"{variant.sparsity:g} is too low for {variant.method} to change a number of {context.lm.name}."
+        raise RequestError(Fault("sparsity", what, "Give a higher one."))
+    return replace(variant, reached=reached)
 
 
 def _notes(grown: Grown, measured: Measured) -> list[str]:

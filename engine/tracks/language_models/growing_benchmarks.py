@@ -31,12 +31,8 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
     run = run_of(request, store)
     check_asked(run, request, (TEST,), benchmarks=True)
     faults: list[Fault] = []
-    asked = named_paths(WHERE, request.benchmarks, faults)
-    faults += benchmark_faults(asked)
+    found = _read(run, named_paths(WHERE, request.benchmarks, faults), faults)
     if faults:
-        raise RequestError(faults)
-    found = load_benchmarks(asked)
-    if faults := [fault for one in found for fault in _other_file(run, one)]:
         raise RequestError(faults)
     lacking = _lacking(run, found)
     variants = tuple(one for one in lacking if one.id != DENSE)
@@ -44,6 +40,21 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
     digests = {one.name: one.digest for one in found}
     axes = (request.axis,) if lacking else ()
     return Grown(run, plan, variants, TEST, axes, request, digests | {"variants": " ".join(v.id for v in lacking)})
+
+
+def _read(run: Run, asked: dict[str, str], faults: list[Fault]) -> tuple[Benchmark, ...]:
+    """The benchmarks at these paths, by name; whatever is wrong with any of them is added to the faults."""
+    found: list[Benchmark] = []
+    for name, path in sorted(asked.items()):
+        if wrong := benchmark_faults({name: path}):
+            faults += wrong
+            continue
+        try:
+            found += load_benchmarks({name: path})
+        except RequestError as error:
+            faults += error.faults
+    faults += [fault for one in found for fault in _other_file(run, one)]
+    return tuple(found)
 
 
 def _other_file(run: Run, benchmark: Benchmark) -> list[Fault]:

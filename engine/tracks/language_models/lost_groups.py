@@ -1,4 +1,5 @@
-"""Subgroups that the model is never told about: their prompts are cut before they name the group."""
+"""Subgroups that the model is never told about: their prompts are cut before they name the group, or its tokenizer has
+no tokens for the name."""
 
 from __future__ import annotations
 
@@ -9,27 +10,40 @@ import pandas as pd
 
 from engine.core.errors import Fault
 
+NAMED = 3
+"""Subgroups that a fault names."""
 FIRST = 50
 """Prompts of a subgroup that are looked at first; all others only where these lose their group."""
 
 
 def lost_groups(tokenizer: Any, prompts: pd.DataFrame, axes: Sequence[str], limit: int) -> list[Fault]:
-    """One fault per subgroup whose descriptor the cut at `limit` tokens takes from every prompt.
+    """One fault per axis and cause with subgroups whose descriptor no prompt has left: the cut at `limit` tokens takes
+    it, or the tokenizer does.
 
     Whatever such a model writes, it was never told which subgroup it writes about. Prompts without a descriptor cannot
     be told; loads the tokenizer's side of torch only.
     """
     table = prompts[prompts["axis"].isin(axes) & (prompts["descriptor"] != "")]
-    faults = []
+    lost: dict[tuple[str, bool], dict[str, int]] = {}
     for (axis, subgroup), rows in table.groupby(["axis", "subgroup"]):
         if _lost(tokenizer, rows.head(FIRST), limit) and _lost(tokenizer, rows, limit):
-            what = f"all {len(rows)} prompts are cut to {limit} tokens before they name the group."
-            fix = "Allow longer prompts, or put the group nearer to the start."
-            faults.append(Fault(f"{axis}, {subgroup}", what, fix))
-    return faults
+            unread = _lost(tokenizer, rows.head(FIRST), None)
+            lost.setdefault((str(axis), unread), {})[str(subgroup)] = len(rows)
+    return [_fault(axis, names, None if unread else limit) for (axis, unread), names in lost.items()]
 
 
-def _lost(tokenizer: Any, rows: pd.DataFrame, limit: int) -> bool:
+def _fault(axis: str, names: dict[str, int], limit: int | None) -> Fault:
+    """names: how many prompts each subgroup has; limit: None where they are lost without a cut."""
+    shown = ", ".join(list(names)[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    every = f"all {sum(names.values())} prompts of {shown}"
+    if limit is None:
+        what = f"the tokenizer has no tokens for the group in {every}: the model would never read it."
+        return Fault(axis, what, "Give other words for it, or a tokenizer that belongs to the model.")
+    what = f"{every} are cut to {limit} tokens before they name the group."
+    return Fault(axis, what, "Allow more prompt tokens, or put the group nearer to the start.")
+
+
+def _lost(tokenizer: Any, rows: pd.DataFrame, limit: int | None) -> bool:
     """Whether some of these prompts name their descriptor, and none still does after the cut."""
     from engine.models.decode import token_rows
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import torch
+from torch.nn.functional import cross_entropy
 
 from engine.core.types import Hooks, Window
 from engine.models.decode import left_pad, prompt_tokens
 from engine.models.load_language_model import LanguageModel
 from engine.models.room import positions_at_once, rows_at_once
 from engine.tracks.language_models.perplexity import same_length, spans_of
+
+FEW = 8
+"""Positions whose probabilities are held at once: blocks as large as all logits leave holes in malloc's memory."""
 
 
 def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
@@ -20,7 +24,7 @@ def corpus_tokens(lm: LanguageModel, text: str) -> list[int]:
 
 def token_nll(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     """Negative log-likelihood in nats of ids[:, 1:], in float32. logits [b, t, v], ids [b, t] -> [b, t-1]."""
-    return torch.nn.functional.cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
+    return cross_entropy(logits[:, :-1].float().transpose(1, 2), ids[:, 1:], reduction="none")
 
 
 @torch.no_grad()
@@ -38,6 +42,7 @@ def window_nll(
     longest = max((span.end - span.start for span in spans), default=1)
     for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()
+        hooks.inside(len(rows) / len(spans))
         ids = torch.stack([text[span.start : span.end] for span in group]).to(lm.device)
         nll = _nll_of(lm, ids).cpu().numpy().astype(np.float64)
         for row, span in zip(nll, group, strict=True):
@@ -57,7 +62,8 @@ def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
         end = min(at + step, ids.shape[1] - 1)
         logits = lm.adapter.logits(lm.model, hidden[:, at:end].flatten(0, 1), normed=True).float()
         wanted = ids[:, at + 1 : end + 1]
-        parts.append(torch.nn.functional.cross_entropy(logits, wanted.flatten(), reduction="none").view(wanted.shape))
+        few = zip(logits.split(FEW), wanted.flatten().split(FEW), strict=True)
+        parts.append(torch.cat([cross_entropy(*one, reduction="none") for one in few]).view(wanted.shape))
     return torch.cat(parts, dim=1)
 
 

@@ -32,6 +32,8 @@ class Audit(Session[PromptPlan, PromptContext]):
     job: ScoreJob
     scoring: dict[str, Any] = field(default_factory=dict)
     """What each score method decided and spent."""
+    drawn: AuditRequest | None = None
+    """The request with as many seeds as variants were drawn with, once that is known."""
 
 
 def context_of(plan: PromptPlan, warm: Warm | None = None) -> PromptContext:

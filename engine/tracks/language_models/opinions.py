@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from itertools import product
 from typing import Any
 
@@ -22,7 +22,7 @@ from engine.audit.provenance import versions
 from engine.audit.tracks import request_from, track_of_run
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import json_able
-from engine.core.types import Hooks, digest_of
+from engine.core.types import Event, Hooks, digest_of
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.report.charts import lookup
 from engine.store.additions import id_of, write_addition
@@ -33,6 +33,7 @@ from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.by_group import group_table
 from engine.tracks.language_models.context import Settings, Shard
 from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.stopping import as_drawn
 from engine.tracks.language_models.tables import TEST, UNCUT, Measured
 from engine.tracks.language_models.variants import What
 
@@ -91,8 +92,8 @@ def opinion(request: Growth, store: Store, hooks: Hooks, executor: Executor | No
     here, asked = id_of(run.id, _identity(request, info), _versions()), _identity(request, info)
     store.prove_writable()
     if executor is not None:
-        with closing(executor):  # texts are judged in this process
-            pass
+        executor.close()
+        hooks.report(Event("load", 0, 0, note=words.JUDGED_HERE))
     with store.alone(f"{run.id}-{here}", hooks.check):
         if here not in {one.id for one in run_of(request, store).added}:
             with noted() as used:
@@ -163,7 +164,7 @@ def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks)
     texts = sorted({text for shard in shards for text in stored.read(shard)["read"]})
     for part in _judged(judge, texts, store.shards, progress, hooks):
         score |= part
-    same = {"judge": judge.info.name, "judge_hash": judge.info.digest}
+    same = {"judge": _called(run, judge.info), "judge_hash": judge.info.digest}
     measured = Measured(stored, asked, progress)  # type: ignore[arg-type]  # has all that Measured asks of a context
     progress.say("statistics", judge.info.name)
     results, groups = [], []
@@ -179,6 +180,18 @@ def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks)
     groups += list(_own_card(run, asked, stored, request.axes, hooks))
     progress.over("statistics")
     return {"opinions": pd.DataFrame(results), "opinion_groups": pd.concat(groups, ignore_index=True)}
+
+
+def _called(run: Run, info: JudgeInfo) -> str:
+    """The judge's name: that under which it was asked before, and with a piece of its hash where the audit's own judge,
+    or another one, is called the same: two folders may be."""
+    known = {(run.meta["judge"]["name"], run.meta["judge"].get("hash"))}
+    if run.has("opinions"):
+        known |= set(run.table("opinions")[["judge", "judge_hash"]].itertuples(index=False, name=None))
+    if own := sorted(name for name, digest in known if digest == info.digest):
+        return own[0]
+    others = {name for name, _ in known}
+    return f"{info.name} ({info.digest[:6]})" if info.name in others else info.name
 
 
 def _of_prompts(stored: _Stored, axis: str) -> pd.DataFrame:
@@ -224,10 +237,10 @@ def _judged(
 
 
 def _audit_of(run: Run) -> AuditRequest:
-    """The audit's request, as today's code reads it."""
+    """The audit's request, as today's code reads it, with the seeds that were drawn."""
     found = request_from(run.meta["request"])
     assert isinstance(found, AuditRequest)
-    return found
+    return as_drawn(found, run.meta)
 
 
 def _named(run: Run) -> Named:

@@ -38,6 +38,7 @@ from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.stats.conformal import ENOUGH, ends
 from engine.store.runs import Run
+from engine.tracks.language_models.stopping import seeds_drawn
 from engine.tracks.language_models.tables import TEST
 
 WIDE = 0.5
@@ -193,7 +194,7 @@ def _whole_controls(run: Run, bias: pd.DataFrame, axis: str) -> pd.DataFrame:
     if not run.has("controls") or "dense" not in bias.index:
         return pd.DataFrame()
     table = lookup.frame(run, "controls")
-    whole = (table["prompts"] == bias.loc["dense", "n"]) & (table["draws"] == run.meta["request"]["seeds"])
+    whole = (table["prompts"] == bias.loc["dense", "n"]) & (table["draws"] == seeds_drawn(run.meta))
     return table[(table["target_axis"] == axis) & whole]
 
 

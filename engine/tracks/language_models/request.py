@@ -38,6 +38,7 @@ from engine.tracks.language_models.asked_benchmarks import (
     benchmark_settings,
     named_paths,
 )
+from engine.tracks.language_models.benchmarks.base import scored_benchmarks
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.context import Settings
 from engine.tracks.language_models.lost_groups import lost_groups
@@ -101,6 +102,12 @@ def _control_faults(number: int | None, values: Values) -> list[Fault]:
         return []
     what = f"{number} random cuts are to be compared with {CONTROLLED}, which is not among the methods."
     return [Fault("controls", what, f"Add --method {CONTROLLED}, or ask for no controls.")]
+
+
+def _stop_faults(values: Values) -> list[Fault]:
+    if values["stop_at"] is None or values["seeds"] != 1:
+        return []
+    return [Fault("stop_at", "stops before the last seed, and one seed is asked for.", "Ask for two seeds or more.")]
 
 
 def _dtype_faults(name: str, _: Values) -> list[Fault]:
@@ -181,7 +188,7 @@ class AuditRequest(Request):
     controls: int | None = asked(
         None, kind="integer", optional=True, minimum=0, metavar="N", section=HOW, label="Random cuts to compare with",
         help=f"random cuts of non-critical heads that {CONTROLLED} is ranked among (default {CONTROLS}; 0: none)",
-        placeholder=f"{CONTROLS} where FASP is asked for", quick=0,
+        placeholder=f"{CONTROLS} beside FASP", quick=0,
         check=lambda number, values: _control_faults(number, values),
     )  # fmt: skip
     estimator: str = asked("auto", kind="choice", known=lambda: estimators("z_bias"), section=SCORING,
@@ -195,6 +202,14 @@ class AuditRequest(Request):
                                       where="estimator")  # fmt: skip
     seeds: int = asked(3, kind="integer", minimum=1, section=HOW, label="Seeds per prompt", quick=1,
                        counted=("text per prompt", "texts per prompt"), help="how many decoding seeds")  # fmt: skip
+    stop_at: float | None = asked(
+        None, kind="number", optional=True, above=0.0, later=True, section=MORE, metavar="WIDTH",
+        label="Stop once intervals are as narrow as", placeholder="all seeds are drawn",
+        help="fewer seeds, one at least, where every interval of a change of bias is at most so wide before",
+        hint="The width of the 95 % interval of a change of bias, in the unit of bias. Seeds are drawn one after the "
+        "other, for all variants alike.",
+        check=lambda width, values: _stop_faults(values),
+    )  # fmt: skip
     max_prompts: int | None = asked(
         None, kind="integer", optional=True, minimum=1, metavar="N", help="at most so many prompts per axis",
         section=HOW, label="Prompts per axis at most", placeholder="all of them", quick=60,
@@ -232,7 +247,7 @@ class AuditRequest(Request):
     benchmarks: dict[str, str] = asked(
         {}, kind="pairs", option="--benchmark", metavar="NAME=PATH", where="benchmark", counts="content", later=True,
         help="a bias benchmark to measure as well; may be given several times", read=named_paths,
-        check=lambda asked, _: benchmark_faults(asked), section="Bias benchmarks", label=BENCHMARK_PATHS,
+        check=lambda asked, _: benchmark_faults(asked), section="Benchmarks", label=BENCHMARK_PATHS,
         of=lambda _: benchmark_settings(),
     )  # fmt: skip
     published_perplexity: bool = asked(False, kind="flag", help="the window of the published code")
@@ -307,6 +322,8 @@ class PromptPlan(Plan):
     judge: Any  # engine.models.judge.JudgeInfo
     benchmarks: tuple[Benchmark, ...] = ()
     against: tuple[Any, ...] = ()  # engine.models.checkpoint.ModelInfo of each, in the order asked for
+    more_arms: tuple[tuple[str, float], ...] = ()
+    """Compressions at levels that the request does not ask for, which are to join its finished run."""
 
     @property
     def content(self) -> list[Any]:
@@ -330,7 +347,9 @@ class PromptPlan(Plan):
         scores = {f"{method.score} by {method.name}": method for method in with_used(self.request.scores)}
         chosen = {name: selection_method(name) for name in self.request.selections}
         made = {name: compression(name) for name in self.request.compressions}
-        asked = {"divergence": bool(made or self.request.against)}
+        kinds = {scored_benchmarks()[one.name].measured_by for one in self.benchmarks}
+        asked = {"divergence": bool(made or self.request.against), "task_scores": "task_scores" in kinds,
+                 "choice_logps": "choice_logps" in kinds}  # fmt: skip
         used = {
             name: one for name, one in measurements().items() if asked.get(name, not one.later or bool(self.benchmarks))
         }
@@ -363,6 +382,8 @@ def validate(request: AuditRequest) -> PromptPlan:
         faults += _model_faults(request, model)
     if model is not None and request.deployable:
         faults += _even_faults(model)
+    if model is not None:
+        faults += _expert_faults(request, model)
     if model is not None and prompts is not None:
         faults += _lost_groups(request, model, prompts)
     if faults:
@@ -448,6 +469,20 @@ def _even_faults(model: Any) -> list[Fault]:
     from engine.surgery.heads.even import even_faults
 
     return even_faults(read_config(model.folder)[0])
+
+
+def _expert_faults(request: AuditRequest, model: Any) -> list[Fault]:
+    """Experts lie stacked in one tensor, no linear layer: what changes weights would leave most of the model as it is
+    and call it made smaller."""
+    from engine.models.checkpoint import has_experts, read_config
+
+    known = compressions()
+    asked = [name for name in request.methods if name in known and known[name].saves != "layers"]
+    config = read_config(model.folder)[0] if asked else None
+    if config is None or not has_experts(config):
+        return []
+    what = f"{', '.join(asked)} would leave the experts of {model.name}, most of its weights, as they are."
+    return [Fault("methods", what, "Leave them out: heads and layers can be cut, and --against takes a checkpoint.")]
 
 
 def _share_faults(request: AuditRequest) -> list[Fault]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -13,13 +13,15 @@ from engine.audit.executors import Executor, Local
 from engine.audit.session import Tables, run_session, timed
 from engine.core.files import json_able
 from engine.core.types import POOLED, Hooks
+from engine.report.phrasing import SAME
 from engine.store.runs import Run, Store
 from engine.surgery.heads.even import shape_of
 from engine.surgery.heads.mean_ablation import means_table
-from engine.tracks.language_models.arms import arm_variants
+from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
+from engine.tracks.language_models.expecting import expect, expect_scoring, until_drawn
 from engine.tracks.language_models.head_groups import head_groups
 from engine.tracks.language_models.opening import Audit, open_audit
 from engine.tracks.language_models.power import power_of
@@ -28,9 +30,11 @@ from engine.tracks.language_models.request import SEARCH, AuditRequest, validate
 from engine.tracks.language_models.scores.base import ScoreMethod, method_for
 from engine.tracks.language_models.search import search_gammas, search_shards
 from engine.tracks.language_models.selection.critical import critical_heads
-from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, seconds_of, wanted_shards
+from engine.tracks.language_models.stopping import DRAWN, drawn_of, looks
+from engine.tracks.language_models.stopping import said as said_drawn
+from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, wanted_shards
 from engine.tracks.language_models.variants import Variant, all_variants, variant_table, with_gamma
-from engine.tracks.language_models.work import benchmark_work, first_scoring, measuring_shards, with_measuring
+from engine.tracks.language_models.work import control_shards, with_measuring
 
 SPLITS = (TEST, VALIDATION)
 """Splits of the prompts that were asked for."""
@@ -53,16 +57,17 @@ def run_audit(
 def _audited(audit: Audit) -> tuple[dict[str, Any], Tables]:
     """Score, choose, measure."""
     request, audit.job = audit.request, with_measuring(audit)
-    expected = measuring_shards(audit.plan, audit.job.total)
-    measuring = audit.job.work(expected) + benchmark_work(audit)
-    audit.progress.afterwards = seconds_of(audit.context, expected)
-    audit.progress.expect_in_all(measuring + first_scoring(audit.job, request.scores))
+    expect_scoring(audit, request.scores)
     if method_for("z_bias", request.estimator).pilots:
+        until_drawn(audit)
         audit.scoring["predicted"] = prediction(audit)
-    scores = score_heads(audit)
-    audit.progress.expect_in_all(audit.progress.done + measuring)
+        look(audit, method_for("z_bias", request.estimator))
+    scores = score_heads(audit, lambda unfinished: expect_scoring(audit, unfinished))
+    expect_scoring(audit, ())
     variants, gammas = choose_variants(audit, scores)
-    variants += arm_variants(audit.plan)
+    variants += arm_variants(audit.plan, audit.context.lm)
+    kept = [variant for variant in variants if variant.chosen]
+    expect(audit, [*wanted_shards(request, variants), *control_shards(request, scores, kept)])
     tables = measure(audit, variants)
     tables |= measured_benchmarks(audit, variants, tables["results"])
     tables["scores"] = scores
@@ -117,11 +122,23 @@ def heads_wide(scores: pd.DataFrame, request: AuditRequest) -> pd.DataFrame:
     return wide.drop(columns="unit").assign(seeds=request.seeds)
 
 
-def score_heads(audit: Audit) -> pd.DataFrame:
-    """All head scores, from validation prompts and validation text only."""
-    tables = []
-    for method in audit.request.scores:
-        score(audit, method)
+def look(audit: Audit, method: ScoreMethod) -> None:
+    """Draw first what tells whether axes will be ranked at all, and say what is left then."""
+    while wanted := method.looks(audit.job):
+        audit.finish("predict", wanted)
+    expect_scoring(audit, audit.request.scores)
+
+
+def score_heads(
+    audit: Audit, expecting: Callable[[Sequence[ScoreMethod]], None] = lambda unfinished: None
+) -> pd.DataFrame:
+    """All head scores, from validation prompts and validation text only.
+
+    expecting: told the methods that are not finished, whenever it was decided what they measure next.
+    """
+    tables, methods = [], audit.request.scores
+    for place, method in enumerate(methods):
+        score(audit, method, lambda unfinished=methods[place:]: expecting(unfinished))
         audit.progress.say("score heads", method.score)
         table = method.table(audit.job)
         tables.append(table)
@@ -133,10 +150,11 @@ def score_heads(audit: Audit) -> pd.DataFrame:
     return scores
 
 
-def score(audit: Audit, method: ScoreMethod) -> None:
-    """Compute what the method asks for until it asks for nothing new."""
+def score(audit: Audit, method: ScoreMethod, decided: Callable[[], None] = lambda: None) -> None:
+    """Compute what the method asks for until it asks for nothing new; decided: called before each time."""
     done: set[Shard] = set()
     while wanted := [shard for shard in method.shards(audit.job) if shard not in done]:
+        decided()
         audit.finish("score heads", wanted)
         done |= set(wanted)
 
@@ -156,10 +174,16 @@ def choose_variants(audit: Audit, scores: pd.DataFrame) -> tuple[list[Variant], 
 
 
 def measure(audit: Audit, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
-    """Everything reported: on test prompts and test text for the chosen variants, on validation for the γ search."""
-    audit.finish("measure variants", wanted_shards(audit.request, variants))
-    with timed(audit.progress, "statistics", "intervals and null bands"):
-        return Measured(audit.context, audit.request, audit.progress).tables(variants)
+    """Everything reported: on test prompts and test text for the chosen variants, on validation for the γ search. With
+    all seeds, or with the first that make intervals as narrow as asked."""
+    for drawn in looks(audit.request):
+        audit.drawn = drawn
+        audit.finish("measure variants", wanted_shards(drawn, variants))
+        with timed(audit.progress, "statistics", "intervals and null bands"):
+            tables = Measured(audit.context, drawn, audit.progress).tables(variants)
+        if audit.request.stop_at is not None and drawn_of(tables["results"], drawn, audit.request).is_narrow:
+            break
+    return tables
 
 
 def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
@@ -167,8 +191,12 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
     plan, context, request = audit.plan, audit.context, audit.request
     asked = plan.prompts.table[plan.prompts.table["split"].isin(SPLITS)]
     counts = asked.groupby(["axis", "split"]).size()
+    drawn: dict[str, Any] = {}
+    if request.stop_at is not None:
+        drawn = {DRAWN: drawn_of(tables["results"], audit.drawn or request, request).to_dict()}
     return {
         **audit.meta(f"{context.lm.name}: {', '.join(request.axes)}"),
+        **drawn,
         "model": {
             "name": context.lm.name,
             "revision": context.lm.revision,
@@ -195,14 +223,23 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "gamma": gammas,
         "scoring": json_able(audit.scoring),
         "warnings": as_proved(plan, context.lm.adapter.how)
+        + unreached(plan, context.lm)
         + warnings_of(request, tables, plan.model.vocab_size)
-        + not_ranked(audit.scoring),
+        + not_ranked(audit.scoring)
+        + stopped(drawn),
     }
 
 
 def as_proved(plan: Any, how: str) -> list[str]:
     """The plan's warnings; how the model was read, as the loaded model showed it."""
     return [how if warning == plan.model.how else warning for warning in plan.warnings]
+
+
+def stopped(drawn: dict[str, Any]) -> list[str]:
+    """One sentence where drawing could stop before all seeds; drawn: what run.json says of it."""
+    from engine.core.words import axis_name
+
+    return [said_drawn(drawn, axis_name(drawn[DRAWN]["axis"]))] if drawn else []
 
 
 def not_ranked(scoring: dict[str, Any]) -> list[str]:
@@ -225,9 +262,9 @@ def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_si
     results, groups = tables["results"], tables["groups"]
     dense = results[(results["variant"] == "dense") & (results["metric"] == f"bias:{request.reading}")]
     dense = dense[dense["split"] == "test"]
-    inside = dense["value"] <= dense["null_high"]
+    inside = dense["value"] <= dense["null_high"] + SAME
     warnings = [null_warning(row.axis, row.value, row.null_high, int(row.n)) for row in dense[inside].itertuples()]
-    words = dense[~inside & ~(dense["value"] > dense["group_null_high"])]
+    words = dense[~inside & ~(dense["value"] > dense["group_null_high"] + SAME)]
     warnings += [group_warning(row.axis, row.value, row.group_null_high, row.group_note) for row in words.itertuples()]
     for axis, rows in groups[(groups["variant"] == "dense") & (groups["metric"] == "toxicity")].groupby("axis"):
         few = rows[rows["verdict"] != ""]

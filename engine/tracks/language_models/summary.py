@@ -7,9 +7,12 @@ import math
 import pandas as pd
 
 from engine.core.words import AXES
+from engine.report.charts import lookup
 from engine.report.charts.lookup import at_gamma_star
 from engine.report.summaries import Summary, ends
 from engine.store.runs import Run
+from engine.tracks.language_models.benchmarks.base import ScoredBenchmark, scored_benchmarks
+from engine.tracks.language_models.stored_benchmarks import measured_on
 
 
 class Heads(Summary):
@@ -35,7 +38,7 @@ class Heads(Summary):
             ]  # not all was added on every axis
             for item in at_gamma_star(here, axis, meta["gamma"]).itertuples():
                 found.append(_line(item.variant, rows.loc[item.variant], ppl.loc[item.variant]))
-        return found
+        return found + [line for name in measured_on(run) for line in _of_benchmark(run, scored_benchmarks()[name])]
 
 
 def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
@@ -44,6 +47,19 @@ def _line(name: str, bias: pd.Series, ppl: pd.Series) -> str:
         f"  {name:<44} {bias.value:.3f} {ends(bias.low, bias.high, '.3f')}{change:<28} "
         f"null {bias.null_high:.3f}{_group(bias)}  ppl {ppl.value:.2f}"
     )
+
+
+def _of_benchmark(run: Run, one: ScoredBenchmark) -> list[str]:
+    """Its main number for the dense model and every variant, over all items."""
+    rows = lookup.frame(run, "benchmarks")
+    rows = rows[(rows["benchmark"] == one.name) & (rows["metric"] == one.main.name) & (rows["group"] == "")]
+    found = [f"\n{one.title}: {one.main.title}  (with 95 % interval; change; what no preference gives; n)"]
+    for row in rows.itertuples():
+        ends_of = f"{row.delta:+.3f} {ends(row.delta_low, row.delta_high, '+.3f')}" if not math.isnan(row.delta) else ""
+        null = f"null {row.null_low:.3f} to {row.null_high:.3f}  " if not math.isnan(row.null_low) else ""
+        shown = f"{row.value:.3f} {ends(row.low, row.high, '.3f')}  {ends_of:<24}  {null}n {int(row.n)}"
+        found.append(f"  {row.variant:<44} {shown}")
+    return found
 
 
 def _group(bias: pd.Series) -> str:

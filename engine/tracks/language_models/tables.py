@@ -16,6 +16,7 @@ from engine.audit.progress import Progress
 from engine.core.seeds import key_of
 from engine.core.types import READINGS
 from engine.stats.resampling import Difference, Interval
+from engine.store.tables import Pieces
 from engine.tracks.language_models.bias import descriptors_band, words_band
 from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, coded_mean_interval
 from engine.tracks.language_models.bias_definitions import Layout, checked_toxicity, lay_out
@@ -93,10 +94,12 @@ class Measured:
 
     def __init__(self, context: PromptContext, request: AuditRequest, progress: Progress, n_boot: int = 1000) -> None:
         self.context, self.request, self.progress, self.n_boot = context, request, progress, n_boot
-        self.toxicity = cache(self._toxicity)
-        self.prompts = cache(self._prompts)
-        self.layout = cache(self._layout)
-        self.bootstrap = lru_cache(1)(self._bootstrap)  # the large ones are of one axis and split at a time
+        self.known: dict[str, int] = {}
+        self.drawn = cache(self._drawn)
+        self.toxicity = lru_cache(4)(self._toxicity)  # what has rows for prompts is of one axis and split at a time
+        self.prompts = lru_cache(2)(self._prompts)
+        self.layout = lru_cache(2)(self._layout)
+        self.bootstrap = lru_cache(1)(self._bootstrap)
         self.errors = lru_cache(1)(self._errors)
         self.exchanges = lru_cache(1)(self._exchanges)
         self.prompt_nll = lru_cache(2)(self._prompt_nll)
@@ -105,12 +108,12 @@ class Measured:
         self.group_rows = cache(self._group_rows)
         self.text_row = cache(self._text_row)
 
-    def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame]:
+    def tables(self, variants: Sequence[Variant]) -> dict[str, pd.DataFrame | Pieces]:
         """results, groups, generations, texts, windows, prompts and costs of an audit."""
         placed = places(self.request, variants)
         return {**self.tables_at(placed, (TEST,)), "prompts": self.context.table}
 
-    def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame]:
+    def tables_at(self, placed: Sequence[Placed], detailed: Sequence[str]) -> dict[str, pd.DataFrame | Pieces]:
         """results and windows of these places; of those on the splits `detailed` groups, generations and texts; costs
         of test."""
         results, groups, has_arms = [], [], any(variant.arm for variant, _, _ in placed)
@@ -142,6 +145,7 @@ class Measured:
             self.axis_rows((variant.what, split, axis))
             if split in detailed:
                 self.group_rows((variant.what, split, axis))
+                self.drawn((variant.what, split, axis))
 
     def _toxicity(self, place: Place) -> pd.DataFrame:
         """Verdicts with prompt columns, one row per prompt and seed."""
@@ -286,23 +290,39 @@ class Measured:
         ids = self.context.rows(axis, split)[["prompt_id"]]
         return ids.assign(**{name: self._column(shard, table, name) for name in ("nll", "tokens")})
 
-    def _generations(self, placed: Sequence[Placed]) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Every continuation at these places; equal texts are kept once."""
-        parts: dict[str, list[np.ndarray]] = {name: [] for name in (*GENERATED, "text")}
-        for variant, split, axes in placed:
-            for axis in axes:
-                toxicity = self.toxicity((variant.what, split, axis))["toxicity"].to_numpy().astype("float32")
-                ids = self.context.rows(axis, split)["prompt_id"].to_numpy()
-                shards = [variant.what.shard("texts", axis, split, seed) for seed in self.request.seed_list]
-                for place, (shard, table) in enumerate(self._fetched(shards)):
-                    of_seed = toxicity[place :: len(shards)]
-                    row = (ids, of_seed, variant.id, split, axis, shard.seed, self._column(shard, table, "text"))
-                    for name, values in zip(parts, row, strict=True):
-                        parts[name].append(np.broadcast_to(values, len(ids)))
-        columns = {name: np.concatenate(values) for name, values in parts.items()}
-        codes, distinct = pd.factorize(pd.Series(columns.pop("text")), sort=True)
-        table = pd.DataFrame({**columns, "text_id": codes.astype("int32")})
-        return table, pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
+    def _drawn(self, place: Place) -> list[tuple[int, np.ndarray, np.ndarray]]:
+        """Of every seed: the seed, verdicts [prompts] float32, and numbers of the texts, [prompts] int32, which `known`
+        counts as they come."""
+        what, split, axis = place
+        toxicity = self.toxicity(place)["toxicity"].to_numpy().astype("float32")
+        shards = [what.shard("texts", axis, split, seed) for seed in self.request.seed_list]
+        found = []
+        for at, (shard, table) in enumerate(self._fetched(shards)):
+            codes = [self.known.setdefault(text, len(self.known)) for text in self._column(shard, table, "text")]
+            found.append((shard.seed, toxicity[at :: len(shards)].copy(), np.array(codes, dtype="int32")))
+        return found
+
+    def _generations(self, placed: Sequence[Placed]) -> tuple[Pieces, pd.DataFrame]:
+        """Every continuation at these places, made as it is written; equal texts are kept once.
+
+        Until then a verdict and a number are held of each, eight bytes, and the distinct texts.
+        """
+        at = [(one, split, axis) for one, split, axes in placed for axis in axes]
+        drawn = [self.drawn((one.what, split, axis)) for one, split, axis in at]
+        distinct = sorted(self.known)
+        rank = np.empty(len(distinct), dtype="int32")
+        rank[[self.known[text] for text in distinct]] = np.arange(len(distinct), dtype="int32")
+
+        def pieces() -> Iterator[pd.DataFrame]:
+            for (variant, split, axis), parts in zip(at, drawn, strict=True):
+                ids = self.context.rows(axis, split)["prompt_id"]
+                for seed, toxicity, codes in parts:
+                    row = (ids, toxicity, variant.id, split, axis, seed, rank[codes])
+                    yield pd.DataFrame(dict(zip((*GENERATED, "text_id"), row, strict=True)))
+
+        rows = sum(len(codes) for parts in drawn for _, _, codes in parts)
+        texts = pd.DataFrame({"text_id": np.arange(len(distinct), dtype="int32"), "text": distinct})
+        return Pieces(rows, pieces), texts
 
     def _costs(self, variants: Sequence[Variant]) -> pd.DataFrame:
         tables = self.context.fetch([variant.what.shard("cost") for variant in variants])

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import pandas as pd
+
 from engine.audit.growth import Growth
 from engine.report.charts import lookup
 from engine.report.hand_told import told_of
 from engine.store.runs import Run
 from engine.tracks.language_models.growing import variants_of
 from engine.tracks.language_models.growing_benchmarks import told_benchmarks
-from engine.tracks.language_models.predicted import Guess, predicted
+from engine.tracks.language_models.predicted import Guess, Prediction, predicted
 from engine.tracks.language_models.tables import TEST
 
 _NOTHING = Guess(math.nan, math.nan, math.nan)
@@ -31,8 +33,9 @@ def told(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
         notes.append(f"Predictions are of {TEST} prompts; these numbers are of {split} prompts, which are others.")
     for variant in variants:
         for axis in growth.axes:
-            rows += list(_rows(before, after, variant.id, variant.cut, axis, split))
-        notes.append(predicted(before, variant.cut, growth.axis).note)
+            guess = None if variant.arm else predicted(before, variant.cut, axis)
+            rows += list(_rows(guess, after, variant.id, len(variant.cut), axis, split))
+        notes += [] if variant.arm else [predicted(before, variant.cut, growth.axis).note]
     heads = {one.id: [divmod(unit, n_heads) for unit in one.cut] for one in variants}
     return told_of(before, after, split, heads, rows, notes)
 
@@ -41,6 +44,10 @@ def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     """What the judge sees of every reported variant; nothing was predicted of it."""
     said = {"judge": growth.judge, "label": growth.label}
     names = {one.meta["asked"]["judge_hash"] for one in after.added if one.meta["provenance"].get("asked_as") == said}
+    if not names:  # it was asked before, from another place
+        from engine.tracks.language_models import opinions  # late: it loads torch
+
+        names = {opinions.inspect_judge(growth.judge, label=growth.label).digest}
     table, metric = after.table("opinions"), f"bias:{after.meta['request']['reading']}"
     mine = table[table["judge_hash"].isin(names) & (table["metric"] == metric) & table["axis"].isin(growth.axes)]
     cut = after.table("variants").set_index("variant")["n_cut"]
@@ -53,17 +60,21 @@ def _by_judge(before: Run, after: Run, growth: Growth) -> dict[str, Any]:
     return told_of(before, after, TEST, {}, rows, [])
 
 
-def _rows(before: Run, after: Run, name: str, cut: tuple[int, ...], axis: str, split: str) -> Iterator[dict[str, Any]]:
-    guess, reading = predicted(before, cut, axis), after.meta["request"]["reading"]
-    groups = guess.groups.set_index("group")
+def _rows(
+    guess: Prediction | None, after: Run, name: str, n_cut: int, axis: str, split: str
+) -> Iterator[dict[str, Any]]:
+    """guess: None where nothing is predicted."""
+    reading = after.meta["request"]["reading"]
+    change, level, text_guess = (guess.change, guess.bias, guess.perplexity) if guess else [_NOTHING] * 3
+    groups = guess.groups.set_index("group") if guess else pd.DataFrame()
     bias = lookup.result(after, name, f"bias:{reading}", axis, split)
     text = lookup.result(after, name, "perplexity", "", split)
-    same = {"variant": name, "n_cut": len(cut), "axis": axis}
+    same = {"variant": name, "n_cut": n_cut, "axis": axis}
     if bias is not None:
-        yield {**same, "number": "change of bias", **_guessed(guess.change), **_measured(bias, "delta")}
-        yield {**same, "number": "bias", **_guessed(guess.bias), **_measured(bias, "value")}
+        yield {**same, "number": "change of bias", **_guessed(change), **_measured(bias, "delta")}
+        yield {**same, "number": "bias", **_guessed(level), **_measured(bias, "value")}
     if text is not None:
-        yield {**same, "number": "perplexity", **_guessed(guess.perplexity), **_measured(text, "value")}
+        yield {**same, "number": "perplexity", **_guessed(text_guess), **_measured(text, "value")}
     for row in lookup.groups_of(after, name, "toxicity", axis, split).to_dict("records"):
         known = groups.loc[row["group"]].to_dict() if row["group"] in groups.index else {}
         there = {f"predicted{end}": known.get(end[1:] or "value") for end in ("", "_low", "_high")}

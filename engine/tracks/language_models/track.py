@@ -180,6 +180,9 @@ class Heads(Track):
     repeats = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
     judged = (judges.judges, judges.judged_names)
 
+    def of_run(self, run: Run) -> Heads:
+        return BESIDE if arm_words.of_request(run.meta["request"]) else self
+
     @property
     def overview(self) -> Overview:
         return Overview(
@@ -255,6 +258,9 @@ class Heads(Track):
 
     def instead(self, run: Run, variant: Mapping[str, Any]) -> str:
         return arm_words.instead(variant) if arm_words.is_arm(variant) else ""
+
+    def made(self, variant: Mapping[str, Any]) -> str:
+        return arm_words.made(variant) if arm_words.is_arm(variant) else super().made(variant)
 
     def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         if arm_words.is_arm(variant):
@@ -419,6 +425,15 @@ class Heads(Track):
             models=True,
         )
         yield Shelf("Toxicity judges", shelf_table(catalog.list_judges()))
+
+
+class Beside(Heads):
+    """The same where an audit has other ways to make the model smaller beside cuts of heads."""
+
+    questions = {**Heads.questions, "summary": own.SMALLER}
+
+
+BESIDE = Beside()
 
 
 def _is_benchmark(row: Mapping[str, Any] | None) -> bool:

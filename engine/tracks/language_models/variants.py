@@ -54,6 +54,8 @@ class Variant:
     chosen: bool = True
     ties: Ties = Ties(0, 0)
     arm: str = ""
+    reached: float = float("nan")
+    """Of an arm: what its level comes to on this model; NaN: the level."""
 
     @property
     def what(self) -> What:
@@ -128,6 +130,12 @@ def with_gamma(variants: list[Variant], gammas: dict[str, float]) -> list[Varian
     return [replace(variant, chosen=chosen(variant)) for variant in variants]
 
 
+def _realised(variant: Variant, mask: HeadMask) -> float:
+    if not variant.arm:
+        return mask.sparsity
+    return variant.sparsity if np.isnan(variant.reached) else variant.reached
+
+
 def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.DataFrame:
     """The table `variants` of a run. The column `arm` is there where one of them is no cut of heads."""
     arms = {"arm": [variant.arm for variant in variants]} if any(variant.arm for variant in variants) else {}
@@ -139,7 +147,7 @@ def variant_table(variants: list[Variant], n_layers: int, n_heads: int) -> pd.Da
             "target_axis": [variant.target_axis for variant in variants],
             "gamma": [variant.gamma for variant in variants],
             "sparsity": [variant.sparsity for variant in variants],
-            "realised": [one.sparsity if one.arm else mask.sparsity for one, mask in zip(variants, masks, strict=True)],
+            "realised": [_realised(one, mask) for one, mask in zip(variants, masks, strict=True)],
             "n_cut": [len(variant.cut) for variant in variants],
             "seed": [variant.seed for variant in variants],
             "chosen": [variant.chosen for variant in variants],

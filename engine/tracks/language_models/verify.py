@@ -15,24 +15,39 @@ from engine.tracks.language_models.perplexity import perplexity
 
 TOLERANCE = 1e-5
 """Verdicts are stored in float32."""
+AT_ONCE = 1 << 18
+"""Verdicts that are held at a time, about."""
 
 
 def recomputed(run: Run) -> list[dict[str, Any]]:
     """Every test bias of heads, from the stored verdicts; of what was added also those on validation prompts."""
-    prompts = run.table("prompts")[["prompt_id", "subgroup", "template", "descriptor"]]
-    verdicts = run.table("generations").merge(prompts, on="prompt_id", validate="many_to_one")
     results = run.table("results")
     stored = results[results["metric"].str.startswith("bias:")]
-    checks = []
+    each = run.rows("generations") / max(1, len(stored[["axis", "variant"]].drop_duplicates()))
+    checks, size = [], max(1, int(AT_ONCE / max(1.0, each)))
     for axis, rows in stored.groupby("axis"):
-        parts = dict(list(verdicts[verdicts["axis"] == axis].groupby(["variant", "split"])))
-        kept = [row.split == "test" or (row.variant, row.split) in parts for row in rows.itertuples()]
-        rows = rows[kept]  # texts of the search for γ are not kept
-        again = np.array([_bias(parts[row.variant, row.split], row.metric) for row in rows.itertuples()])
-        worst = float(np.abs(again - rows["value"].to_numpy()).max())
-        what = f"{len(rows)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
+        names = rows["variant"].unique()
+        some = [rows[rows["variant"].isin(names[at : at + size])] for at in range(0, len(names), size)]
+        apart = np.concatenate([_apart(run, axis, part) for part in some])
+        worst = float(apart.max())
+        what = f"{len(apart)} biases of {axis} follow from the stored verdicts (largest difference {worst:.1e})"
         checks.append({"what": what, "ok": worst <= TOLERANCE})
     return [*checks, *(_perplexities(run, results) if run.has("windows") else []), *stored_benchmarks.checks(run)]
+
+
+def _apart(run: Run, axis: str, rows: pd.DataFrame) -> np.ndarray:
+    """How far the biases of these results are from those of the stored verdicts, where there are any (those of the
+    search for γ are not kept): [rows that have]."""
+    prompts = run.part("prompts", {"axis": [axis]}, ["prompt_id", "subgroup", "template", "descriptor"])
+    where = {"axis": [axis], "variant": rows["variant"].unique()}
+    verdicts = run.part("generations", where, ["prompt_id", "variant", "split", "toxicity"])
+    parts = dict(list(verdicts.groupby(["variant", "split"])))
+    found = []
+    for row in rows.itertuples():
+        if row.split == "test" or (row.variant, row.split) in parts:
+            part = parts[row.variant, row.split].merge(prompts, on="prompt_id", validate="many_to_one")
+            found.append(abs(_bias(part, row.metric) - row.value))
+    return np.array(found)
 
 
 def _perplexities(run: Run, results: pd.DataFrame) -> list[dict[str, Any]]:

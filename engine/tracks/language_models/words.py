@@ -205,12 +205,16 @@ def score_name(score: str) -> str:
     return SCORES[score].name if score in SCORES else score.replace("_", " ")
 
 
+JUDGED_HERE = "Texts are judged in this process: a cluster draws texts, and these are there."
+"""Said where a cluster was given."""
+
+
 def foreign_judge(judge: str, made_for: str, model: str) -> str:
     """The judge was made for the texts of another model than the one that is audited."""
     return (
         f"The judge {judge} was made for the texts of {made_for}: it knows few words and no context. What it says of "
         f"texts of {model}, and every bias made of that, may mean nothing, also where it lies above its null band. "
-        "Choose a judge made for any text with --judge."
+        "Choose a judge made for any text."
     )
 
 
@@ -353,6 +357,9 @@ TERMS: dict[str, str] = {
     "null band, words": "Where the bias would lie if labels were exchanged within a template.",
     "null band, group": "Where the bias would lie if whole descriptors were exchanged between subgroups.",
 }
+
+SMALLER = "If we make the model smaller, who pays, and how sure are we?"
+"""The summary's question where an audit has more than cuts of heads."""
 
 PAGES: dict[str, str] = {
     "heads": "Which heads add to the bias, and which does the model need?",

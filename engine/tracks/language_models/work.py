@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -18,7 +18,7 @@ from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.controls import control_cuts, controlled, shards_of, stages
 from engine.tracks.language_models.opening import Audit
 from engine.tracks.language_models.request import CONTROLLED, SEARCH, AuditRequest, PromptPlan
-from engine.tracks.language_models.scores.base import ScoreJob, ScoreMethod
+from engine.tracks.language_models.scores.base import ScoreJob
 from engine.tracks.language_models.search import search_shards
 from engine.tracks.language_models.selection.base import selection_method
 from engine.tracks.language_models.tables import wanted_shards
@@ -27,37 +27,39 @@ from engine.tracks.language_models.variants import Variant, all_variants, with_g
 
 def with_measuring(audit: Audit) -> ScoreJob:
     """The audit's job, which knows how much work measuring will be. What is finished counts too: a resumed audit
-    decides as the interrupted one did."""
-    shards = dict.fromkeys(variant_shards(audit.request, audit.job.total))
+    decides as the interrupted one did. Of random cuts it counts two stages, as every finished audit did."""
+    shards = dict.fromkeys(variant_shards(audit.request, audit.job.total, control_stages=2))
     alike: Counter[Shard] = Counter(replace(shard, cut=shard.cut[:1], seed=0) for shard in shards)
     return replace(audit.job, measuring=sum(count * audit.job.work([one]) for one, count in alike.items()))
 
 
-def first_scoring(job: ScoreJob, methods: Sequence[ScoreMethod]) -> float:
-    """Work of what score methods ask for at first, in continuations; what then depends on what they saw."""
-    return job.work(shard for method in methods for shard in method.shards(job))
-
-
-def measuring_shards(plan: PromptPlan, total: int) -> list[Shard]:
+def measuring_shards(plan: PromptPlan, total: int, silent: Collection[str] = ()) -> list[Shard]:
     """All that measuring the variants will ask for, as far as can be known before there are scores: with those at a
     searched γ, each axis at another one, which is most. What a budget is a share of (`with_measuring`) leaves these
-    out, and arms: heads are scored alike with and without them."""
+    out, and arms: heads are scored alike with and without them. silent: axes whose heads will not be ranked, so that
+    nothing is cut by them."""
     request = plan.request
     gammas = [float(gamma) for gamma in request.gammas] if request.gamma == SEARCH else []
-    picked = {axis: gammas[place % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
+    middle = len(gammas) // 2
+    picked = {axis: gammas[(middle + place) % len(gammas)] for place, axis in enumerate(request.axes)} if gammas else {}
     shape = Shape(plan.model.n_layers, plan.model.n_heads) if request.deployable else None
-    return [*variant_shards(request, total, picked, shape), *arm_shards(plan)]
+
+    def scores(request: AuditRequest, total: int) -> pd.DataFrame:
+        found = unlike_scores(request, total)
+        return found.assign(value=found["value"].mask(found["axis"].isin(silent)))
+
+    return [*variant_shards(request, total, picked, shape, scores), *arm_shards(plan)]
 
 
 def benchmark_work(audit: Audit) -> float:
-    """Work of measuring the benchmarks that were asked for on about as many variants as there will be."""
+    """Effort of measuring the benchmarks that were asked for on about as many variants as there will be."""
     asked, request = audit.context.benchmarks, audit.request
     if not asked:
         return 0.0
     total = audit.job.total
     scores = made_up_scores(request, total)
     variants = [variant for variant in all_variants(request, scores, total) if variant.chosen]
-    return audit.job.work(benchmark_shards(asked, [*variants, *arm_variants(audit.plan)]))
+    return audit.context.effort(benchmark_shards(asked, [*variants, *arm_variants(audit.plan)]))
 
 
 def variant_shards(
@@ -65,16 +67,22 @@ def variant_shards(
     total: int,
     gammas: Mapping[str, float] = MappingProxyType({}),
     shape: Shape | None = None,
+    made_up: Callable[[AuditRequest, int], pd.DataFrame] | None = None,
+    control_stages: int | None = None,
 ) -> list[Shard]:
     """What variants will ask for: those of made-up scores of `total` heads, which cut as many as real ones will.
 
     gammas: what a search for γ may find per axis; without them variants at a searched γ are left out. shape: as in
-    `all_variants`.
+    `all_variants`. control_stages: how far random cuts beside them are taken; None: to the end.
     """
-    scores = made_up_scores(request, total)
+    scores = (made_up or made_up_scores)(request, total)
     variants = all_variants(request, scores, total, shape)
     variants = with_gamma(variants, dict(gammas)) if gammas else variants
-    return [*wanted_shards(request, variants), *search_shards(request, variants), *_controls(request, scores, variants)]
+    return [
+        *wanted_shards(request, variants),
+        *search_shards(request, variants),
+        *control_shards(request, scores, variants, control_stages),
+    ]
 
 
 def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
@@ -86,7 +94,20 @@ def made_up_scores(request: AuditRequest, total: int) -> pd.DataFrame:
         for axis in (request.axes if score == "z_bias" else ("",))
         for values in [np.random.default_rng(len(axis) + len(score)).normal(size=total)]
     ]
-    return pd.concat(rows) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+    return (
+        pd.concat(rows, ignore_index=True) if rows else pd.DataFrame(columns=["unit", "score", "axis", "seed", "value"])
+    )
+
+
+def unlike_scores(request: AuditRequest, total: int) -> pd.DataFrame:
+    """As `made_up_scores`, so that methods and axes cut different heads, as real ones mostly do: the heads with the
+    largest effect on bias are also those that perplexity needs, and no two axes have the same."""
+    scores = made_up_scores(request, total)
+    needed = np.random.default_rng(total).normal(size=total)
+    for seed, ((score, _), rows) in enumerate(scores.groupby(["score", "axis"]).groups.items()):
+        own = np.random.default_rng(seed).normal(size=total)
+        scores.loc[rows, "value"] = needed if score == "z_ppl" else 0.5 * own - needed
+    return scores
 
 
 def arm_shards(plan: PromptPlan) -> list[Shard]:
@@ -106,8 +127,11 @@ def other_scores(request: AuditRequest, job: ScoreJob) -> list[Shard]:
     return [shard for method in methods for shard in method.shards(job)]
 
 
-def _controls(request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Variant]) -> list[Shard]:
-    """Random cuts beside one variant of every axis and sparsity, as far as all prompts drawn once."""
+def control_shards(
+    request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Variant], most: int | None = None
+) -> list[Shard]:
+    """Random cuts beside one variant of every axis and sparsity, as far as all prompts as often as variants are drawn,
+    where most go; most: that many stages of it."""
     by_place = {
         (one.target_axis, one.sparsity): replace(one, chosen=True) for one in variants if one.method == CONTROLLED
     }
@@ -116,6 +140,6 @@ def _controls(request: AuditRequest, scores: pd.DataFrame, variants: Sequence[Va
         shard
         for variant in controlled(request, list(by_place.values()))
         for cuts in [control_cuts(request, scores, variant, total)]
-        for stage in stages(request)[:2]
+        for stage in stages(request)[:most]
         for shard in shards_of(variant, cuts, stage)
     ]

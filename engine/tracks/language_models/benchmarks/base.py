@@ -90,6 +90,10 @@ class ScoredBenchmark(ABC):
     items: str
     roles: Mapping[str, str]
     """What each text of an item is called."""
+    measured_by: str = "choice_logps"
+    """The measurement that its numbers are made of."""
+    sure: str = "nats per token"
+    """The unit in which the likeliest answer is ahead of the next; "" where answers are not compared so."""
 
     @property
     @abstractmethod

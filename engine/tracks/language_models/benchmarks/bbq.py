@@ -28,7 +28,9 @@ def features_of(items, answers: np.ndarray) -> np.ndarray:
 
 
 def _features(scored: Scored) -> np.ndarray:
-    return features_of(scored.items, answers_of(scored))
+    """NaN where a log-likelihood is no number: a damaged model has not answered that it cannot be told."""
+    known = ~np.any([np.isnan(scored.logp[role]) for role in ROLES], axis=0)
+    return np.where(known[:, None], features_of(scored.items, answers_of(scored)), np.nan)
 
 
 def _swapped(scored: Scored) -> np.ndarray:

@@ -14,6 +14,8 @@ from engine.core.errors import RequestError, unknown
 if TYPE_CHECKING:
     from engine.models.load_language_model import LanguageModel
 
+GRID = tuple(round(0.05 * step, 2) for step in range(1, 19))
+"""Levels that are offered where any can be asked for."""
 Text = Sequence[Sequence[int]]
 """Token ids of the windows that a compression looks at, all of one length."""
 
@@ -32,9 +34,30 @@ class Compression(ABC):
     saves: ClassVar[str] = "weights"
     """What its level is a share of: "weights" set to zero, "layers" dropped, or "bytes" saved."""
 
-    def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
-        """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo."""
+    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
+        """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo; bits: of a number as
+        the model is loaded."""
         return asked
+
+    def offered(self, model: Any) -> Sequence[float]:
+        """Levels that a finished audit can be asked for later, ascending; none where it has one of its own. model: what
+        has `n_layers`."""
+        return tuple(one for one in self.levels(model, GRID) if one < 1) if self.saves != "bytes" else ()
+
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        """The share that a level comes to on this model, in what it `saves`: counts are whole numbers. `lm`: dense."""
+        return level
+
+    def _share_of_weights(self, lm: LanguageModel, level: float) -> float:
+        """`zeros` of every linear weight of the blocks over how many numbers these have."""
+        from engine.tracks.language_models.compressions._linear import linear_weights
+
+        shapes = [tuple(weight.shape) for weight in linear_weights(lm)]
+        return sum(self.zeros(*shape, level) for shape in shapes) / sum(rows * width for rows, width in shapes)
+
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        """How many numbers of a weight of this shape become zero, of methods that set some to zero."""
+        raise NotImplementedError
 
     def bits(self, weight: Any, packed: bool) -> float:
         """Bits that a number of a compressed linear weight [out, in] takes on average, with all that is needed to read

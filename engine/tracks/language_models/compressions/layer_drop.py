@@ -22,7 +22,7 @@ class LayerDrop(Compression):
     own_levels = True
     saves = "layers"
 
-    def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
+    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
         """One level per number of layers: the share it drops. A level below one layer drops none and is left out."""
         counts = sorted({exact_count(level, model.n_layers) for level in asked} - {0})
         return [round(count / model.n_layers, 3) for count in counts]
@@ -72,7 +72,8 @@ def drop_layers(lm: LanguageModel, gone: Sequence[int]) -> None:
                 if hasattr(part, name):
                     setattr(part, name, place)
     for name, value in list(vars(config).items()):  # what a config says layer by layer
-        if isinstance(value, list | tuple) and len(value) == count:
+        is_long = isinstance(value, list | tuple) and len(value) == count
+        if is_long and not name.endswith("token_id"):  # several tokens that end a text are no layers
             setattr(config, name, [value[layer] for layer in kept])
     if hasattr(config, "attention_types"):  # GPT-Neo: the same once more, as runs of kinds
         config.attention_types = [[[kind], 1] for kind in config.attention_layers]

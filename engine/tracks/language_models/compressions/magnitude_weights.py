@@ -27,6 +27,12 @@ class ByRank(Compression):
 
         return packed_bits(weight) if packed else super().bits(weight, packed)
 
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        return self._share_of_weights(lm, level)
+
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        return exact_count(level, rows * width)
+
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
         from engine.tracks.language_models.compressions._linear import linear_weights
 

@@ -43,12 +43,18 @@ class Rounding(Compression):
     saves = "bytes"
     version: int = 1
 
-    def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
-        """One: the share of the files' bytes that it saves; scales, which `bits` counts, are left out of it."""
+    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
+        """One: the share of the bytes, as the model is loaded, that it saves; scales, which `bits` counts, are left out
+        of it."""
         from engine.tracks.language_models.compressions._files import linear_share
 
-        share, bits = linear_share(model)
-        return (round(max(0.0, share * (1 - self.width / bits)), 3),)
+        return (round(max(0.0, linear_share(model) * (1 - self.width / bits)), 3),)
+
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        """The share of bytes saved with the scales, as charts of bytes have it."""
+        from engine.tracks.language_models.measurements.cost import bytes_of
+
+        return 1 - self.bytes(lm)[0] / bytes_of(lm)
 
     def bits(self, weight: Any, packed: bool) -> float:
         size = self.group if self.group and weight.shape[1] % self.group == 0 else weight.shape[1]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from engine.core.levels import exact_count
 from engine.tracks.language_models.compressions.base import Compression, Text
 
 if TYPE_CHECKING:
@@ -81,8 +82,17 @@ class SparseGPT(Compression):
     def own_levels(self) -> bool:
         return self.pattern
 
-    def levels(self, model: Any, asked: Sequence[float]) -> Sequence[float]:
+    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
         return (0.5,) if self.pattern else asked
+
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        return self._share_of_weights(lm, level)
+
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        if self.pattern:
+            return rows * (width // 4 * 2)
+        blocks = [min(BLOCK, width - start) for start in range(0, width, BLOCK)]
+        return sum(exact_count(level, rows * columns) for columns in blocks)
 
     def bits(self, weight: Any, packed: bool) -> float:
         from engine.tracks.language_models.compressions._zeros import packed_bits, pattern_bits

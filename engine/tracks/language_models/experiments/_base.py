@@ -15,6 +15,7 @@ from engine.report.contents import default_choice
 from engine.store.runs import Run
 from engine.tracks.language_models.embedded import REQUEST as DEMO
 from engine.tracks.language_models.request import SEARCH, AuditRequest
+from engine.tracks.language_models.stopping import seeds_drawn
 
 PAPER = "FASP"
 GENDER = "gender_and_sex"
@@ -111,7 +112,7 @@ def unlike_paper(run: Run, models: Sequence[str]) -> str:
          "validation text": "a file of its own"},
         {"model": ", ".join(models) if model in models else model,
          "prompts": "HolisticBias" if is_holistic else prompts, "judge": meta["judge"]["name"],
-         "seeds": str(request["seeds"]), "top_k": str(request["top_k"]),
+         "seeds": str(seeds_drawn(meta)), "top_k": str(request["top_k"]),
          "effects of heads": f"by {request['estimator']}", "validation prompts": _validation_prompts(meta),
          "validation text": "a file of its own" if request.get("validation_corpus") else "the first part of the same"},
     )  # fmt: skip

@@ -16,6 +16,7 @@ from engine.tracks.language_models.experiments._base import GENDER
 from engine.tracks.language_models.panels.along_sparsity import bias_along_sparsity, perplexity_along_sparsity
 from engine.tracks.language_models.panels.per_cent import changes_in_per_cent
 from engine.tracks.language_models.per_cent import per_cent
+from engine.tracks.language_models.stopping import seeds_drawn
 
 TEST = "test"
 PAPER_GAMMA = 0.3
@@ -40,7 +41,7 @@ def changes(run: Run, axes: tuple[str, ...]) -> Iterator[Finding]:
     """Per cent of the dense value; axis "": perplexity. Of random cuts the first only."""
     results = run.table("results")
     tests, reading = results[results["split"] == TEST], run.meta["request"]["reading"]
-    seeds = run.meta["request"]["seeds"]
+    seeds = seeds_drawn(run.meta)
     for axis in axes:
         metric = f"bias:{reading}" if axis else "perplexity"
         rows = tests[(tests["axis"] == axis) & (tests["metric"] == metric)].set_index("variant")

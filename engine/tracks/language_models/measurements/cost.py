@@ -22,10 +22,11 @@ PROBES = 4
 
 class Cost(Measurement):
     """One row: parameters, bytes, latency_ms with the 25th and 75th percentile, dense_latency_ms, speedup (median of
-    paired ratios) with its quartiles, n (repeats), max_logit_difference (masked against cut), greedy_equal, agrees."""
+    paired ratios) with its quartiles, n (rounds), max_logit_difference (masked against cut), greedy_equal, agrees."""
 
     name = "cost"
     any_threads = True
+    pace = 2.1
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH}
@@ -38,7 +39,7 @@ class Cost(Measurement):
             return [_cost_of_arm(context, shards[0])] * len(shards)
         mask = context.mask(shards[0].cut)
         small = cut(context.lm, mask)
-        agreement = agree(context.lm, mask, context.table["text"].head(PROBES).tolist())
+        agreement = agree(context.lm, mask, context.table["text"].head(PROBES).tolist(), small)
         whole = (
             context.lm if context.lm.means is None else cut(context.lm, context.mask(()))
         )  # without the shift of its heads

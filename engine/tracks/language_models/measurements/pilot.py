@@ -45,6 +45,7 @@ class Pilot(Measurement):
     name = "pilot"
     version = 3
     any_threads = True
+    pace = 3.5
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {

@@ -16,6 +16,7 @@ class PromptNll(Measurement):
 
     name = "prompt_nll"
     any_threads = True
+    pace = 0.8
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         limit = context.settings.decoding.max_prompt_tokens

@@ -18,6 +18,8 @@ class TextGradients(Measurement):
 
     name = "text_gradients"
     any_threads = True
+    pace = 1.2
+    start = 20.0
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return text_parts(context, shard)

@@ -35,7 +35,7 @@ class TextLogps(Measurement):
         drawn = list({(shard.axis, shard.split, shard.seed): shard for shard in shards}.values())
         texts = sampled(context, drawn)
         decoding = sampled_from(context.settings.decoding)
-        dense, off = row_logps(context.lm, texts.rows, texts.first, units, decoding, context.hooks)
+        dense, off = row_logps(context.lm, texts.rows, texts.first, units, decoding, context.telling)
         found = {}
         for shard, names, place in zip(drawn, texts.prompt_ids, texts.places, strict=True):
             for at, unit in enumerate(units):

@@ -15,7 +15,7 @@ import pandas as pd
 
 from engine.models.decode import begin, draw_on, text_of
 from engine.surgery.heads.mask import masked
-from engine.surgery.heads.redraw import drawn_again
+from engine.surgery.heads.redraw import drawn_again, drawn_plainly
 from engine.tracks.language_models.context import Measurement, PromptContext, Shard
 from engine.tracks.language_models.measurements._nearest import Place, nearest, remember
 from engine.tracks.language_models.measurements._texts import drafts_of, off_together
@@ -73,10 +73,11 @@ def _drawn(
         wanted = [context.rows(axis, split)["prompt_id"] for axis, split, _ in places]
         drafts = [list(map(int, ids)) for ids in pd.concat([a.loc[b] for a, b in zip(known, wanted, strict=True)])]
         masks, apart = [context.mask(cut) for cut in cuts], max(one.apart for one in near)
-        found = drawn_again(lm, masks, begun, drafts, decoding, context.hooks, apart)
-    for cut in () if found else cuts:
+        found = drawn_again(lm, masks, begun, drafts, decoding, context.telling, apart)
+    for at, cut in enumerate(() if found else cuts):
         with masked(lm, context.mask(cut)):
-            found.append(draw_on(lm, begun, decoding, context.hooks)[0])
+            mine = context.telling.within(at / len(cuts), 1 / len(cuts))
+            found.append(drawn_plainly(lm, begun, decoding, mine))
     remember(context, places, cuts)
     return found
 
@@ -86,7 +87,7 @@ def _drawn_by_arm(context: PromptContext, table: pd.DataFrame, shard: Shard) -> 
     decoding = context.settings.decoding
     with context.applied(shard) as lm:
         begun = begin(lm, *(table[name].tolist() for name in ("text", "prompt_id", "seed")), decoding)
-        return draw_on(lm, begun, decoding, context.hooks)[0]
+        return draw_on(lm, begun, decoding, context.telling)[0]
 
 
 def _table(context: PromptContext, table: pd.DataFrame, drawn: Sequence[list[int]], span: slice) -> pd.DataFrame:

@@ -17,6 +17,7 @@ class Verdicts(Measurement):
 
     name = "verdicts"
     any_threads = True
+    start = 35.0
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         return {

@@ -30,6 +30,7 @@ class Windows(Measurement):
     version = 2
     whole = True
     any_threads = True
+    pace = 1.2
 
     def parts(self, context: PromptContext, shard: Shard) -> dict[str, Any]:
         settings = context.settings
@@ -53,7 +54,7 @@ class Windows(Measurement):
         window = windows_alike(context.settings.window, context.lm.n_positions) if shards[0].arm else None
         with context.applied(shards[0]) as lm:
             return [
-                window_nll(lm, context.corpus_tokens(shard.split), window or context.settings.window, context.hooks)
+                window_nll(lm, context.corpus_tokens(shard.split), window or context.settings.window, context.telling)
                 for shard in shards
             ]
 
@@ -74,7 +75,7 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
     spans = spans_of(len(tokens), context.settings.window, context.lm.n_positions)
     texts = [tokens[span.start : span.end] for span in spans]
     first = [span.first - span.start for span in spans]
-    _, off = row_logps(context.lm, texts, first, units, hooks=context.hooks, whole=False)
+    _, off = row_logps(context.lm, texts, first, units, hooks=context.telling, whole=False)
     if not np.isfinite(off).all():
         bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
         raise PruneAuditError(

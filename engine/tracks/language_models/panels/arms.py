@@ -19,11 +19,11 @@ from engine.report.charts.panel import Choice, Panel, blank, needs_log, nothing
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.panels import pairs
+from engine.tracks.language_models.panels.pairs import NEAR
 
 FAR = 3.0
 """Times the dense perplexity from which on the scale is logarithmic."""
-NEAR = 0.05
-"""Shares of the dense model's bytes, or of its time, that count as the same."""
 
 
 def by_bytes(run: Run, choice: Choice) -> Panel:
@@ -51,15 +51,19 @@ def _weighed(run: Run, choice: Choice, named: tuple[str, str, str, str], note: s
     if len(table) < 2:
         return nothing(key, question, "Bytes and time of fewer than two variants were measured for this choice.")
     parts = tuple(_figure(run, choice, table, (what, title), about) for about in _ABOUT)
-    answer, more = _answer(run, choice, table, what)
+    chosen = _chosen(run, choice, table)
+    found = pairs.pairs_of(run, choice, table, chosen, what) if chosen else None
+    answer, more = _answer(run, table, chosen, found, what)
     columns = (
         Column("method", "method", words.method_name),
-        *titled(sparsity="share asked", bytes="share of bytes", time="share of time", delta="change of bias"),
-        *titled(delta_low="low", delta_high="high", ratio="perplexity over dense", ratio_low="low of it"),
-        *titled(ratio_high="high of it"),
+        *titled(sparsity="level", realised="share reached", bytes="share of bytes", time="share of time"),
+        *titled(delta="change of bias", delta_low="low", delta_high="high"),
+        *(pairs.COLUMNS if found else ()),
+        *titled(ratio="perplexity over dense", ratio_low="low of it", ratio_high="high of it"),
     )
-    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=note)
-    shown = readable(table, columns)
+    said = f"{note} {pairs.NOTE}" if found else note
+    caveat = lookup.caveat(run, lookup.harm(run, "dense", choice), more=said)
+    shown = readable(pairs.with_pairs(table, found), columns)
     return Panel(key, question, answer, None, shown, caveat, parts, mind=null_warning(run, choice), more=more)
 
 
@@ -138,32 +142,39 @@ def _hover(run: Run, row: dict[str, Any], what: str) -> str:
     ))  # fmt: skip
 
 
-def _answer(run: Run, choice: Choice, table: pd.DataFrame, what: str) -> tuple[str, str]:
-    """The chosen variant, and every other way that takes about as much; then how these change the bias."""
-    variant = lookup.variant_of(run, choice)["variant"]
-    mine = table[table["variant"] == variant]
-    if mine.empty:
+def _chosen(run: Run, choice: Choice, table: pd.DataFrame) -> dict[str, Any] | None:
+    """The row of the chosen variant; None for the dense model."""
+    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]]
+    return None if mine.empty else mine.iloc[0].to_dict()
+
+
+def _answer(
+    run: Run, table: pd.DataFrame, row: dict[str, Any] | None, found: pairs.Pairs | None, what: str
+) -> tuple[str, str]:
+    """The chosen variant, and every other way that takes about as much beside the cut of heads; then what each does to
+    the dense model's bias, and each difference."""
+    if row is None:
         return "Choose a variant that changes the model: the others are then compared at what it takes.", ""
-    row = mine.iloc[0].to_dict()
-    far = (table[what] - row[what]).abs()
-    near = table.assign(far=far)[far <= NEAR].sort_values("far").drop_duplicates("method")
-    others = near[near["method"] != row["method"]].to_dict("records")
     label = phrasing.sentence(lookup.variant_label(run, row))
     first = f"{label}{',' if ',' in label else ''} takes {phrasing.percent(row[what])} of the {what} "
     first += f"and {_VERBS[phrasing.direction(row)]} the bias ({phrasing.change(row)})."
+    near = pairs.closest(table, row, what)
+    more = _beside_dense(run, near[near["pair_as_much"]].to_dict("records"))
+    if found is None:
+        return f"{first} {more}", ""
+    return f"{first} {pairs.told(run, found, what)}", f"{more} {pairs.each(run, found)}"
+
+
+def _beside_dense(run: Run, others: list[dict[str, Any]]) -> str:
+    """What each way that takes as much does to the dense model's bias."""
+    start = f"At as much, give or take {phrasing.percent(NEAR)}, beside the dense model\u2019s bias"
     if not others:
-        return f"{first} No other way takes as much, give or take {phrasing.percent(NEAR)}.", ""
+        return f"No other way takes as much, give or take {phrasing.percent(NEAR)}."
     said = []
     for kind, verb in _VERBS.items():
         names = [lookup.variant_label(run, one) for one in others if phrasing.direction(one) == kind]
         said += [f"{'; '.join(names)}: {verb} it"] if names else []
-    count = phrasing.count(len(others), "other way")
-    lower = sum(phrasing.direction(one) == "fell" for one in others)
-    raised = sum(phrasing.direction(one) == "rose" for one in others)
-    told = f"Of {count} that {'take' if len(others) > 1 else 'takes'} as much, give or take {phrasing.percent(NEAR)}, "
-    told += f"{lower or 'none'} clearly {'lowers' if lower < 2 else 'lower'} it and {raised or 'none'} clearly "
-    told += f"{'raises' if raised < 2 else 'raise'} it."
-    return f"{first} {told}", f"At as much: {'. '.join(map(phrasing.sentence, said))}."
+    return f"{start}: {'. '.join(map(phrasing.sentence, said))}."
 
 
 _VERBS = {"fell": "lowers", "rose": "raises", "unclear": "does not clearly change", "unknown": "moves"}

@@ -227,7 +227,8 @@ def _margin(scored: Scored, at: int, role: str, roles: list[str]) -> float:
 
 def _example(one: ScoredBenchmark, row: dict[str, Any]) -> dict[str, Any]:
     texts, told = row["texts"], {side: one.roles[row[side]] for side in ("before", "after")}
-    notes = {f"{side}_note": f"{told[side]}, by {phrasing.number(row[f'{side}_sure'])} nats per token" for side in told}
+    by = {side: f", by {phrasing.number(row[f'{side}_sure'])} {one.sure}" if one.sure else "" for side in told}
+    notes = {f"{side}_note": f"{told[side]}{by[side]}" for side in told}
     shown = {side: texts[row[side]] for side in told}
     return {"label": words.group_name(row["group"]), "prompt": row["prefix"], **shown, **notes}
 

@@ -17,6 +17,6 @@ def group_warning(run: Run, choice: Choice) -> str:
     if dense is None or phrasing.inside_null(dense):
         return ""
     high = dense.get("group_null_high", math.nan)
-    if dense["value"] > high:
+    if dense["value"] > high + phrasing.SAME:
         return ""
     return own.group_warning(choice.measured, dense["value"], high, str(dense.get("group_note") or ""))

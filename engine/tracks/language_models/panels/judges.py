@@ -21,6 +21,7 @@ from engine.tracks.language_models import words as own
 KEY = "judges"
 NAMES = "judged_names"
 SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x")
+_CLEAR = ("fell", "rose")
 _VERBS = {"fell": "fall", "rose": "rise", "unclear": "not clearly change", "unknown": "move, by how much is not known"}
 
 
@@ -64,7 +65,8 @@ def judges(run: Run, choice: Choice) -> Panel:
 
 
 def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
-    """What must be said beside the measured axis' change where another judge sees another sign; "" where all agree."""
+    """What must be said beside the measured axis' change where another judge sees another sign, or none; "" where all
+    see the same."""
     if variant["variant"] == "dense":
         return ""
     table = opinions(run, choice)
@@ -72,18 +74,24 @@ def disagreement(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     if len(table) < 2 or table["seen"].nunique() == 1:
         return ""
     said = [f"{row.judge} sees it {_VERBS[row.seen]} ({phrasing.change(row._asdict())})" for row in table.itertuples()]
-    return f"Judges disagree: {'; '.join(said)}."
+    first = "Judges disagree" if set(_CLEAR) <= set(table["seen"]) else "Not every judge sees the same"
+    return f"{first}: {'; '.join(said)}."
 
 
 def _answer(table: pd.DataFrame) -> str:
-    """On how many axes all judges see the same, and which ones they do not."""
+    """On how many axes all judges see the same direction, on how many none sees one, and on which they differ."""
     seen = table.groupby("axis", sort=False)["seen"].agg(lambda found: list(dict.fromkeys(found)))
-    same = [axis for axis, found in seen.items() if len(found) == 1]
+    same = [axis for axis, found in seen.items() if len(found) == 1 and found[0] in _CLEAR]
+    none = [axis for axis, found in seen.items() if not set(found) & set(_CLEAR)]
     many = phrasing.count(table["judge"].nunique(), "judge")
-    first = f"{many} agree on the direction on {len(same)} of {phrasing.count(len(seen), 'axis', 'axes')}"
+    said = [f"{many} agree on the direction on {len(same)} of {phrasing.count(len(seen), 'axis', 'axes')}"]
+    said += (
+        [f"no judge sees a clear change on {', '.join(words.axis_name(str(axis)) for axis in none)}"] if none else []
+    )
     apart = [f"{words.axis_name(str(axis))} ({_who(table[table['axis'] == axis])})" for axis in seen.index
-             if axis not in same]  # fmt: skip
-    return f"{first}." if not apart else f"{first}; not on {', '.join(apart)}."
+             if axis not in (*same, *none)]  # fmt: skip
+    said += [f"not on {', '.join(apart)}"] if apart else []
+    return f"{'; '.join(said)}."
 
 
 def _who(rows: pd.DataFrame) -> str:

@@ -17,7 +17,7 @@ __all__ = ["levelling_down", "levelling_verdict", "perplexity_by_group", "who_pa
 
 TOXIC = ByGroup(
     key="who_pays",
-    question="Who pays? How toxic are the texts about each subgroup, before and after the cut?",
+    question="Who pays? How toxic are the texts about each subgroup, before and after?",
     metric="toxicity",
     measure=Measure("toxicity"),
     x_title="mean toxicity (0 to 1)",

@@ -20,7 +20,7 @@ seconds, so a resumed run decides alike.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -187,6 +187,44 @@ class Auto(ScoreMethod):
     def shards(self, job: ScoreJob) -> list[Shard]:
         return [shard for axis in job.axes for shard in self._state(job, axis).wanted]
 
+    def effort(self, job: ScoreJob, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]] = list) -> float:
+        """As if every axis needed all its prompts and the first further draw, and then spent its budget on heads; of
+        one whose bias lies inside its null band so far, as if it stayed there."""
+        return sum(self._effort(job, axis, uncounted) for axis in job.axes)
+
+    def unranked(self, job: ScoreJob) -> tuple[str, ...]:
+        return tuple(axis for axis in job.axes if self._silent(job, axis))
+
+    def looks(self, job: ScoreJob) -> list[Shard]:
+        states = {axis: self._state(job, axis) for axis in job.axes}
+        return [shard for axis, state in states.items() if self._unclear(job, axis, state) for shard in state.wanted]
+
+    def _unclear(self, job: ScoreJob, axis: str, state: State) -> bool:
+        """Whether too little was drawn to say that an axis will not be ranked: all prompts, twice, is enough."""
+        every = replace(job, splits=(VALIDATION, *job.spares(axis))).with_seeds(self._first_seeds(job))
+        return not state.ranked and not job.finished(dense_shards(every, axis))
+
+    def _silent(self, job: ScoreJob, axis: str) -> bool:
+        """Whether the bias lies inside its null band when enough was drawn to say so."""
+        state = self._state(job, axis)
+        return not state.ranked and not self._unclear(job, axis, state)
+
+    def _effort(self, job: ScoreJob, axis: str, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]]) -> float:
+        state, effort = self._state(job, axis), job.context.effort
+        wanted = effort(uncounted(state.wanted))
+        if not state.open:
+            return wanted
+        trial = Shard("pilot", (), axis, VALIDATION, job.seeds[0])
+        every = replace(job, splits=(VALIDATION, *job.spares(axis)))
+        if self._silent(job, axis):
+            every = every.with_seeds(draws(job.seeds, self._most(job)))
+            return effort(uncounted([*state.wanted, *dense_shards(every, axis), trial]))
+        every = every.with_seeds(self._first_seeds(job))
+        first = [*dense_shards(every, axis), *gradient_shards(every, axis), trial]
+        heads = min(self._budget(job) - every.work(first), job.total * self._cost(every, axis, "reweight"))
+        known = effort([*first, *state.wanted])  # of these, what counts as done is done
+        return max(wanted, effort(first) + max(0.0, heads) - known + effort(uncounted([*first, *state.wanted])))
+
     def table(self, job: ScoreJob) -> pd.DataFrame:
         return pd.concat([self._axis(job, axis) for axis in job.axes], ignore_index=True)[COLUMNS]
 
@@ -201,8 +239,16 @@ class Auto(ScoreMethod):
         return share * job.measuring / len(job.axes) if share else 0.0
 
     def _state(self, job: ScoreJob, axis: str) -> State:
-        most = max(self.option(job, "most_draws"), len(job.seeds))
-        job = job.with_seeds(draws(job.seeds, max(LEAST_DRAWS, len(job.seeds))))
+        """How far an axis is; a state that waits, or has nothing to wait for, is kept."""
+        key = (self.name, axis, job.asked)
+        kept = job.states.get(key)
+        if kept is None or (kept.open and job.finished(kept.wanted)):
+            kept = job.states[key] = self._decided(job, axis)
+        return kept
+
+    def _decided(self, job: ScoreJob, axis: str) -> State:
+        most = self._most(job)
+        job = job.with_seeds(self._first_seeds(job))
         spares = job.spares(axis)
         state = State(job.seeds, looks=1 + bool(spares) + math.ceil(math.log2(max(most / len(job.seeds), 1))))
         while self._signal(job, axis, state) and not state.ranked:
@@ -216,6 +262,13 @@ class Auto(ScoreMethod):
         if state.ranked:
             self._spend(job, axis, state, most)
         return state
+
+    def _first_seeds(self, job: ScoreJob) -> tuple[int, ...]:
+        return draws(job.seeds, max(LEAST_DRAWS, len(job.seeds)))
+
+    def _most(self, job: ScoreJob) -> int:
+        """Draws of a prompt at most."""
+        return max(self.option(job, "most_draws"), len(job.seeds))
 
     def _now(self, state: State, job: ScoreJob) -> ScoreJob:
         """`job`, noted as what is scored with."""

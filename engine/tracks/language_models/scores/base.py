@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -49,6 +49,15 @@ class ScoreJob:
     """Work that measuring the variants will be, in continuations (`Measurement.size`): what budgets are shares of."""
     read: dict[Any, np.ndarray] = field(default_factory=dict, compare=False, repr=False)
     """Columns of finished measurements that were read before, by their shards: an adaptive estimator asks often."""
+    states: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What such an estimator decided, by what was asked: equal results, equal answers."""
+
+    @property
+    def asked(self) -> tuple[Hashable, ...]:
+        """All that decisions rest on besides finished measurements."""
+        known = tuple((name, values.tobytes()) for name, values in sorted(self.known.items()))
+        same = (id(self.context.keeper), self.seeds, self.splits, self.reading, self.measuring, self.gammas)
+        return (*same, self.sparsities, self.cuts_by_perplexity, tuple(sorted(self.options.items())), known)
 
     @property
     def total(self) -> int:
@@ -115,6 +124,19 @@ class ScoreMethod(ABC):
     def shards(self, job: ScoreJob) -> list[Shard]:
         """Every measurement it needs, as far as finished ones show. Asked again until it names nothing new, so a
         method may look at what is finished (`job.context.keeper`) and ask for more; equal results, equal answers."""
+
+    def effort(self, job: ScoreJob, uncounted: Callable[[Sequence[Shard]], Sequence[Shard]] = list) -> float:
+        """About how long what it will still ask for takes, in the unit of `MeasurementContext.effort`; for forecasts
+        only. uncounted: those of some measurements that do not count as done."""
+        return job.context.effort(uncounted(self.shards(job)))
+
+    def looks(self, job: ScoreJob) -> list[Shard]:
+        """What it still draws before it can say whether an axis will be ranked; none of it is wasted."""
+        return []
+
+    def unranked(self, job: ScoreJob) -> tuple[str, ...]:
+        """Axes whose heads it will not rank, as far as finished measurements show."""
+        return ()
 
     @abstractmethod
     def table(self, job: ScoreJob) -> pd.DataFrame:
