@@ -4,10 +4,10 @@ from engine.audit.tracks import TrackEntry
 
 TRACK = TrackEntry(
     __name__,
-    "Filters of an image classifier",
+    "Filters or heads of an image classifier",
     place=3,
     former=("filters",),
-    asks="cut filters of an image classifier, see who pays",
+    asks="cut filters or heads of an image classifier, see who pays",
     claims="request:claims",
     request="request:ImageRequest",
     validate="request:validate_images",

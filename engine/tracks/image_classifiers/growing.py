@@ -23,6 +23,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Run, Store
 from engine.store.shards import Used
 from engine.surgery.filters.named import checked, cut_of, filter_mask
+from engine.tracks.image_classifiers.unit_words import units_of
 
 if TYPE_CHECKING:
     from engine.tracks.image_classifiers.hand_measured import HandSet
@@ -67,9 +68,11 @@ def chosen_of(run: Run, request: Growth) -> tuple[hand.Chosen, str]:
     check_asked(run, request, (hand.TEST, hand.trial_split(run)))
     if request.level is not None:
         what = "of an image classifier's method is trained: it is asked as an audit with one level more."
-        raise RequestError(Fault("speedup", what, "Give filters, or start the audit again with the speedup added."))
+        raise RequestError(
+            Fault("speedup", what, f"Give {units_of(run)}, or start the audit again with the speedup added.")
+        )
     model = run.meta["model"]
-    check_units(request.units, int(model["n_filters"]), "filters", model["name"])
+    check_units(request.units, int(model["n_filters"]), units_of(run), model["name"])
     units = checked(run, request.units)
     return hand.chosen_of(run, request, filter_mask(run, units), units, lambda row: cut_of(run, row))
 

@@ -19,6 +19,7 @@ from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.request import FilterPlan, ImageRequest, validate_images
 from engine.tracks.image_classifiers.tables import image_tables
+from engine.tracks.image_classifiers.unit_words import FILTERS, in_units
 from engine.tracks.image_classifiers.warnings import image_warnings
 
 ImageAudit = Session[FilterPlan, ImageContext]
@@ -83,10 +84,11 @@ def compute(audit: ImageAudit, arms: Sequence[Arm]) -> None:
 def run_meta(audit: ImageAudit, tables: dict[str, pd.DataFrame], notes: Sequence[str]) -> dict[str, Any]:
     """run.json: what was asked, of which model, on which images, with which code, and what must be known about it."""
     plan, context, request = audit.plan, audit.context, audit.request
+    model, warnings = model_meta(plan, context), image_warnings(plan, context, tables, notes)
     return {
         **audit.meta(f"{plan.model.name} on {plan.images.name}"),
         "experiment": request.experiment,
-        "model": model_meta(plan, context),
+        "model": model,
         "data": data_meta(plan, tables),
-        "warnings": image_warnings(plan, context, tables, notes),
+        "warnings": [in_units(text, model.get("units", FILTERS)) for text in warnings],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from engine.tracks.image_classifiers.panels import ablation, affected, bench, lo
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
 from engine.tracks.image_classifiers.styles import arm_style
 from engine.tracks.image_classifiers.telling import TELLING
+from engine.tracks.image_classifiers.unit_words import in_units, units_of
 
 STARS = "Stars mark speedups where a trial predicts one class only."
 _TRAINING = "Other training: what a cut costs depends on how the model was retrained."
@@ -47,7 +49,8 @@ BINDING = {
 
 
 class Filters(ClassifierTrack):
-    """Convolution filters of an image classifier; an arm is a method with a loss, run in several trials."""
+    """Convolution filters of an image classifier, or heads of one; an arm is a method with a loss, run in several
+    trials."""
 
     name = "image_classifiers"
     about = "filters of an image classifier"
@@ -70,7 +73,7 @@ class Filters(ClassifierTrack):
     )
     bench = bench.BENCH
     pages = ("filters", "bench", "examples", "picture")
-    tabs = {"filters": ("who_pays", "layers", "filters", "speed"), "examples": ("changed_images",)}
+    tabs = {"filters": ("who_pays", "layers", "scores", "speed"), "examples": ("changed_images",)}
     questions = {
         "bench": "What if these filters are off?",
         "summary": "If we cut these filters, who pays, and how sure are we?",
@@ -108,6 +111,9 @@ class Filters(ClassifierTrack):
         checkpoint_wait="Building the cut model, loading its weights, comparing its answers with those stored …",
     )
     telling = TELLING
+
+    def of_run(self, run: Run) -> Filters:
+        return HEADS if units_of(run) == HEADS.many else self
 
     @property
     def overview(self) -> Overview:
@@ -157,14 +163,12 @@ class Filters(ClassifierTrack):
 
     def amount(self, run: Run, variant: Mapping[str, Any]) -> str:
         reached = f"{phrasing.factor(variant['achieved'])} fewer FLOPs, asked {phrasing.factor(variant['speedup'])}"
-        cut = (
-            f"{variant['n_cut']:.0f} of {self.total(run)} filters ({phrasing.percent(variant['realised'])}; {reached})"
-        )
+        cut = f"{self.cut_of(run, variant)} ({phrasing.percent(variant['realised'])}; {reached})"
         return cut if variant["variant"] != "dense" else "nothing"
 
     def reached(self, run: Run, variant: Mapping[str, Any]) -> str:
         asked, got = phrasing.factor(variant["speedup"]), phrasing.factor(variant["achieved"])
-        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} filters cut"
+        return f"{got} (asked {asked}), {variant['n_cut']:.0f} of {self.total(run)} {self.many} cut"
 
     @property
     def intervals(self) -> str:
@@ -224,6 +228,34 @@ class Filters(ClassifierTrack):
             "Any ResNet, VGG, EfficientNetV2 or MobileNetV2 with weights of your own works too: name the architecture "
             "or a folder under “New audit”.",
         )
+
+
+class Heads(Filters):
+    """The same of heads of a vision transformer: what is said of filters is said of heads."""
+
+    def __init__(self) -> None:
+        self.one, self.many, self.about = "head", "heads", self._in_heads(Filters.about)
+        self.bench, self.titles = bench.BENCH_OF_HEADS, {"filters": "Heads"}
+        pages = {**words.of_track(Filters.name, "PAGES"), **Filters.questions}
+        self.questions, self.columns = self._all_in_heads(pages), self._all_in_heads(Filters.columns)
+        self.made = tuple(self._in_heads(text) for text in Filters.made)
+        self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
+        self.layer_title, self.layer_means = "attention layer", "an attention layer"
+
+    def definition(self, method: str) -> str:
+        return self._in_heads(super().definition(method))
+
+    def terms(self) -> Mapping[str, str]:
+        return self._all_in_heads(super().terms())
+
+    def _in_heads(self, text: str) -> str:
+        return in_units(text, "heads")
+
+    def _all_in_heads(self, texts: Mapping[str, str]) -> dict[str, str]:
+        return {name: self._in_heads(text) for name, text in texts.items()}
+
+
+HEADS = Heads()
 
 
 def embedded_classifiers() -> pd.DataFrame:

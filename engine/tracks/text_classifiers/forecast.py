@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.core.levels import exact_count
 from engine.tracks.text_classifiers.arms import TextArm
 from engine.tracks.text_classifiers.context import TextContext, TextShard
-from engine.tracks.text_classifiers.shards import null_shards, truth_shards
+from engine.tracks.text_classifiers.shards import importance_shards, null_shards, truth_shards
 
 
 def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
@@ -18,13 +18,17 @@ def forecast(context: TextContext, arms: Sequence[TextArm]) -> float:
             dense = context.dense_shard(trial)
             shards["dense", dense.trial] = dense
             for count, shard in _rounds(context, arm, trial):
-                mine = (arm.procedure.scored, arm.procedure.trained, arm.score) if count else (arm.score,)
-                shards[shard.kind, trial, count, *mine] = shard
+                mine = (arm.procedure.scored, arm.procedure.trained, arm.score, count) if count else (arm.score,)
+                shards[shard.kind, shard.stage, trial, *mine] = shard
     for shard in truth_shards(context, max(arm.n_trials for arm in arms)):
         shards["leave_one_out", shard.trial] = shard
     for (sparsity, trial), shard in null_shards(context, arms).items():
         shards["random_masks", sparsity, trial] = shard
-    return sum(context.kind(shard.kind).size(context, shard) for shard in shards.values())
+    for shard in importance_shards(context, arms, max(arm.n_trials for arm in arms)):
+        shards["importance", shard.stage, shard.trial, shard.score] = shard
+    known = context.effort([TextShard("text_cost")]) * (1 + sum(len(arm.sparsities) for arm in arms))
+    known += context.effort([TextShard("lens")]) * (1 + (context.start is not None))
+    return known + sum(context.effort([shard]) for shard in shards.values())
 
 
 def _rounds(context: TextContext, arm: TextArm, trial: int) -> list[tuple[int, TextShard]]:

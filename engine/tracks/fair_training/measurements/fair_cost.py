@@ -18,6 +18,7 @@ class FairCost(Measurement):
 
     name = "fair_cost"
     any_threads = True
+    pace = 1.6
 
     def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
         trained = context.kind("trained")

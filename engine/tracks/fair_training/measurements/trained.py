@@ -33,6 +33,7 @@ class TrainedModel(Measurement):
     """
 
     name = "trained"
+    pace = 0.48
 
     def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
         method, settings = fair_method(shard.method), context.settings

@@ -31,21 +31,27 @@ without m; none: first order only."""
 
 
 def closed_form(
-    theta: Tensor, g: Tensor, mask: Tensor, rho: float, form: str = CROSS, lower: Tensor | None = None
+    theta: Tensor,
+    g: Tensor,
+    mask: Tensor,
+    rho: float,
+    form: str = CROSS,
+    lower: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """The gradient of BiFP Eq. 9, m ← m − β dF/dm, of every masked entry under H = 0; all tensors of one shape.
 
         dF/dm = (θ − m g_lower / ρ) g        "cross"; "derived": g_lower = g; without m "published"; θ g "none"
 
     theta: θ, g: the gradient of the upper level's loss at z = m θ, lower: of the lower level's (None: the same), mask:
-    m, rho: ρ.
+    m, rho: ρ. out: where it is written, in place of a new tensor.
     """
     if form == "none":
-        return theta * g
+        return torch.mul(theta, g, out=out)
     if form == "published":
-        return (theta - g / rho).mul_(g)
+        return torch.sub(theta, g / rho, out=out).mul_(g)
     other = g if lower is None or form != CROSS else lower
-    return torch.addcmul(theta, mask, other, value=-1 / rho).mul_(g)
+    return torch.addcmul(theta, mask, other, value=-1 / rho, out=out).mul_(g)
 
 
 def exact(

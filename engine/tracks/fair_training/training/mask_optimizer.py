@@ -9,6 +9,7 @@ that stay, so a score can only rise where others fall.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,9 @@ FADES = 0.9, 0.99
 """Factors by which the momentum and the scale fade."""
 STEPS, CLOSE = 30, 1e-7
 """Newton's steps at most, and the share by which the sum may be off at the end."""
+BLOCK = 2**15
+"""Scores that are worked on at a time: what torch still leaves to one core, whose threads would wait for each other at
+every block. A multiple of what a processor takes at once, so no digit depends on it."""
 
 
 @dataclass(eq=False)
@@ -38,13 +42,19 @@ class MaskOptimizer:
     def step(self, gradient: Tensor, rate: float, price: np.ndarray | None = None, budget: float = 0.0) -> None:
         """One step against the gradient [units]; price [units]: then Σ price · m stays at the budget, not Σ m."""
         self.steps += 1
-        self.momentum.mul_(FADES[0]).add_(gradient, alpha=1 - FADES[0])
-        square = float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) ** 2 / max(1, len(gradient))
+        square = _squared(gradient) / max(1, len(gradient))
         self.scale = FADES[1] * self.scale + (1 - FADES[1]) * square
         scale = (self.scale / (1 - FADES[1] ** self.steps)) ** 0.5 + 1e-12
-        self.scores.add_(self.momentum, alpha=-rate / (1 - FADES[0] ** self.steps) / scale)
-        fits = on_budget(self.scores, self.count) if price is None else on_priced_budget(self.scores, price, budget)
-        self.scores.copy_(fits)
+        self._move(gradient, rate / (1 - FADES[0] ** self.steps) / scale)
+        if price is None:
+            put_on_budget(self.scores, self.count)
+        else:
+            self.scores.copy_(on_priced_budget(self.scores, price, budget))
+
+    def _move(self, gradient: Tensor, rate: float) -> None:
+        """Momentum and scores, block by block."""
+        for momentum, new, scores in _blocks(self.momentum, gradient, self.scores):
+            scores.add_(momentum.mul_(FADES[0]).add_(new, alpha=1 - FADES[0]), alpha=-rate)
 
     def state(self) -> dict[str, Any]:
         """Tensors and plain numbers, to go on from."""
@@ -63,22 +73,63 @@ class MaskOptimizer:
 
 
 def on_budget(scores: Tensor, count: int) -> Tensor:
-    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`: clip(scores - c).
+    """The point nearest to scores [units] with all of them from 0 to 1 and a sum of `count`: clip(scores - c)."""
+    found = scores.clone()
+    put_on_budget(found, count)
+    return found
+
+
+def put_on_budget(scores: Tensor, count: int) -> None:
+    """`on_budget` in place.
 
     The sum is piecewise linear in c, so c is found by Newton's steps, halved where one leaves the bracket.
     """
     least, most = scores.aminmax()
     low, high = float(least) - 1.0, float(most)
     middle = min(max(0.0, low), high)
-    clipped = torch.empty_like(scores)  # written again and again: at millions of scores, memory is what costs
     for _ in range(STEPS):
-        torch.sub(scores, middle, out=clipped).clamp_(0.0, 1.0)
-        over = float(clipped.sum(dtype=torch.float64)) - count
+        whole, free = _clipped(scores, middle)
+        over = whole - count
         if abs(over) <= CLOSE * count:
-            return clipped
+            break
         low, high = (middle, high) if over > 0 else (low, middle)
-        free = int(clipped.frac_().count_nonzero())  # neither 0 nor 1
         middle = middle + over / free if free else (low + high) / 2
         if not low < middle < high:
             middle = (low + high) / 2
-    return torch.sub(scores, middle, out=clipped).clamp_(0.0, 1.0)
+    for (part,) in _blocks(scores):
+        part.sub_(middle).clamp_(0.0, 1.0)
+
+
+def _clipped(scores: Tensor, middle: float) -> tuple[float, float]:
+    """The sum of clip(scores - middle), added up in double precision, and how many are neither 0 nor 1."""
+    whole = free = 0.0
+    narrow, wide = _rooms(scores)
+    for (part,) in _blocks(scores):
+        clipped = torch.sub(part, middle, out=narrow[: len(part)]).clamp_(0.0, 1.0)
+        whole += float(wide[: len(part)].copy_(clipped).sum())
+        free += float(clipped.frac_().ceil_().sum())  # a block has fewer scores than single precision counts
+    return whole, free
+
+
+def _squared(gradient: Tensor) -> float:
+    """The sum of squares, added up in double precision."""
+    wide = _rooms(gradient)[1]
+    return sum(float(wide[: len(part)].copy_(part).square_().sum()) for (part,) in _blocks(gradient))
+
+
+def _rooms(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Room for a block, in single and in double precision: taken once for all blocks, for fresh pages cost more than
+    sums."""
+    size = min(_size(tensor), max(1, len(tensor)))
+    return tuple(torch.empty(size, dtype=kind, device=tensor.device) for kind in (torch.float32, torch.float64))
+
+
+def _size(tensor: Tensor) -> int:
+    """Scores that are worked on at a time on the tensor's device."""
+    return BLOCK if tensor.device.type == "cpu" else 2**24
+
+
+def _blocks(*tensors: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Views of the same places of tensors [units], BLOCK of them at a time, so that a block stays in a core's cache
+    from one operation to the next: at millions of scores memory is what costs."""
+    return zip(*(tensor.split(_size(tensor)) for tensor in tensors), strict=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from torch.func import functional_call
 from engine.core.errors import Fault, RequestError
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import COUNTED, FilterGraph
+
+SAMPLE = 2**16
+"""Scores by which it is told where the least of those that stay lies."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +43,11 @@ class Part:
         if self.units is None:
             return mask[self.start : self.start + value.numel()].view(value.shape)
         return mask[self.units].view(-1, *[1] * (value.dim() - 1))
+
+    def place(self, found: Tensor, value: Tensor) -> Tensor | None:
+        """Where in found [units] a quantity in the shape of `value` belongs, as a view in that shape; None where units
+        have several entries, whose sum it is."""
+        return None if self.units is not None else self.spread(found, value)
 
     def gather(self, found: Tensor, each: Tensor) -> None:
         """Add `each`, a quantity in the parameter's shape, to the sums of its units in found [units], in place."""
@@ -112,6 +121,12 @@ class Masked:
             part.gather(found, each[part.name])
         return found
 
+    @cached_property
+    def starts(self) -> np.ndarray | None:
+        """Where each block begins, where all of a block's units lie side by side; else None."""
+        starts = np.flatnonzero(np.diff(self.blocks, prepend=-1))
+        return starts if len(starts) == len(np.unique(self.blocks[starts])) else None
+
     def flat(self) -> Tensor:
         """The latent parameters' squared norm per unit, [units]."""
         held = dict(self.model.named_parameters())
@@ -165,19 +180,37 @@ def kept_of(total: int, sparsity: float) -> int:
     return max(1, int(round((1.0 - sparsity) * total)))
 
 
-def best(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:
+def best(scores: np.ndarray, count: int, blocks: np.ndarray, starts: np.ndarray | None = None) -> np.ndarray:
     """True for exactly `count` units with the highest scores, one of each block at least; ties go to the first.
 
-    scores [units], blocks: the block of each unit, [units] int -> [units] bool. Raises ValueError where there are more
-    blocks than units to keep.
+    scores [units], blocks: the block of each unit, [units] int -> [units] bool. starts: see `Masked.starts`. Raises
+    ValueError where there are more blocks than units to keep.
     """
-    least = np.partition(scores, len(scores) - count)[len(scores) - count]
-    chosen = scores > least
-    ties = np.flatnonzero(scores == least)
-    chosen[ties[: count - int(chosen.sum())]] = True
-    if np.bincount(blocks[chosen], minlength=int(blocks.max()) + 1).all():
-        return chosen
-    return _one_of_each(scores, count, blocks)
+    chosen, near = _sure(scores, count)
+    values, rest = scores[near], count - np.count_nonzero(chosen)
+    least = np.partition(values, len(values) - rest)[len(values) - rest]
+    chosen[near[values > least]] = True
+    chosen[near[values == least][: count - np.count_nonzero(chosen)]] = True
+    if starts is None:
+        met = np.bincount(blocks[chosen], minlength=int(blocks.max()) + 1)
+    else:
+        met = np.array([part.any() for part in np.split(chosen, starts[1:])])
+    return chosen if met.all() else _one_of_each(scores, count, blocks)
+
+
+def _sure(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """True for scores [n] that are among the `count` highest whatever the others are, fewer than `count` [n] bool; and
+    the places among which the others are, ascending. Of many only those are in question that lie near the least of the
+    highest by a sample."""
+    if len(scores) > 4 * SAMPLE:
+        sample = np.sort(scores[:: len(scores) // SAMPLE])
+        place, off = len(sample) * (1 - count / len(scores)), 4 * len(sample) ** 0.5
+        low, high = sample[max(0, int(place - off))], sample[min(len(sample) - 1, int(place + off))]
+        above = scores > high
+        near = np.flatnonzero((scores >= low) & ~above)
+        if 1 <= count - np.count_nonzero(above) <= len(near):
+            return above, near
+    return np.zeros(len(scores), dtype=bool), np.arange(len(scores))
 
 
 def _one_of_each(scores: np.ndarray, count: int, blocks: np.ndarray) -> np.ndarray:

@@ -89,13 +89,16 @@ class Trainer:
         self._places: dict[str, Tensor] = {}
 
     def cut(self, keep: np.ndarray, scores: np.ndarray) -> None:
-        """From now on only the units of keep [units] bool act; scores [units] are noted with them."""
-        self.keep, self.scores = np.asarray(keep, dtype=bool), np.array(scores)
-        self._mask = torch.as_tensor(self.keep, dtype=torch.float32, device=self.masked.device)
+        """From now on only the units of keep [units] bool act; scores [units] are noted with them, as they are and not
+        as a copy."""
+        self.keep, self.scores = np.asarray(keep, dtype=bool), np.asarray(scores)
+        if self._mask is None or len(self._mask) != len(self.keep):
+            self._mask = torch.empty(len(self.keep), device=self.masked.device)
+        self._mask.copy_(torch.from_numpy(self.keep))
 
     def keep_best(self, scores: np.ndarray, count: int) -> None:
         """From now on only the `count` units with the highest scores [units] act."""
-        self.cut(best(scores, count, self.masked.blocks), scores)
+        self.cut(best(scores, count, self.masked.blocks, self.masked.starts), scores)
 
     def make_small(self) -> None:
         """Cut the filters for real: the same training, in less time, since the mask no longer changes."""
@@ -174,6 +177,8 @@ class _Phase:
         device = trainer.masked.device
         self.scores = torch.tensor(trainer.scores, dtype=torch.float32, device=device)
         self.mask_optimizer = MaskOptimizer(self.scores, learning.count if learning else 0)
+        units = trainer.masked.total if learning else 0
+        self.gradient, self.almost = torch.zeros(2, units, device=device)  # kept: fresh pages cost more than sums
         self.step = 0
         self.saved = time.monotonic()
 
@@ -223,12 +228,13 @@ class _Phase:
         """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and the hard mask they
         now mean. below: the batch that the weights have just answered to."""
         trainer, learning = self.trainer, self.learning
-        mask = trainer.mask().clamp(min=ALMOST).requires_grad_(trainer.masked.bare is not None)
+        mask = torch.clamp(trainer.mask(), min=ALMOST, out=self.almost).detach()
+        mask.requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]
         loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)
         lower = self._of_lower(loss, penalty, z, mask.detach(), below)
         self._move(self._of_mask(loss + learning.strength * penalty, mask, z, lower))
-        if not bool(self.scores.isfinite().all()):
+        if not math.isfinite(float(self.scores.sum())):  # of numbers from 0 to 1
             raise self._stopped("gradient of the mask", math.nan, self.step, learning.strength)
         trainer.spent["mask_updates"] += 1
         trainer.spent["examples"] += len(batch.rows)
@@ -273,13 +279,14 @@ class _Phase:
         held = dict(trainer.model.named_parameters())
         wanted = [*z.values(), *([mask] if mask.requires_grad else [])]
         gradients = dict(zip([*z, None], torch.autograd.grad(total, wanted), strict=False))
-        each = {}
+        found = self.gradient.zero_()
         for part in trainer.masked.parts:
             theta = held[part.name].detach()
             spread = part.spread(mask.detach(), theta)
-            g, other = gradients[part.name], lower.get(part.name)
-            each[part.name] = closed_form(theta, g, spread, learning.rho, learning.form, other)
-        found = trainer.masked.sums(each)
+            g, other, out = gradients[part.name], lower.get(part.name), part.place(found, theta)
+            each = closed_form(theta, g, spread, learning.rho, learning.form, other, out)
+            if out is None:
+                part.gather(found, each)
         return found + gradients[None] if mask.requires_grad else found
 
     def _losses(

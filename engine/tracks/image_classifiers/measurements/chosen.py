@@ -25,6 +25,7 @@ class ChosenFilters(Measurement):
     """
 
     name = "chosen"
+    pace = 0.37
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         method = filter_method(shard.method)

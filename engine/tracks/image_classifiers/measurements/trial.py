@@ -26,6 +26,7 @@ class Trial(Measurement):
     curve/…, and plainly: history, flops, met, agreement of masked and cut before retraining."""
 
     name = "trial"
+    pace = 1.6
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         chosen = context.kind("chosen")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,24 +20,30 @@ from engine.report.hand_classifiers import trial_said, trial_split
 from engine.store.runs import Run
 from engine.surgery.filters.named import cut_of, filter_name, filter_units, widths_of, written
 from engine.surgery.filters.named import starts_of as starts
+from engine.tracks.image_classifiers.unit_words import HEADS, in_units
+from engine.tracks.image_classifiers.unit_words import said as in_words
 from engine.tracks.image_classifiers.words import NO_EFFECTS, NOT_RETRAINED
 
 ROW = 15
 """Pixels of a row of filters."""
+NARROWEST = 8
+"""Places in a row at least."""
 
 
 def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
     """A square per filter, the layers below each other, in each the lowest score first; those that are off are empty.
     A layer goes on in the next row where it is long."""
     table = _table(run, choice, off)
-    across, total = _across(len(table)), len(table)
+    total, widest = len(table), max(width for _, width in widths_of(run))
+    across = max(NARROWEST, min(_across(total), widest))
     lines = [-(-width // across) for _, width in widths_of(run)]
     tops = np.cumsum([0, *(line + 0.6 for line in lines)])
     table = table.assign(x=(table["place"] - 1) % across, y=tops[table["layer"]] + (table["place"] - 1) // across)
     figure = blank(choice, int(90 + ROW * tops[-1]))
     for is_off, part in table.groupby("off"):
         colour = choice.theme.soft if is_off else choice.theme.ink
-        dots = {"symbol": "square-x-open" if is_off else "square", "size": 9 if across <= 32 else 5, "color": colour,
+        size = 12 if across == NARROWEST else 9 if across <= 32 else 5
+        dots = {"symbol": "square-x-open" if is_off else "square", "size": size, "color": colour,
                 "opacity": 0.6 if is_off else 0.85, "line": {"width": 1, "color": colour}}  # fmt: skip
         texts = [_hover(row) for row in part.to_dict("records")]
         more = {"customdata": part[["unit"]].to_numpy(), "name": "off" if is_off else "on"}
@@ -44,11 +51,11 @@ def bench_map(run: Run, choice: Choice, off: Units) -> Panel:
     names = [name for name, _ in widths_of(run)]
     figure.update_yaxes(tickvals=list(tops[:-1]), ticktext=names, range=[tops[-1], -1], showgrid=False, showline=False)
     figure.update_xaxes(range=[-1, across], showgrid=False, showline=False, showticklabels=False)
-    said = f"{phrasing.count(len(off), 'filter')} of {total} off ({phrasing.percent(len(off) / total)})."
-    answer = f"{said if off else 'None is off.'} Click a filter to switch it."
-    note = f"{ordered(run, choice)} Filters are counted from 0, as in mask.json."
-    shown = table[["filter", "place", "score", "off"]]
-    return Panel("bench_map", "Which filters are off?", answer, figure, shown, note)
+    said = f"{phrasing.count(len(off), in_words(run, 'filter'))} of {total} off ({phrasing.percent(len(off) / total)})."
+    answer = in_words(run, f"{said if off else 'None is off.'} Click a filter to switch it.")
+    note = f"{ordered(run, choice)} {in_words(run, 'Filters are counted from 0, as in mask.json.')}"
+    shown = table[["filter", "place", "score", "off"]].rename(columns={"filter": in_words(run, "filter")})
+    return Panel("bench_map", in_words(run, "Which filters are off?"), answer, figure, shown, note)
 
 
 def _across(total: int) -> int:
@@ -86,7 +93,7 @@ def ordered(run: Run, choice: Choice) -> str:
     """By what filters are ordered."""
     method = _scored_by(run, choice)
     if method is None:
-        return "In the order of their numbers: this audit has no scores of filters."
+        return in_words(run, "In the order of their numbers: this audit has no scores of filters.")
     trials = int(lookup.frame(run, "scores").query("method == @method")["seed"].nunique())
     over = f", mean over {phrasing.count(trials, 'trial')}" if trials > 1 else ""
     return f"In each layer the lowest scores of {words.method_name(method)} come first{over}."
@@ -125,7 +132,7 @@ def on_trial(run: Run, choice: Choice, off: Units) -> Panel | None:
 BENCH = Bench(
     picture=bench_map,
     ahead=lambda run, choice, off: None,
-    nothing=lambda run, choice: NO_EFFECTS,
+    nothing=lambda run, choice: in_words(run, NO_EFFECTS),
     tried=on_trial,
     said=bench.said,
     who=classifier_groups.paid_by_group,
@@ -143,3 +150,6 @@ BENCH = Bench(
     rows=rows,
     ordered=ordered,
 )
+
+BENCH_OF_HEADS = replace(BENCH, about=in_units(NOT_RETRAINED, HEADS), example="vit.layers.0.attention.0-1")
+"""Of vision transformers."""

@@ -19,6 +19,7 @@ from engine.report.palette import series_styles
 from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.image_classifiers.panels.lookup import PLAIN, PW, arm_of
+from engine.tracks.image_classifiers.unit_words import units_of
 
 QUESTION = "Which subgroups does the PW loss give more weight in pruning?"
 SMOOTH = 10
@@ -50,8 +51,8 @@ def loss_share(run: Run, choice: Choice) -> Panel:
     parts = tuple(_column(run, choice, table[table["base"] == base], base, cells, reach) for base in columns)
     steps = int(table["step"].max()) + 1
     note = (
-        f"The first {steps} batches while filters are chosen, mean of {trials_said(run)}, running mean of {SMOOTH} "
-        "batches; both losses saw the same batches. Ranges in the table are over trials."
+        f"The first {steps} batches while {units_of(run)} are chosen, mean of {trials_said(run)}, running mean of "
+        f"{SMOOTH} batches; both losses saw the same batches. Ranges in the table are over trials."
     )
     return Panel(
         "loss_share",

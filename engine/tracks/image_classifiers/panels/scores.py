@@ -17,22 +17,24 @@ from engine.report.charts.heat_map import bar_above, cells, veil
 from engine.report.charts.marks import entry, faint, silent
 from engine.report.charts.panel import Choice, Panel, blank, nothing, plain
 from engine.store.runs import Run
+from engine.tracks.image_classifiers.unit_words import said as in_words
+from engine.tracks.image_classifiers.unit_words import units_of
 
 FEW = 40
 """Filters of the widest layer up to which every cut one gets a cross."""
-COLUMNS = titled(layer="layer", group="first convolution", filter="filter", value="score", kept="kept")
+COLUMNS = {"layer": "layer", "group": "first convolution", "filter": "filter", "value": "score", "kept": "kept"}
 
 
 def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
     """Layer x filter; colour: score, crossed or faded: cut."""
-    question = "Which filters does the method want to keep, and which does it cut?"
+    question = in_words(run, "Which filters does the method want to keep, and which does it cut?")
     table = filter_scores(run, choice, trial)
     if table.empty:
-        return nothing("filter_scores", question, "This run has no filter scores for this choice.")
+        return nothing("filter_scores", question, in_words(run, "This run has no filter scores for this choice."))
     name, at = words.method_name(choice.method), lookup.level_of(run, choice)
     cut = table[~table["kept"]]
     share = phrasing.percent(len(cut) / len(table))
-    answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} filters ({share})."
+    answer = f"{name} at {at:g}×, trial {trial}, cuts {len(cut)} of {len(table)} {units_of(run)} ({share})."
     note = (
         "Higher scores are kept first. Colours are ranks within a layer, because scores of different layers need not "
         "compare; hover for the score itself. Filters and layers are counted from 0, as in mask.json."
@@ -41,10 +43,10 @@ def score_map(run: Run, choice: Choice, trial: int = 0) -> Panel:
         "filter_scores",
         question,
         answer,
-        _figure(choice, table),
-        readable(table, COLUMNS),
-        note,
-        more=_order_said(table).strip(),
+        _figure(choice, table, in_words(run, "filter")),
+        readable(table, titled(**{name: in_words(run, title) for name, title in COLUMNS.items()})),
+        in_words(run, note),
+        more=in_words(run, _order_said(table).strip()),
     )
 
 
@@ -70,7 +72,7 @@ def _order_said(table: pd.DataFrame) -> str:
     return f" {wrong} of them score{'s' * (wrong == 1)} above a filter of the same layer that stays."
 
 
-def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
+def _figure(choice: Choice, table: pd.DataFrame, unit: str) -> go.Figure:
     widths = table.groupby("layer").size()
     shape = (len(widths), int(widths.max()))
     where = table["layer"].to_numpy(), table["filter"].to_numpy()
@@ -79,8 +81,11 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     state[where] = np.where(table["kept"], "kept", "cut")
     names = table.drop_duplicates("layer").set_index("layer")["group"]
     label = np.array([[plain(str(names[layer]))] * shape[1] for layer in names.index], dtype=object)
-    figure = blank(choice, map_height(len(widths)) + 20, "filter")
-    said = "<b>%{customdata[0]}, filter %{x}</b><br>score %{customdata[1]:.4g}<br>%{customdata[2]}<extra></extra>"
+    figure = blank(choice, map_height(len(widths)) + 20, unit)
+    said = (
+        f"<b>%{{customdata[0]}}, {unit} %{{x}}</b>"
+        + "<br>score %{customdata[1]:.4g}<br>%{customdata[2]}<extra></extra>"
+    )
     cells(
         figure,
         rank,
@@ -96,7 +101,8 @@ def _figure(choice: Choice, table: pd.DataFrame) -> go.Figure:
     )
     _mark_cut(figure, choice, table, shape)
     layer_rows(figure, table)
-    figure.update_xaxes(range=[-0.5, shape[1] - 0.5], showline=False, nticks=9, ticks="")
+    figure.update_xaxes(range=[-0.5, shape[1] - 0.5], showline=False, ticks="")
+    figure.update_xaxes(**({"dtick": 1} if shape[1] <= 9 else {"nticks": 9}))
     figure.update_layout(margin={"t": 48, "b": 52}, legend={"y": 1, "yanchor": "bottom", "x": 1, "xanchor": "right"})
     return figure
 

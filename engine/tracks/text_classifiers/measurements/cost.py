@@ -27,6 +27,7 @@ class TextCost(Measurement):
     name = "text_cost"
     version = 2
     any_threads = True
+    pace = 2.5
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {"repeats": REPEATS, "batch": BATCH, "threads": torch.get_num_threads()}

@@ -23,6 +23,7 @@ class Importance(Measurement):
 
     name = "importance"
     version = 2
+    pace = 0.85
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         method = head_importance(shard.score)

@@ -29,6 +29,7 @@ class Lens(Measurement):
     """One row per text, layer and head that is left: COLUMNS. Matrices are float16 bytes, row = from, column = to."""
 
     name = "lens"
+    start = 400.0
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         settings = asked(context, "conductance")

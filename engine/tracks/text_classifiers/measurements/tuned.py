@@ -31,6 +31,7 @@ class Tuned(Measurement):
     plainly: parameters, and the largest difference of a logit between masked and cut before training."""
 
     name = "tuned"
+    pace = 1.3
 
     def parts(self, context: TextContext, shard: TextShard) -> dict[str, Any]:
         return {}
