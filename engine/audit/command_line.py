@@ -71,12 +71,15 @@ def executor_of(args: argparse.Namespace) -> Executor | None:
 
 
 def checked(args: argparse.Namespace, asked: Callable[[argparse.Namespace], Any], faults: Sequence[Fault] = ()) -> Any:
-    """The request, once it and the store hold up; else RequestError with all faults together, `faults` first.
+    """The request, once it, the store and the cluster's address hold up; else RequestError with all faults together,
+    `faults` first.
 
     Nothing is loaded or written: a wrong request leaves nothing behind.
     """
     from engine.audit.jobs import check, check_store
+    from engine.audit.ray_executor import address_faults
 
+    faults = [*faults, *address_faults(vars(args).get("ray"), "--ray")]
     try:
         request = asked(args)
     except RequestError as error:

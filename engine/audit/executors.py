@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from engine.audit.measurements import MeasurementContext
 from engine.audit.progress import Progress
+
+OFTEN = 0.1
+"""Seconds between two reports from the inside of a part, at least."""
 
 
 class Executor(ABC):
@@ -27,19 +29,30 @@ class Local(Executor):
 
     def run(self, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress) -> None:
         bundles = context.bundles(shards)
-        sizes = [sum(context.kind(shard.kind).size(context, shard) for shard in bundle) for bundle in bundles]
+        sizes = [context.effort(progress.count(bundle)) for bundle in bundles]
         progress.expect(sum(sizes))
         for bundle, size in zip(bundles, sizes, strict=True):
             context.hooks.check()
             fresh = not all(context.kept(shard) for shard in bundle)
-            progress.say(phase, context.describe(bundle[0]))
-            start = time.monotonic()
-            context.inside = _partly(progress, phase, size, context.describe(bundle[0]), start)
+            start, what = progress.clock(), context.describe_all(bundle)
+            progress.say(phase, what)
+            context.inside = _partly(progress, phase, size, what, start)
             if fresh:
                 context.fetch(bundle)
-            progress.advance(phase, size, time.monotonic() - start, context.describe(bundle[0]), fresh)
+            progress.advance(phase, size, progress.clock() - start, what, fresh)
 
 
 def _partly(progress: Progress, phase: str, size: float, what: str, start: float) -> Callable[[float], None]:
-    """A function that reports the share done of one bundle while it is computed."""
-    return lambda share: progress.partly(phase, size * share, time.monotonic() - start, what)
+    """A function that reports the share done of one bundle while it is computed; what begins again within it, as
+    answering does after fitting, stands still until it has come as far. It is called at every step, and says something
+    every OFTEN seconds."""
+    most, told = 0.0, start
+
+    def report(share: float) -> None:
+        nonlocal most, told
+        most, now = max(most, share), progress.clock()
+        if now - told >= OFTEN:
+            told = now
+            progress.partly(phase, size * most, now - start, what)
+
+    return report

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from engine.audit.request_checks import is_number
 from engine.audit.setting_faults import setting_faults
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.files import is_special
+from engine.core.files import is_special, is_too_long
 from engine.core.types import Setting
 
 RequestT = TypeVar("RequestT")
@@ -144,9 +144,13 @@ class Field(Setting):
         return tuple(one for one in value if _TYPES[self.kind](one)) if is_list else ()
 
     def _special(self, value: Any) -> list[Fault]:
-        """Paths that are neither file nor folder, told before anybody opens them."""
+        """Paths that are neither file nor folder, or too long for one, told before anybody opens them."""
         parts = (value if isinstance(value, tuple) else (value,)) if self.kind in ("text", "path", "source") else ()
-        return [special_fault(self.called, one) for one in parts if isinstance(one, str) and one and is_special(one)]
+        named = [one for one in parts if isinstance(one, str) and one]
+        long = [one for one in named if self.kind != "text" and is_too_long(one)]
+        return [special_fault(self.called, one) for one in named if is_special(one)] + [
+            too_long_fault(self.called, one) for one in long
+        ]
 
     def _is_word(self, value: Any) -> bool:
         return bool(self.word) and isinstance(value, str) and value == self.word
@@ -201,6 +205,11 @@ class Field(Setting):
 def special_fault(where: str, path: str) -> Fault:
     """A pipe, a socket or a device was named: reading it might never end."""
     return Fault(where, f"{path[:200]!r} is neither a file nor a folder.", "Name a file or a folder.")
+
+
+def too_long_fault(where: str, path: str) -> Fault:
+    """A name that no file can have was named."""
+    return Fault(where, f"{path[:40]!r}… has {len(path)} letters, too many for a path.", "Name a file or a folder.")
 
 
 def _or_nothing(word: str, bound: float | None) -> str:

@@ -21,10 +21,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from engine.audit.fields import type_faults
 from engine.audit.growth import Growth
+from engine.audit.pulse import Pulse
 from engine.audit.turn import Aside, device_named
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError, StoreError
 from engine.core.files import PROJECT, explained, json_able, safe_id, sweep, write_whole
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from engine.audit.executors import Executor
     from engine.audit.request import Request
 
-GRACE, WATCH = 0.8, 0.1
+GRACE, WATCH = 0.4, 0.05
 """Seconds a cancelled job has to come to the end of a batch, and between two looks whether it was cancelled."""
 EARLY, LATE = -5.0, 60.0
 """Seconds since it was queued within which a job's process may still be on its way; a clock may have been set back."""
@@ -167,6 +168,7 @@ def launch(store: Store, job_id: str) -> subprocess.Popen:
     with (folder / "log.txt").open("ab") as log, (folder / "process").open("a") as mark:
         with contextlib.suppress(BlockingIOError):  # the process before it is about to end
             fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _sign(mark, _said(folder).updated)
         return subprocess.Popen(
             [sys.executable, "-m", "engine.audit.worker", str(store.root), job_id],
             cwd=PROJECT,
@@ -176,6 +178,20 @@ def launch(store: Store, job_id: str) -> subprocess.Popen:
             start_new_session=True,
             pass_fds=(mark.fileno(),),  # held by that process as long as it lives
         )
+
+
+def _sign(mark: TextIO, moment: str) -> None:
+    """Note in the file that a job's process holds which queueing it is for, so that its end is known at once."""
+    mark.truncate(0)
+    mark.write(moment)
+    mark.flush()
+
+
+def _is_gone(folder: Path, state: JobState) -> bool:
+    """Whether the process that was started for a queued job has ended, whatever the clock says."""
+    with contextlib.suppress(OSError, ValueError):
+        return (folder / "process").read_text(encoding="utf-8") == state.updated and not is_up(folder)
+    return False
 
 
 def line_lock(store: Store) -> Path:
@@ -207,16 +223,17 @@ def leave_when_cancelled(store: Store, job_id: str) -> None:
 def end_when_cancelled(
     folder: Path, wait: Callable[[float], None] = time.sleep, leave: Callable[[int], object] = os._exit
 ) -> None:
-    """Wait for the file `cancel`, then for the end of a batch; then leave, whether the state can be read and written
-    or not. A job that has come to its end leaves by itself."""
+    """Wait for the file `cancel`, then for the end of a batch; then leave, whatever the job is at. Nothing is written,
+    which on a busy disk takes seconds: a job with that file whose process is gone was cancelled. Also one that has
+    come to its end does not take its interpreter down, which takes as long as a batch; one that failed leaves by
+    itself, once its traceback is in the log."""
     while not (folder / "cancel").exists():
         wait(WATCH)
     wait(GRACE)
     with contextlib.suppress(PruneAuditError, OSError):
         state = state_from(read_document(folder / STATE, f"job {folder.name}", SCHEMA), folder.name)
-        if state.status in ("done", "failed", "cancelled"):
+        if state.status == "failed":
             return
-        _write(folder, _ended(state, Cancelled()))
     leave(1)
 
 
@@ -259,7 +276,7 @@ def fail(store: Store, job_id: str, why: str) -> None:
 def _said(folder: Path) -> JobState:
     """What a job last wrote. RequestError where there is no such job; a job whose state is damaged can be resumed."""
     path = folder / STATE
-    if not path.is_file():
+    if not path.exists():
         what = f"{folder.name!r} is not in the store."
         raise RequestError(Fault("job", what, "Look at the list of jobs."))
     try:
@@ -287,11 +304,13 @@ def _asked(folder: Path) -> dict[str, Any]:
 def _now_of(store: Store, state: JobState) -> JobState:
     """What a job last wrote, put right where its process is gone or never came."""
     folder = _folder(store, state.job_id)
+    if state.status == "running" and (folder / "cancel").exists() and not is_alive(folder):
+        return _ended(state, Cancelled())  # gone before it could say so
     if state.status == "running" and not is_alive(folder):
         return replace(state, status="interrupted", eta=None, message="Its process is gone. Start it again to resume.")
     if state.status == "queued" and (folder / "cancel").exists():
         return _ended(state, Cancelled())
-    on_its_way = EARLY <= _age(state.updated) <= LATE
+    on_its_way = EARLY <= _age(state.updated) <= LATE and not _is_gone(folder, state)
     if state.status == "queued" and not on_its_way and not is_up(folder) and not is_served(store):
         return replace(state, status="interrupted", message="It has not started. Start it again, or see its log.txt.")
     return state
@@ -372,7 +391,7 @@ def run_job(
     """
     from engine.audit.tracks import track_of_request
 
-    run_audit = track_of_request(request).part("grow" if isinstance(request, Growth) else "run")
+    track = track_of_request(request)
     _refuse_other_types(request)
     store.prove_writable()
     job_id = job_id_of(request)
@@ -389,7 +408,9 @@ def run_job(
         try:
             _stop_if_cancelled(folder)
             sweep(store.root)
-            run = run_audit(request, store, _hooks(folder, state, watch, aside), executor)
+            with _hooks(folder, state, watch, aside) as hooks:
+                run_audit = track.part("grow" if isinstance(request, Growth) else "run")  # loads what takes seconds
+                run = run_audit(request, store, hooks, executor)
         except BaseException as error:
             _write(folder, _ended(state, error))
             raise
@@ -407,7 +428,9 @@ def is_up(folder: Path) -> bool:
     return is_alive(folder) or held(folder / "process")
 
 
-def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside: Callable[[], None]) -> Hooks:
+@contextlib.contextmanager
+def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside: Callable[[], None]) -> Iterator[Hooks]:
+    """How a job reports; within it the job says where it stands every few seconds, however long a step takes."""
     last = {"check": 0.0, "write": 0.0}
     said = {"note": ""}
 
@@ -415,9 +438,10 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside:
         if time.monotonic() - last["check"] > QUIET:
             last["check"] = time.monotonic()
             _stop_if_cancelled(folder)
+            pulse.check()
             aside()
 
-    def report(event: Event) -> None:
+    def tell(event: Event) -> None:
         watch(event)
         said["note"] = "\n".join(dict.fromkeys(filter(None, [*said["note"].splitlines(), event.note])))
         if event.note or time.monotonic() - last["write"] > QUIET:
@@ -428,7 +452,8 @@ def _hooks(folder: Path, state: JobState, watch: Callable[[Event], None], aside:
         with (folder / POINTS).open("a", encoding="utf-8") as file:
             file.write(json.dumps(json_able(dict(row))) + "\n")
 
-    return Hooks(report, check, point)
+    with Pulse(tell, (folder / "cancel").exists) as pulse:
+        yield Hooks(pulse.say, check, point)
 
 
 def _stop_if_cancelled(folder: Path) -> None:

@@ -9,6 +9,11 @@ import numpy as np
 import torch
 
 WARM_UP = 2
+LEAST = 5
+"""Rounds that are counted however long they take: quartiles need some."""
+PATIENCE = 2.0
+"""Seconds after which LEAST rounds are enough: a large model's times scatter less, and sixteen rounds of it would take
+longer than its texts."""
 
 
 def paired_latency(
@@ -18,19 +23,29 @@ def paired_latency(
     device: torch.device | str,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Milliseconds of each call, [repeats] float64 for `own` and for `dense`; WARM_UP rounds before are not counted."""
-    times = np.zeros((2, repeats))
-    for repeat in range(-WARM_UP, repeats):
+    """Milliseconds of each call, [rounds] float64 for `own` and for `dense`: `repeats` of them, fewer where they take
+    long (PATIENCE). WARM_UP rounds before, one where it takes long, are not counted."""
+    times: list[tuple[float, float]] = []
+    spent, warm = 0.0, 0
+    while len(times) < repeats and (len(times) < LEAST or spent < PATIENCE):
         check()
-        for row, run in enumerate((own, dense)):
-            start = time.perf_counter()
-            with torch.no_grad():
-                run()
-            if str(device).startswith("cuda"):
-                torch.cuda.synchronize()
-            if repeat >= 0:
-                times[row, repeat] = (time.perf_counter() - start) * 1e3
-    return times[0], times[1]
+        pair = _milliseconds(own, device), _milliseconds(dense, device)
+        spent += sum(pair) / 1e3
+        if warm < WARM_UP and (warm == 0 or spent < PATIENCE):
+            warm += 1
+        else:
+            times.append(pair)
+    mine, theirs = np.array(times).T
+    return mine, theirs
+
+
+def _milliseconds(run: Callable[[], object], device: torch.device | str) -> float:
+    start = time.perf_counter()
+    with torch.no_grad():
+        run()
+    if str(device).startswith("cuda"):
+        torch.cuda.synchronize()
+    return (time.perf_counter() - start) * 1e3
 
 
 def latency_row(own: np.ndarray, dense: np.ndarray) -> dict[str, float]:

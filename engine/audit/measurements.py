@@ -7,8 +7,9 @@ that belong together are computed in one go; each is stored on its own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pandas as pd
@@ -60,6 +61,12 @@ class Measurement(ABC):
     """Whether it came when there were finished audits that know nothing of it: it counts for the ids of those alone
     that ask for it."""
 
+    pace: float = 1.0
+    """How long a unit of `size` takes beside those of the track's other kinds, and ..."""
+    start: float = 0.0
+    """... what every bundle takes before it, in that unit. Seen on the models that the project ships; what is measured
+    says how long a unit takes on this machine. For forecasts only."""
+
     @abstractmethod
     def parts(self, context: Any, shard: Any) -> dict[str, Any]:
         """What the numbers depend on besides the model, the device and what the shard itself says; JSON-able."""
@@ -93,6 +100,11 @@ class MeasurementContext(ABC):
     """Number format of the model."""
 
     @property
+    def telling(self) -> Hooks:
+        """Hooks for a measurement under way, which tell how far it is."""
+        return replace(self.hooks, inside=self.inside)
+
+    @property
     @abstractmethod
     def device(self) -> Any:
         """The torch device measurements run on."""
@@ -116,6 +128,11 @@ class MeasurementContext(ABC):
     def describe(self, shard: Any) -> str:
         """A shard in words, for progress."""
 
+    def describe_all(self, bundle: Sequence[Any]) -> str:
+        """Shards that are computed in one go, in words."""
+        said = list(dict.fromkeys(map(self.describe, bundle)))
+        return said[0] if len(said) == 1 else f"{said[0]}, and {len(said) - 1} more like it"
+
     @abstractmethod
     def prove(self) -> None:
         """MaskError unless masks act on the very model that is loaded here. Asked before anything is measured, by every
@@ -136,6 +153,14 @@ class MeasurementContext(ABC):
                 queue += self.kind(need.kind).needs(self, need)
         return [need for need in reversed(found) if need not in set(shards)]
 
+    def effort(self, shards: Sequence[Any]) -> float:
+        """How long these take beside others, in the unit of sizes; a shard that is named twice counts once."""
+        return sum(map(self._effort, self.bundles(shards)))
+
+    def _effort(self, bundle: Sequence[Any]) -> float:
+        kind = self.kind(bundle[0].kind)
+        return kind.start + kind.pace * sum(kind.size(self, shard) for shard in bundle)
+
     def kept(self, shard: Any) -> bool:
         """Whether a shard is finished."""
         return self.keeper.has(self.key(shard))
@@ -147,7 +172,7 @@ class MeasurementContext(ABC):
         """
         keys = {shard: self.key(shard) for shard in shards}
         found = {shard: self.keeper.get(key) for shard, key in keys.items()}
-        for group in self._lacking(found):
+        for group in self._lacking([shard for shard, table in found.items() if table is None], found):
             for shard, table in zip(group, self._computed(group), strict=True):
                 if found[shard] is None:
                     self.keeper.put(keys[shard], table)
@@ -162,10 +187,16 @@ class MeasurementContext(ABC):
         with nullcontext() if kind.any_threads else fixed_threads(self.device):
             return kind.compute(self, group)
 
-    def _lacking(self, found: Mapping[Any, pd.DataFrame | None]) -> list[list[Any]]:
-        """What has to be computed for shards of which some are found, bundle by bundle."""
-        parts = self.bundles([shard for shard, table in found.items() if table is None or self.kind(shard.kind).whole])
-        return [part for part in parts if any(found[shard] is None for shard in part)]
+    def lacking(self, shards: Sequence[Any]) -> list[list[Any]]:
+        """What has to be computed for all of `shards` to be kept, bundle by bundle; one whose kind is `whole` comes
+        whole, what is kept of it too."""
+        return self._lacking([shard for shard in shards if not self.kept(shard)], shards)
+
+    def _lacking(self, missing: Sequence[Any], shards: Iterable[Any]) -> list[list[Any]]:
+        """See `lacking`; missing: those of `shards` that are not kept."""
+        lacks = set(missing)
+        parts = self.bundles([shard for shard in shards if shard in lacks or self.kind(shard.kind).whole])
+        return [part for part in parts if not lacks.isdisjoint(part)]
 
     def bundles(self, shards: Sequence[Any]) -> list[list[Any]]:
         """Shards that are computed in one go. One bundle is one unit of work and of resuming."""

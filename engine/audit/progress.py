@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from engine.core.types import Event
+
+SETTLED = 2.0
+"""Seconds of computing before a forecast is said: first batches warm up, at half the speed of what follows."""
 
 
 @dataclass
@@ -30,6 +34,20 @@ class Progress:
     spent: dict[str, float] = field(default_factory=dict)
     afterwards: float = 0.0
     """Seconds of what comes after all that is counted, such as statistics, as far as that is known."""
+    settled: float = SETTLED
+    """Seconds of computing before a forecast is said: more while the next results decide how much there is to do."""
+
+    _counted: set[Hashable] = field(default_factory=set)
+
+    def uncounted(self, shards: Sequence[Any]) -> list[Any]:
+        """Those that were not counted as work yet: what several phases ask for is done once."""
+        return [shard for shard in dict.fromkeys(shards) if shard not in self._counted]
+
+    def count(self, shards: Sequence[Any]) -> list[Any]:
+        """As `uncounted`; from here on they are."""
+        found = self.uncounted(shards)
+        self._counted.update(found)
+        return found
 
     def expect_in_all(self, size: float) -> None:
         """Set the amount of all work, in the unit of the measurements' size, where it is known before it begins."""
@@ -50,10 +68,7 @@ class Progress:
 
     def partly(self, phase: str, size: float, seconds: float, what: str = "") -> None:
         """Report from the inside of a part: `size` of it is done after `seconds`."""
-        fresh = self._fresh + size
-        left = max(self.total - self.done - size, 0.0)
-        eta = left * (self._spent + seconds) / fresh + self.afterwards if fresh > 0 else None
-        self.report(self._event(phase, self.done + size, what, eta))
+        self.report(self._event(phase, self.done + size, what, self._left(size, seconds)))
 
     def say(self, phase: str, what: str = "") -> None:
         """Report where things stand."""
@@ -77,8 +92,18 @@ class Progress:
         return Event(phase, round(done), total, what, eta)
 
     @property
+    def computed(self) -> float:
+        """Share of the work that was computed, the rest was found finished; 1 where there was none."""
+        return self._fresh / self.done if self.done > 0 else 1.0
+
+    @property
     def eta(self) -> float | None:
-        """Seconds left at the speed so far; None before anything was computed."""
-        if self._fresh <= 0:
+        """Seconds left at the speed so far; None before enough was computed to tell."""
+        return self._left(0.0, 0.0)
+
+    def _left(self, size: float, seconds: float) -> float | None:
+        """As `eta`, where `size` of the part under way is done after `seconds`."""
+        fresh, spent = self._fresh + size, self._spent + seconds
+        if fresh <= 0 or spent < self.settled:
             return None
-        return max(self.total - self.done, 0.0) * self._spent / self._fresh + self.afterwards
+        return max(self.total - self.done - size, 0.0) * spent / fresh + self.afterwards

@@ -14,7 +14,7 @@ import socket
 import time
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.audit.executors import Executor
@@ -28,6 +28,8 @@ QUIET = 0.3
 """Seconds between two looks at the cluster, and at whether the user cancelled."""
 REACH = 10.0
 """Seconds within which the head of a cluster must answer."""
+HTTP_2, SETTINGS = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"\0\0\0\4\0\0\0\0\0"
+"""How both sides begin to speak HTTP/2: the caller's greeting, and a frame of settings that names none."""
 ATTEMPTS = 3
 """Workers a bundle may take down with it."""
 
@@ -64,12 +66,13 @@ class OnRay(Executor):
         self, ray: Any, context: MeasurementContext, phase: str, shards: Sequence[Any], progress: Progress
     ) -> None:
         """Finish these shards, which need nothing of each other."""
-        sizes = {shard: context.kind(shard.kind).size(context, shard) for shard in shards}
-        progress.expect(sum(sizes.values()))
-        left = [shard for shard in shards if not context.kept(shard)]
-        kept = sum(sizes[shard] for shard in shards) - sum(sizes[shard] for shard in left)
+        self.workers.reachable(ray)
+        queue = deque(_for_each(self.workers.room(ray, context), context, context.lacking(shards)))
+        lacking = {shard for bundle in queue for shard in bundle}
+        kept = context.effort(progress.count([shard for shard in shards if shard not in lacking]))
+        sizes = {bundle: context.effort(progress.count(bundle)) for bundle in queue}
+        progress.expect(kept + sum(sizes.values()))
         progress.advance(phase, kept, 0.0, fresh=False)
-        queue = deque(tuple(bundle) for bundle in context.bundles(left))
         self.workers.drop_dead(ray)
         while queue or self.running:
             context.hooks.check()
@@ -83,11 +86,11 @@ class OnRay(Executor):
                 continue
             for task in ray.wait(list(self.running), timeout=QUIET)[0]:
                 _, bundle, start = self.running[task]
-                if self._take(ray, context, task, queue):
-                    size, spent = sum(sizes[shard] for shard in bundle), time.monotonic() - start
-                    progress.advance(
-                        phase, size, spent / max(1, len(self.workers.processes)), context.describe(bundle[0])
-                    )
+                if not self._take(ray, context, task, queue):
+                    progress.tell(f"A Ray worker died: another one computes its part ({context.describe(bundle[0])}).")
+                else:
+                    spent = (time.monotonic() - start) / max(1, len(self.workers.processes))
+                    progress.advance(phase, sizes[bundle], spent, context.describe_all(bundle))
 
     def _hand_out(self, context: MeasurementContext, queue: deque[tuple[Any, ...]]) -> None:
         """A bundle for every idle worker."""
@@ -119,9 +122,23 @@ class OnRay(Executor):
             queue.append(bundle)
             return False
         for shard, table in found:
-            context.keeper.put(context.key(shard), table)
+            if not context.kept(shard):
+                context.keeper.put(context.key(shard), table)
         self.workers.idle.append(worker)
         return True
+
+
+def _for_each(workers: int, context: MeasurementContext, bundles: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """The bundles, the longest halved until there is one for every worker. What is computed together changes how long
+    it takes and, but for kinds that are `whole`, no number."""
+    parts = [tuple(bundle) for bundle in bundles]
+    while len(parts) < workers:
+        longest = max(parts, key=lambda one: 0 if context.kind(one[0].kind).whole else len(one), default=())
+        if len(longest) < 2 or context.kind(longest[0].kind).whole:
+            break
+        at, half = parts.index(longest), (len(longest) + 1) // 2
+        parts[at : at + 1] = [longest[:half], longest[half:]]
+    return parts
 
 
 def _said(cause: BaseException) -> str:
@@ -148,9 +165,18 @@ def connect(address: str) -> Any:
         raise RequestError(
             Fault("--ray", what, "Check the address, and that it runs the same Ray and Python.")
         ) from error
+    _quieten()
     _ASKED.clear()
     _ASKED.add(address)
     return ray
+
+
+def _quieten() -> None:
+    """Keep Ray from printing the deaths of its workers to standard output, where --json writes; we say them. It has no
+    option for that: `log_to_driver` is about what workers print."""
+    import ray._private.worker
+
+    ray._private.worker._worker_logs_enabled = False
 
 
 _ASKED: set[str] = set()
@@ -181,17 +207,47 @@ def _need_ray() -> None:
 
 
 def reach(address: str) -> None:
-    """RequestError within seconds where nothing listens, Ray itself would try for minutes; and without Ray."""
+    """RequestError within seconds where nothing listens, or something else does: Ray itself would try for minutes. And
+    without Ray."""
     _need_ray()
-    host, _, port = address.removeprefix("ray://").rpartition(":")
     if address in ("auto", "local"):
         return
-    fault = Fault("--ray", f"nothing answers at {address}.", "Start one: ray start --head, then give its host:port.")
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    how = "Start one: ray start --head, then give its host:port."
     if not host or not port.isdigit():
         raise RequestError(
             Fault("--ray", f"{address!r} is no host:port.", 'Write for example 10.0.0.5:6379, or "auto".')
         )
     try:
-        socket.create_connection((host, int(port)), timeout=REACH).close()
-    except OSError as error:
-        raise RequestError(fault) from error
+        with socket.create_connection((host, int(port)), timeout=REACH) as line:
+            answers = _is_cluster(line)
+    except (OSError, OverflowError) as error:
+        raise RequestError(Fault("--ray", f"nothing answers at {address}.", how)) from error
+    if not answers:
+        raise RequestError(Fault("--ray", f"what listens at {address} is no Ray cluster.", how))
+
+
+def _is_cluster(line: socket.socket) -> bool:
+    """Whether the other side speaks as the head of a cluster does (gRPC, so HTTP/2): it begins with its settings."""
+    if os.environ.get("RAY_USE_TLS") == "1":  # what it says is for Ray alone
+        return True
+    line.sendall(HTTP_2 + SETTINGS)
+    try:
+        said = line.recv(len(SETTINGS))
+    except OSError:
+        return False
+    return said[3:4] == SETTINGS[3:4]
+
+
+def address_faults(address: Any, where: str) -> list[Fault]:
+    """What is wrong with a cluster's address, told of `where` it was given: no text, nothing answers there, or Ray is
+    not installed. None where no cluster is named."""
+    if not address:
+        return []
+    if not isinstance(address, str):
+        return [Fault(where, "is no text.", 'Write for example 10.0.0.5:6379, or "auto".')]
+    try:
+        reach(address)
+    except RequestError as error:
+        return [replace(fault, where=where) for fault in error.faults]
+    return []

@@ -71,21 +71,26 @@ class WorkerPool:
     idle: list[Any] = field(default_factory=list)
     processes: dict[Any, int] = field(default_factory=dict)
     """Worker → process id, of all that are ready, idle or busy."""
+    slots: int = 0
+    """Workers that the machines which now are in the cluster have room for."""
     _work: tuple[int, Any] | None = None
     _failed: int = 0
     _since: float = 0.0
     _seen: float = 0.0
 
+    def room(self, ray: Any, context: MeasurementContext) -> int:
+        """Workers that the machines now in the cluster have room for."""
+        return int(ray.cluster_resources().get("GPU" if context.device.type == "cuda" else "CPU", 0))
+
     def start(self, ray: Any, context: MeasurementContext, parts: int) -> None:
         """As many workers as the cluster has devices, at most one for each of `parts` bundles."""
-        resources = ray.cluster_resources()
+        self.slots = self.room(ray, context)
         gpu = context.device.type == "cuda"
-        slots = int(resources.get("GPU" if gpu else "CPU", 0))
         if self._work is None or self._work[0] != id(context):
             self.stop(ray)
             self._work = (id(context), ray.put(context.recipe()))
         remote = ray.remote(Worker).options(**({"num_gpus": 1} if gpu else {"num_cpus": 1}))
-        while len(self.loading) + len(self.processes) < min(slots, parts):
+        while len(self.loading) + len(self.processes) < min(self.slots, parts):
             worker = remote.remote(self._work[1])
             self.loading[worker.loaded.remote()] = worker
 
@@ -146,14 +151,15 @@ class WorkerPool:
     def _wait(self, address: str) -> None:
         """PruneAuditError where no worker was ready for LOADING seconds, or none was alive for PATIENCE seconds."""
         now = time.monotonic()
+        coming = self.loading and self.slots  # where no machine is left, those that load would wait for ever
         if self.processes or not self._since:
             self._since = now
-        elif self.loading and now - self._since > LOADING:
+        elif coming and now - self._since > LOADING:
             raise PruneAuditError(
                 f"No worker of the Ray cluster at {address} was ready within {LOADING / 60:.0f} minutes: it is busy "
                 "with other work, or the model takes longer to load. What was finished is kept."
             )
-        elif not self.loading and now - self._since > PATIENCE:
+        elif not coming and now - self._since > PATIENCE:
             raise PruneAuditError(
                 f"The Ray cluster at {address} has no living worker left. What was finished is kept: "
                 "start workers again and repeat the command."

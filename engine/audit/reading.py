@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from engine.audit.fields import Field, faults_among, fields_of, option_fields, usual_words
 from engine.core.errors import Fault, RequestError
+from engine.core.files import in_full
 
 RequestT = TypeVar("RequestT")
 
@@ -101,13 +103,13 @@ def _read_one(args: argparse.Namespace, field: Field, faults: list[Fault]) -> An
 
 def absolute(text: str) -> str:
     """A path in full where something is there: a job's process may start in another folder. Names stay."""
-    path = Path(text).expanduser()
-    return str(path.absolute()) if path.exists() and ("/" in text or path.is_file()) else text
+    path = Path(in_full(text))
+    return str(path) if os.path.exists(path) and ("/" in text or path.is_file()) else text
 
 
 def _path(_: Field, text: str, __: list[Fault]) -> str | None:
     """In full, whether something is there or not; "" says nothing."""
-    return str(Path(text).expanduser().absolute()) if text else None
+    return in_full(text) if text else None
 
 
 def _number(field: Field, text: str, faults: list[Fault]) -> float | str | None:

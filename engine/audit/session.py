@@ -22,7 +22,8 @@ from engine.audit.turn import device_named, working
 from engine.core import memory
 from engine.core.files import json_able
 from engine.core.types import Event, Hooks
-from engine.store.runs import Run, Store
+from engine.store.runs import Run, Store, damaged_tables
+from engine.store.sealed import DamagedError
 from engine.store.shards import noted
 
 PlanT = TypeVar("PlanT", bound=Plan)
@@ -50,12 +51,10 @@ class Session(Generic[PlanT, ContextT]):
 
     def finish_all(self, phases: Mapping[str, Sequence[Any]]) -> None:
         """Compute phase after phase; how much there is in all is known before the first begins."""
-        self.progress.expect_in_all(sum(map(self._size, phases.values())))
+        found = [shard for shards in phases.values() for shard in shards]
+        self.progress.expect_in_all(self.progress.done + self.context.effort(self.progress.uncounted(found)))
         for phase, shards in phases.items():
             self.finish(phase, shards)
-
-    def _size(self, shards: Sequence[Any]) -> float:
-        return sum(self.context.kind(shard.kind).size(self.context, shard) for shard in shards)
 
     def meta(self, title: str) -> dict[str, Any]:
         """What run.json says of every audit: what was asked, with which code, and what it took."""
@@ -67,6 +66,7 @@ class Session(Generic[PlanT, ContextT]):
             "provenance": {**provenance(self.context), "code": self.plan.versions},
             "memory": {"budget": memory.budget(), "peak": memory.peak()},
             "spent": {phase: round(seconds, 2) for phase, seconds in self.progress.spent.items()},
+            "computed": round(self.progress.computed, 3),
         }
 
 
@@ -83,15 +83,31 @@ def run_session(
     where the same words were begun with other data or weights, Cancelled when stopped; parts that were finished before
     are found in the store and not computed again.
     """
-    if store.has(plan.run_id):
-        return store.open(plan.run_id)
+    if found := finished(store, plan.run_id, hooks):
+        return found
     store.prove_writable()
     with store.alone(plan.run_id, hooks.check), closing(executor or Local()) as chosen:
-        if store.has(plan.run_id):  # another process, asked in other words, was faster
-            return store.open(plan.run_id)
+        if found := finished(store, plan.run_id):  # another process, asked in other words, was faster
+            return found
         begin(store, plan)
         with working(store, device_named(plan.request.device), hooks):
             return _computed(plan, store, hooks, audit, chosen)
+
+
+def finished(store: Store, run_id: str, hooks: Hooks | None = None) -> Run | None:
+    """The run, where it is there and as it was written. A damaged one counts as not finished, which `hooks` are told;
+    NewerError for one of a newer version, which is nobody's to replace."""
+    if not store.has(run_id):
+        return None
+    run = store.open(run_id)
+    try:
+        tables, _ = damaged_tables(run), run.rests_on
+        why = f"run {run_id} is damaged: other bytes than were written in {', '.join(tables)}." if tables else ""
+    except DamagedError as error:
+        why = str(error)
+    if why and hooks:
+        hooks.report(Event("load", 0, 0, note=f"{why} It is computed again."))
+    return None if why else run
 
 
 def _computed(

@@ -66,6 +66,9 @@ class TrackEntry:
     measure: str = ""
     """Where units that are chosen by hand are measured, (run, units, store) -> table; empty where none can be."""
 
+    inspect: str = "inspection:inspected"
+    """What a model is, before an audit is asked for: what a request says of the model, JSON-able -> sentences."""
+
     quick: str = ""
     """A `Quick`; empty where naming a model is not enough to ask for an audit."""
 

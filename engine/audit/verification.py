@@ -16,6 +16,26 @@ from engine.store.shards import Shards
 def verify_run(run: Run) -> dict[str, Any]:
     """{"ok": bool, "checks": [{"what", "ok"}]}: hashes of all tables and of what was added, then what can be computed
     again, in additions too."""
+    checks = _bytes(run) + [{"what": what, "ok": False} for what in _left_out(run)]
+    if not damaged_tables(run):
+        checks += track_of_run(run).part("verify")(run)
+    return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}
+
+
+def refuse_unsound(run: Run, numbers: bool = False) -> None:
+    """DamagedError for a run that must not be handed out: tables, or parts that it rests on, with other bytes than were
+    written; with `numbers`, and where an earlier version sealed nothing, also numbers that do not follow from what was
+    stored. What was added and is damaged is left out of it."""
+    wrong = [check["what"] for check in _bytes(run) if not check["ok"]]
+    if not wrong and (numbers or run.meta["schema"] < SCHEMA):
+        wrong = [check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]]
+    if wrong:
+        listed = "; ".join(what if " is damaged" in what else f"not so: {what}" for what in wrong)
+        raise DamagedError(f"run {run.id} is not handed out, for it does not verify (`runs verify`): {listed}")
+
+
+def _bytes(run: Run) -> list[dict[str, Any]]:
+    """Whether tables, additions and the parts that they rest on are as they were written."""
     damaged = damaged_tables(run)
     checks = [
         {"what": f"table {name} has the bytes that were written", "ok": name not in damaged}
@@ -23,21 +43,12 @@ def verify_run(run: Run) -> dict[str, Any]:
     ]
     checks += [{"what": f"{one.id}, added {one.meta['created']}, has the bytes that were written", "ok": True}
                for one in run.added]  # fmt: skip
-    checks += [{"what": f"{wrong} It is left out.", "ok": False} for wrong in run.damaged_additions.values()]
-    checks += _shards(run)
-    if not damaged:
-        checks += track_of_run(run).part("verify")(run)
-    return {"ok": all(check["ok"] for check in checks), "run": run.id, "checks": checks}
+    return checks + _shards(run)
 
 
-def refuse_unsound(run: Run) -> None:
-    """DamagedError for a run that must not be handed out: bytes that were not written, or, where an earlier version
-    sealed nothing, numbers that do not follow from what was stored. What was added and is damaged is left out of it."""
-    wrong = [f"table {name} has other bytes than were written" for name in damaged_tables(run)]
-    if not wrong and run.meta["schema"] < SCHEMA:
-        wrong = [check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]]
-    if wrong:
-        raise DamagedError(f"run {run.id} is not handed out: {'; '.join(wrong)}. See `runs verify`.")
+def _left_out(run: Run) -> list[str]:
+    """What is said of additions that are damaged."""
+    return [f"{wrong} It is left out." for wrong in run.damaged_additions.values()]
 
 
 def _shards(run: Run) -> list[dict[str, Any]]:
@@ -59,7 +70,7 @@ def _sound(whose: str, root: Path, wanted: Mapping[str, str]) -> list[dict[str, 
         try:
             found = shards.hash_of(key)
         except DamagedError as error:
-            damaged.append({"what": f"{error} It is computed again when it is needed.", "ok": False})
+            damaged.append({"what": f"{error} Delete it: it is computed again when it is needed.", "ok": False})
             continue
         sound, anew = sound + (found == written), anew + (found not in (None, written))
     if not wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import pkgutil
 import sys
@@ -11,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, NoReturn
 
-from engine.audit.fields import special_fault
+from engine.audit.fields import special_fault, too_long_fault
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.core.files import is_special
-from engine.core.text import json_text, visible
+from engine.core.text import json_text, one_line, visible
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,9 +34,9 @@ class _Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def _twice(self, words: Sequence[str]) -> list[str]:
-        """Options given more than once that take one value: the last would win in silence."""
+        """Options given more than once that take one value, of which the last would win in silence, and switches."""
         given = [self._option_string_actions.get(word.split("=", 1)[0]) for word in _before_rest(words)]
-        ones = [action for action in given if isinstance(action, argparse._StoreAction)]
+        ones = [action for action in given if isinstance(action, argparse._StoreAction | argparse._StoreConstAction)]
         return sorted({action.option_strings[0] for action in ones if ones.count(action) > 1})
 
     def _nothing(self, words: Sequence[str]) -> list[str]:
@@ -78,10 +79,16 @@ def main(words: Sequence[str] | None = None) -> int:
         return _fail(as_json, 1, "Stopped. What was finished is kept; the same command goes on from there.", [])
     except BrokenPipeError:
         return 1
-    except Exception as error:  # a defect of ours: said in the form that was asked for
-        print(visible(traceback.format_exc()), file=sys.stderr)
-        said = (str(error).splitlines() or [""])[0][:300]
-        return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
+    except OSError as error:
+        if error.errno != errno.ENAMETOOLONG:
+            return _defect(as_json, error)
+        fault = too_long_fault("command line", str(error.filename))
+        return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
+    except Exception as error:
+        if isinstance(error, RuntimeError) and "home directory" in str(error):  # of pathlib: ~NAME of nobody here
+            fault = Fault("path", "begins with ~ and a name that nobody has here.", "Write the folder in full.")
+            return _fail(as_json, RequestError.exit_code, "The request is wrong:", [asdict(fault)])
+        return _defect(as_json, error)
 
 
 def _before_rest(words: Sequence[str]) -> Sequence[str]:
@@ -98,9 +105,16 @@ def _refuse_special(args: argparse.Namespace) -> None:
         raise RequestError(faults)
 
 
+def _defect(as_json: bool, error: Exception) -> int:
+    """A defect of ours: said in the form that was asked for."""
+    print(visible(traceback.format_exc()), file=sys.stderr)
+    said = (str(error).splitlines() or [""])[0][:300]
+    return _fail(as_json, 1, f"An error in the program: {type(error).__name__}: {said}", [])
+
+
 def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
     if as_json:
         print(json_text({"error": message, "faults": faults}, indent=2))
-    lines = [f"  - {fault['where']}: {fault['what']} {fault['fix']}" for fault in faults]
+    lines = [f"  - {one_line(fault['where'])}: {one_line(fault['what'])} {one_line(fault['fix'])}" for fault in faults]
     print(visible("\n".join([message, *lines])), file=sys.stderr)
     return code

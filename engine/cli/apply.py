@@ -123,8 +123,9 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
         "max_logit_difference": agreement.max_logit_difference,
     }
     verdict = "masked = cut = reloaded" if value["ok"] else "MASKED, CUT AND RELOADED DO NOT AGREE"
+    units = "heads" if graph.groups[0].is_heads else "filters"
     text = (
-        f"{value['filters_cut']} of {record.mask.total} filters cut, {value['theoretical_speedup']:.2f}x fewer FLOPs, "
+        f"{value['filters_cut']} of {record.mask.total} {units} cut, {value['theoretical_speedup']:.2f}x fewer FLOPs, "
         f"{whole.n_parameters:,} -> {small.n_parameters:,} parameters, saved to {folder}\n{verdict}: largest logit "
         f"difference {agreement.max_logit_difference:.2g} on {IMAGES} random images. Not retrained: the weights are "
         f"those of {args.model}. `export` writes the retrained checkpoint of an audit."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import json_flag, store_option, stores_of
+from engine.audit.verification import refuse_unsound
 from engine.core.errors import Fault, RequestError
 from engine.core.text import visible
 from engine.store.runs import Run, find_run
@@ -41,6 +42,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if faults := _faults(args):
         raise RequestError(faults)
     found = find_run(args.id, stores_of(args))
+    refuse_unsound(found, numbers=True)
     paths = _written(found, args) if args.to else []
     said, lines = {"run": found.id, "files": [str(path) for path in paths]}, [str(path) for path in paths]
     if args.push:

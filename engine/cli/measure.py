@@ -11,6 +11,7 @@ from engine.audit.command_line import Ticker, checked, executor_of, json_flag, r
 from engine.audit.growth import Growth
 from engine.audit.tracks import track_of_run
 from engine.core.errors import Fault, RequestError
+from engine.core.files import in_full
 from engine.report.tracks import track_of
 from engine.store.runs import EMBEDDED, Run, Store, find_run
 
@@ -54,7 +55,8 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     if sys.stderr.isatty():
         print(file=sys.stderr)
     told = track_of_run(after).part("told")(before, after, growth)
-    return told, _text({**told, "unpredicted": bool(growth.benchmarks or growth.judge)}, track_of(after).items)
+    unpredicted = not any(_is_known(row["predicted"]) for row in told["rows"])
+    return told, _text({**told, "unpredicted": unpredicted}, track_of(after).items)
 
 
 def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
@@ -82,7 +84,7 @@ def growth_of_words(args: argparse.Namespace, run: Run) -> Growth:
 def _in_full(words: str) -> str:
     """NAME=PATH with the path in full: a job may go on in another folder."""
     name, equals, path = words.partition("=")
-    return f"{name}={Path(path).expanduser().absolute()}" if equals and path else words
+    return f"{name}={in_full(path)}" if equals and path else words
 
 
 def _by_judge(args: argparse.Namespace, same: dict[str, Any]) -> Growth:
@@ -109,11 +111,16 @@ def _text(told: dict[str, Any], items: str) -> str:
     for row in told["rows"]:
         if (row["variant"], row["axis"]) != shown:
             shown = row["variant"], row["axis"]
-            lines.append(f"\n{row['variant']}, {row['n_cut']} cut, {row['axis']}")
+            cut = f"{row['n_cut']} cut, " if row["n_cut"] else ""
+            lines.append(f"\n{row['variant']}, {cut}{row['axis']}")
         guess = _number(row["predicted"], row["predicted_low"], row["predicted_high"])
         guess = "" if told["unpredicted"] else f"predicted {guess:<28} "
         lines.append(f"  {row['number']:<32} {guess}measured {_number(row['measured'], row['low'], row['high'])}")
     return "\n".join([*lines, "", *told["notes"]])
+
+
+def _is_known(value: float | None) -> bool:
+    return value is not None and value == value
 
 
 def _number(value: float | None, low: float | None, high: float | None) -> str:

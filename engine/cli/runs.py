@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.audit.command_line import json_flag, store_of, store_option, stores_of
+from engine.core.text import one_line
 from engine.store.runs import as_called, find_run
 from engine.store.titles import rename
 from engine.store.trash import delete, restore
@@ -31,7 +32,7 @@ def list_runs(args: argparse.Namespace) -> tuple[list[dict[str, Any]], str]:
     """Every finished run, newest first; the embedded demo last; then those that are damaged or of a newer version."""
     found = as_called([summary for store in stores_of(args) for summary in store.list()], stores_of(args))
     damaged = {run_id: why for store in stores_of(args) for run_id, why in store.damaged().items()}
-    lines = [f"{item.id}  {item.created}  {item.title}" for item in found]
+    lines = [f"{item.id}  {item.created}  {one_line(item.title)}" for item in found]
     lines += [f"{run_id}  cannot be read: {why}" for run_id, why in damaged.items()]
     listed = [*map(asdict, found), *({"id": run_id, "damaged": why} for run_id, why in damaged.items())]
     return listed, "\n".join(lines) or "No finished runs yet."

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from engine.audit import jobs
-from engine.audit.ray_executor import reach
+from engine.audit.ray_executor import address_faults
 from engine.audit.tracks import request_from
 from engine.core import memory
 from engine.core.errors import Fault, RequestError
@@ -30,7 +29,7 @@ class Start(Ask):
         request = self._request(given, store)
         hooks.check()
         address, allowed = given.get("ray"), given.get("memory")
-        jobs.check(request, store, _ray_faults(address) + _memory_faults(allowed))
+        jobs.check(request, store, address_faults(address, "address of the cluster") + _memory_faults(allowed))
         hooks.check()
         return {"job_id": jobs.submit(request, store, address, allowed) if given.get("start", True) else ""}
 
@@ -53,17 +52,4 @@ def _memory_faults(allowed: Any) -> list[Fault]:
             memory.amount(str(allowed), "memory")
     except RequestError as error:
         return list(error.faults)
-    return []
-
-
-def _ray_faults(address: Any) -> list[Fault]:
-    """What is wrong with a cluster's address: no text, nothing answers there, or Ray is not installed."""
-    if not address:
-        return []
-    if not isinstance(address, str):
-        return [Fault("address of the cluster", "is no text.", 'Write for example 10.0.0.5:6379, or "auto".')]
-    try:
-        reach(address)
-    except RequestError as error:
-        return [replace(fault, where="address of the cluster") for fault in error.faults]
     return []
