@@ -58,11 +58,11 @@ def writers_of(run: Run) -> dict[str, Writer]:
 
 def _staged(run: Run, to: Path, writers: Mapping[str, Writer], show_offensive: bool, variant: str | None) -> list[Path]:
     """Write everything into a folder beside the target first, then move it file by file."""
-    with explained(to.parent):
+    with explained(to.parent, "folder"):
         to.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=".export-", dir=to.parent))
     try:
-        with explained(to):
+        with explained(to, "folder"):
             for write in writers.values():
                 write(run, stage, show_offensive, variant)
             return [_move(path, to / path.relative_to(stage)) for path in sorted(stage.rglob("*")) if path.is_file()]

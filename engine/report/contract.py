@@ -487,6 +487,21 @@ class Track(ABC):
     benchmarks: Benchmarks | None = None
     """Published tests that variants can be measured on; None where there are none."""
 
+    layer_title: str = "first convolution"
+    """What names a layer in tables, where what is left of layers is shown."""
+    layer_means: str = "what is cut together: convolutions tied by residual sums or depthwise convolutions count once"
+    """What a layer is there."""
+    titles: Mapping[str, str] = {}
+    """Names of pages in the navigation that are others than everywhere."""
+
+    def terms(self) -> Mapping[str, str]:
+        """Words of its vocabulary and what they mean."""
+        return words.terms(self.name)
+
+    def of_run(self, run: Run) -> Track:
+        """This kind of audit with the words of one run, whose units may have a name of their own."""
+        return self
+
     @property
     @abstractmethod
     def overview(self) -> Overview: ...
@@ -542,6 +557,10 @@ class Track(ABC):
         """What stands in the dense model's place, in a sentence, of a variant that cuts no unit and is a model of its
         own; "" for all others."""
         return ""
+
+    def made(self, variant: Mapping[str, Any]) -> str:
+        """What the model became, in a word or two beside "Dense": "Pruned", "Rounded to int8"."""
+        return "Pruned"
 
     def saves(self, run: Run, variant: Mapping[str, Any], dense: Mapping[str, Any], mine: Mapping[str, Any]) -> str:
         """What a variant does to the size of the model, as a sentence's beginning; dense, mine: rows of the costs."""

@@ -113,7 +113,7 @@ def definitions(run: Run, choice: Choice) -> pd.DataFrame:
     track = track_of(run)
     rows = {words.method_name(name): track.definition(name) for name in lookup.methods(run)}
     rows |= {measure.word.name: _meaning(measure.word) for measure in track.details(choice.reading)}
-    rows |= {name: meaning for name, meaning in words.terms(track.name).items() if name not in rows}
+    rows |= {name: meaning for name, meaning in track.terms().items() if name not in rows}
     return pd.DataFrame([(name, text) for name, text in rows.items() if text], columns=["word", "what it means"])
 
 

@@ -9,6 +9,9 @@ from typing import Any
 MINUS = "\u2212"
 NO_INTERVAL = "no interval: too few prompts"
 
+SAME = 1e-9
+"""A value and the end of a band that differ by no more are equal but for the order of additions."""
+
 
 def no_interval(few: str = "prompts") -> str:
     """Why there is none; `few` is what there are too few of."""
@@ -139,7 +142,7 @@ def change(row: Mapping[str, Any], perplexity: bool = False, few: str = "prompts
 def inside_null(row: Mapping[str, Any]) -> bool:
     """Whether a bias is no larger than what shuffled subgroup labels give."""
     high = row.get("null_high", math.nan)
-    return bool(_finite(high) and row["value"] <= high)
+    return bool(_finite(high) and row["value"] <= high + SAME)
 
 
 def null_side(row: Mapping[str, Any]) -> str:
@@ -147,7 +150,7 @@ def null_side(row: Mapping[str, Any]) -> str:
     low, high = row.get("null_low", math.nan), row.get("null_high", math.nan)
     if not (_finite(low) and _finite(high) and _finite(row["value"])):
         return ""
-    return "below" if row["value"] < low else "above" if row["value"] > high else "inside"
+    return "below" if row["value"] < low - SAME else "above" if row["value"] > high + SAME else "inside"
 
 
 def _finite(value: Any) -> bool:

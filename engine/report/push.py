@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from engine.core.errors import Fault, PruneAuditError, RequestError
 from engine.models import runtime  # before huggingface_hub: a missing network must be a quick, clear error
@@ -91,9 +92,9 @@ def _sent(upload: Upload, folder: Path, token: str) -> str:
     from huggingface_hub import HfApi
     from huggingface_hub.utils import HfHubHTTPError
 
-    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
+    hub, made = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token), ""
     try:
-        hub.create_repo(upload.name, private=upload.private, exist_ok=True)
+        made = _made(hub, upload)
         found = hub.model_info(upload.name, timeout=8)
         if held := {item.rfilename for item in found.siblings or []} - _UNTOUCHED:
             what = f"{upload.name} holds {len(held)} files already, {min(held)} first; they are left as they are."
@@ -104,24 +105,36 @@ def _sent(upload: Upload, folder: Path, token: str) -> str:
             raise RequestError(Fault("push", what, "Ask for what it is, or name another repository."))
         sent = hub.upload_folder(repo_id=upload.name, folder_path=folder, commit_message="Cut with PruneAudit")
     except HfHubHTTPError as error:
-        raise _refused(upload.name, error) from error
+        raise _refused(upload.name, error, made) from error
     except OSError as error:
-        raise _no_answer(error) from error
+        raise _no_answer(error, made) from error
     except Exception as error:  # the hub's client lets errors of several network libraries through
         if isinstance(error, PruneAuditError) or runtime.is_out_of_memory(error):
             raise
-        raise _no_answer(error) from error
+        raise _no_answer(error, made) from error
     return str(sent.repo_url)
 
 
-def _refused(name: str, error: Exception) -> PruneAuditError:
+def _made(hub: Any, upload: Upload) -> str:
+    """Make the repository where there is none; what to say of it should nothing arrive, "" of one that was there."""
+    from huggingface_hub.utils import HfHubHTTPError
+
+    try:
+        hub.create_repo(upload.name, private=upload.private)
+    except HfHubHTTPError:
+        hub.create_repo(upload.name, private=upload.private, exist_ok=True)  # raises where it is not there either
+        return ""
+    return f" The repository {upload.name} was made and is empty: it can be deleted there, or pushed to again."
+
+
+def _refused(name: str, error: Exception, made: str) -> PruneAuditError:
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
         what = f"the hub does not let this token write to {name} (HTTP {status})."
-        return RequestError(Fault("push", what, "Use a token that may write there, or another OWNER."))
-    return _no_answer(error)
+        return RequestError(Fault("push", what, f"Use a token that may write there, or another OWNER.{made}"))
+    return _no_answer(error, made)
 
 
-def _no_answer(error: Exception) -> PruneAuditError:
+def _no_answer(error: Exception, made: str) -> PruneAuditError:
     first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-    return PruneAuditError(f"The hub did not take it ({type(error).__name__}: {first}). Nothing was published.")
+    return PruneAuditError(f"The hub did not take it ({type(error).__name__}: {first}). Nothing was published.{made}")

@@ -137,7 +137,8 @@ def _sure(
     if row is None or not math.isfinite(row["value"]):
         return f"We cannot say: the {name} was not measured here."
     if chance_before and variant["variant"] != "dense":
-        return f"The {name} could not be told from chance before the cut, so we claim no change."
+        before = "before" if track_of(run).instead(run, variant) else "before the cut"
+        return f"The {name} could not be told from chance {before}, so we claim no change."
     if variant["variant"] == "dense":
         low, high = in_words.apart(row["low"], row["high"])
         return f"The {name} may lie anywhere from {low} to {high}."

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from engine.audit.tracks import track_of_run
+from engine.core.text import one_line
 from engine.report.summaries import Summary
 from engine.store.runs import Run
 
@@ -36,8 +37,8 @@ def summary_of(run: Run) -> dict[str, Any]:
 def summary_text(run: Run) -> str:
     """Title and warnings, what was added when, then the track's lines."""
     warnings = (f"! {warning}" for warning in [*run.meta["warnings"], *run.damaged_additions.values()])
-    added = (f"+ {one.meta['created'][:19]} added {one.id}: {one.meta['title']}" for one in run.added)
-    return "\n".join([f"run {run.id}: {run.meta['title']}", *warnings, *added, *_of(run).lines(run)])
+    added = (f"+ {one.meta['created'][:19]} added {one.id}: {one_line(one.meta['title'])}" for one in run.added)
+    return "\n".join([f"run {run.id}: {one_line(run.meta['title'])}", *warnings, *added, *_of(run).lines(run)])
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:

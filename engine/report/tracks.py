@@ -23,8 +23,8 @@ def track_name(meta: Mapping[str, object]) -> str:
 
 
 def track_of(run: Run) -> Track:
-    """The track of a run. RequestError for one that this version does not know."""
-    return tracks()[track_name(run.meta)]
+    """The track of a run, in the run's own words. RequestError for one that this version does not know."""
+    return tracks()[track_name(run.meta)].of_run(run)
 
 
 def question(page: str, run: Run | None) -> str:

@@ -22,7 +22,7 @@ KEY = "before_after"
 def before_after(run: Run, choice: Choice) -> Panel:
     """A row per model: the harm with its interval; grey is the range that chance alone would give there."""
     measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
-    question = f"How sure is the {measure.name} of {words.axis_name(choice.measured)}, before and after the cut?"
+    question = f"How sure is the {measure.name} of {words.axis_name(choice.measured)}, before and after?"
     models = [("dense", track_of(run).whole, "dense")]
     if variant["variant"] != "dense":
         models.append((variant["variant"], lookup.variant_label(run, variant), variant["method"]))

@@ -127,7 +127,7 @@ def dumbbell(run: Run, choice: Choice, about: ByGroup, table: pd.DataFrame) -> g
     """Two points with intervals per subgroup, the uncut model above the cut one, worst-off subgroup on top."""
     variant = lookup.variant_of(run, choice)
     drawn = table.head(LONGEST).iloc[::-1].reset_index(drop=True)
-    row = _row_height(drawn) if about.focused else 46
+    row = _row_height(drawn, 270 if about.focused else 0)
     figure = blank(choice, 96 + row * len(drawn), about.x_title)
     is_cut = variant["variant"] != "dense"
     if is_cut:  # a thin line from each dense point to its pruned point
@@ -174,10 +174,10 @@ def _add_side(
     add_points(figure, value, table.index + shift, texts, marker, name=name, error_x=error)
 
 
-def _row_height(table: pd.DataFrame) -> int:
-    """Air where subgroups are few, room where their names take several lines."""
+def _row_height(table: pd.DataFrame, room: int) -> int:
+    """Room where names take several lines, and air where subgroups are few and have `room` pixels between them."""
     lines = max(wrapped(words.group_name(group)).count("<br>") for group in table["group"])
-    return max(46 + 16 * lines, min(90, 270 // len(table)))
+    return max(46 + 16 * lines, min(90, room // len(table)))
 
 
 def _label(choice: Choice, row: dict[str, Any]) -> str:

@@ -94,8 +94,8 @@ def _halves(table: pd.DataFrame) -> str:
 
 def note(run: Run) -> str:
     return (
-        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is what is cut "
-        "together: convolutions tied by residual sums or depthwise convolutions count once, from 0 at the input."
+        f"Mean over {trials_said(run)}; whiskers and hover give the least and most. A layer here is "
+        f"{track_of(run).layer_means}, from 0 at the input."
     )
 
 
@@ -173,7 +173,9 @@ def _columns(run: Run, table: pd.DataFrame) -> tuple[Column, ...]:
     level = track_of(run).columns[track_of(run).level.column]
     return (
         METHOD,
-        *titled(level=level, layer="layer", group="first convolution", filters=table["units"].iat[0], kept="kept"),
+        *titled(
+            level=level, layer="layer", group=track_of(run).layer_title, filters=table["units"].iat[0], kept="kept"
+        ),
         *titled(least="least", most="most", share="share kept", trials=f"{track_of(run).repeat}s"),
     )
 
@@ -183,6 +185,9 @@ def _first_to_go(choice: Choice, level: Level, table: pd.DataFrame) -> tuple[str
     name, levels = words.method_name(choice.method), sorted(table["level"].unique())
     first, last = (table[table["level"] == value] for value in (levels[0], levels[-1]))
     gone, held = first.loc[first["share"].idxmin()], last.loc[last["share"].idxmax()]
+    if len(table) > 1 and np.ptp(last["share"]) < 1e-9:
+        every = f"every layer keeps {phrasing.percent(held['share'])} of its {held['units']}"
+        return f"With {name}, at {level.say(levels[-1])} {every}.", ""
     spread = np.corrcoef(last["layer"], last["share"])[0, 1] if len(last) > 2 and last["share"].std() > 0 else np.nan
     text = (
         f"With {name}, {_named(gone)} loses most at {level.say(levels[0])} ({_kept(gone)}), and {_named(held)} holds "

@@ -123,8 +123,10 @@ def inside_null_now(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str
         return ""
     harm = lookup.reading(run, choice).harm
     side = phrasing.null_side(row) or "inside"
+    stands = track_of(run).instead(run, variant)
+    after = f"With {track_of(run).label(variant)} the" if stands else "After the cut the"
     return (
-        f"After the cut the {harm.name} ({harm.number(row['value'])}) lies {side} its null band (up to "
+        f"{after} {harm.name} ({harm.number(row['value'])}) lies {side} its null band (up to "
         f"{harm.number(row['null_high'])}): {track_of(run).null_now}.{not_zero(row)}"
     )
 

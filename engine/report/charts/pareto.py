@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -305,7 +306,20 @@ def _answer(run: Run, choice: Choice, table: pd.DataFrame) -> tuple[str, str]:
     no_worse = (quality * table["value_q"] <= x) & (harm * table["value"] <= y)
     beats = table[no_worse & (table["variant"] != chosen) & table["front"]]
     by = phrasing.listing([_named(run, row) for row in beats.to_dict("records")], 3)
-    return f"{phrasing.sentence(_named(run, mine.iloc[0].to_dict()))} is beaten at both by {by}.", text
+    start = f"{phrasing.sentence(_named(run, mine.iloc[0].to_dict()))} is beaten at both by {by}, in measured values"
+    return f"{start}; {_parted(beats, mine.iloc[0], quality, harm)}.", text
+
+
+def _parted(beats: pd.DataFrame, mine: pd.Series, quality: int, harm: int) -> str:
+    """Of how many of those that beat the chosen one the intervals of both numbers are apart from its own."""
+    both = np.ones(len(beats), dtype=bool)
+    for sign, end in ((quality, "_q"), (harm, "")):
+        ends = [np.sort(sign * beats[[f"low{end}", f"high{end}"]].to_numpy(dtype=float), axis=1),
+                np.sort(sign * mine[[f"low{end}", f"high{end}"]].to_numpy(dtype=float))]  # fmt: skip
+        both &= ends[0][:, 1] < ends[1][0]  # False where there is no interval
+    if both.all():
+        return "intervals of both numbers are apart"
+    return "their intervals overlap" if not both.any() else f"intervals are apart for {both.sum()} of {len(both)}"
 
 
 def _named(run: Run, row: dict[str, Any]) -> str:

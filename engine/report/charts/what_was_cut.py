@@ -29,7 +29,7 @@ def what_was_cut(run: Run, choice: Choice) -> Panel:
     """The chosen variant as a picture, at most `HEIGHT` pixels high; of any track."""
     variant = lookup.variant_of(run, choice)
     if said := track_of(run).instead(run, variant):
-        return nothing(KEY, QUESTION, said)
+        return nothing(KEY, "What was done?", said)
     if not variant["n_cut"]:
         return nothing(KEY, QUESTION, f"Nothing: this is the {track_of(run).whole}.")
     if run.has("layers"):
