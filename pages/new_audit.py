@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.audit.tracks import track_named
-from pages.shared import asked, form, jobs, refused, state
+from pages.shared import asked, form, inspected, jobs, refused, state
 from pages.shared.frame import begin_app, boundary, heading
 
 
@@ -33,17 +33,26 @@ def _new() -> None:
         "Bring your own model and data, or start from the embedded ones. Everything is checked before "
         "anything heavy loads, and finished parts survive a stop."
     )
+    state.restore_form()
     request, faults = form.ask()
+    state.keep_form()
     ray, memory = _where()
     asked.line(request)
     refused.summary(request)
-    if st.button("Check and start", type="primary", icon=":material/play_arrow:"):
+    under_way = st.container()  # above the buttons: below them nobody sees it without scrolling
+    start, look = st.columns([1, 3], vertical_alignment="center")
+    with look:
+        inspected.button(request)
+    inspected.answer(request)
+    if start.button("Check and start", type="primary", icon=":material/play_arrow:"):
         state.keep(state.STARTED, None)
         with st.spinner("Checking the model and the data …"), refused.remembered(request):
             state.keep(state.STARTED, jobs.start(request, faults, ray, memory))
+        st.toast("Checked and started. How far it is stands above the buttons, and on the page Jobs.")
     if state.kept(state.STARTED):
-        st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
-        jobs.one(state.kept(state.STARTED))
+        with under_way:
+            jobs.one(state.kept(state.STARTED))
+            st.caption("Runs in the background: this page may be closed, and the page Jobs finds it again.")
 
 
 def _where() -> tuple[str, str]:

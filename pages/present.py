@@ -72,22 +72,27 @@ def _whole(run: KeptRun, choice: Choice, talk: Talk) -> None:
 def _bar(run: KeptRun, talk: Talk, number: int) -> None:
     """Buttons below the step. The keys of a presenter's remote control turn it too."""
     with st.container(key=state.STAGE_BAR, horizontal=True, vertical_alignment="center"):
-        _turner("Previous", number - 1, "Left", "arrow_back")
-        _turner("Next", number + 1, "Right", "arrow_forward")
+        _turner("Previous", number, -1, "Left", "arrow_back")
+        _turner("Next", number, 1, "Right", "arrow_forward")
         st.toggle("Notes", key=state.TALK_NOTES)
         _edit(run, talk, STEPS[number - 1])
         st.button("All steps", icon=":material/print:", on_click=_turn, args=(ALL,), help="Below each other, to print.")
         _leave()
     with st.container(key=state.BY_KEY):
-        _turner("Page up", number - 1, "PageUp", "arrow_back")
-        _turner("Page down", number + 1, "PageDown", "arrow_forward")
+        _turner("Page up", number, -1, "PageUp", "arrow_back")
+        _turner("Page down", number, 1, "PageDown", "arrow_forward")
 
 
-def _turner(label: str, to: int, key: str, icon: str) -> None:
+def _turner(label: str, number: int, by: int, key: str, icon: str) -> None:
     st.button(
-        label, key=state.key_of("turn", key), icon=f":material/{icon}:", shortcut=key, on_click=_turn, args=(to,),
-        disabled=not 1 <= to <= len(STEPS),
+        label, key=state.key_of("turn", key), icon=f":material/{icon}:", shortcut=key, on_click=_turn_on, args=(by,),
+        disabled=not 1 <= number + by <= len(STEPS),
     )  # fmt: skip
+
+
+def _turn_on(by: int) -> None:
+    """From where the address is now: a key pressed while a step is still drawn finds the buttons of the step before."""
+    _turn(min(max(_number() + by, 1), len(STEPS)))
 
 
 def _turn(to: int | str) -> None:

@@ -40,7 +40,7 @@ def page() -> None:
 
 def _more(run: KeptRun, measured: KeptRun, choice: Choice, track: Track) -> None:
     """What else is known about this cut, and what is not finished."""
-    panels.fold("More about this cut", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)])
+    panels.fold("More about it", [(run, make, choice) for make in (what_was_cut, *track.overview.folded)])
     offer_missing(run, choice)
     if track.trains:
         offer_level(measured, choice)

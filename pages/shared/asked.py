@@ -14,6 +14,9 @@ from engine.report import phrasing
 from pages.shared import cache
 from pages.shared.safe import plain
 
+MOST = 0.95
+"""Share of an audit that must have been computed when it was made, for its time to be told of."""
+
 
 def line(request: Mapping[str, Any]) -> None:
     """What will be computed. No time is promised before anything ran: only what one audit of this kind took."""
@@ -41,10 +44,17 @@ def _took(track: str) -> str:
         if cache.track_name_of(summary.id) != track:
             continue
         meta = cache.open_run(summary.id).meta
-        seconds = sum((meta.get("spent") or {}).values())
-        if seconds > 0:
+        spent = meta.get("spent") or {}
+        seconds = sum(spent.values())
+        if seconds > 0 and _wholly(meta, spent):
             size = amount(track, meta["request"])
             return (
                 f"An audit of {meta['model']['name']} with {size} took {words.duration(seconds)} where it was computed."
             )
     return ""
+
+
+def _wholly(meta: Mapping[str, Any], spent: Mapping[str, float]) -> bool:
+    """Whether nearly all of a run was computed when it was made; one that was resumed or shares parts of others took
+    less than it says. Runs of earlier versions do not say it: there a stage that took no time was found finished."""
+    return meta["computed"] >= MOST if "computed" in meta else min(spent.values()) > 0

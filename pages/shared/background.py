@@ -14,6 +14,7 @@ from typing import Any
 from engine.core.errors import Cancelled, Fault, PruneAuditError, RequestError
 from engine.core.types import Event, Hooks, digest_of
 from engine.store.runs import default_root
+from pages.shared import roots
 from pages.shared.cache import works
 
 _log = logging.getLogger("pruneaudit")
@@ -43,6 +44,7 @@ class Work:
         from engine.resident.client import ask
 
         try:
+            roots.refuse_outside(given)
             self.answer = ask(name, given, hooks=Hooks(self._told, self._check))
         except Cancelled:
             self.message = "Cancelled. What was finished is kept; measure again to go on."

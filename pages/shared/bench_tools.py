@@ -96,11 +96,17 @@ def _layer(row: Row, off: Units, choice: Choice) -> None:
     key = state.key_of("layer", row.name, choice.method, choice.level)
     state.put(key, min(len(gone), len(row.units) - 1))
     label = row.name if gone == set(row.units[: len(gone)]) else f"{row.name}, picked one by one"
-    st.slider(plain(label), 0, len(row.units) - 1, key=key, on_change=_cut_lowest, args=(row, off, key))
+    st.slider(plain(label), 0, len(row.units) - 1, key=key, on_change=_cut_lowest, args=(row, key))
 
 
-def _cut_lowest(row: Row, off: Units, key: str) -> None:
+def _cut_lowest(row: Row, key: str) -> None:
+    off = _now_off()
     switch(off, (set(off) - set(row.units)) | set(row.units[: state.value_of(key)]))
+
+
+def _now_off() -> Units:
+    """What is off when a callback is called: two quick changes may both come before the page is drawn again."""
+    return tuple(state.coming(state.OFF, ()))
 
 
 def _tools(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
@@ -110,13 +116,18 @@ def _tools(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
         st.button("Undo", icon=":material/undo:", disabled=not undone, on_click=_undo)
         st.button("All on", disabled=not off, on_click=switch, args=(off, ()))
         if bench.rows is None:
-            st.button("Invert", on_click=switch, args=(off, set(range(total)) - set(off)))
+            st.button("Invert", on_click=_invert, args=(total,))
         level = track_of(run).level
         has_cut = not track_of(run).level_is_of_another_kind(choice.method) and choice.method != "dense"
         if has_cut and not is_by_hand(choice.method) and choice.level > level.none:
             label = f"What {lookup.method_label(run, choice.method)} cuts at {level.say(choice.level)}"
             st.button(plain(label), on_click=_as_method, args=(run, choice, bench, off),
                       help="The method and level chosen above.")  # fmt: skip
+
+
+def _invert(total: int) -> None:
+    off = _now_off()
+    switch(off, set(range(total)) - set(off))
 
 
 def _paste(run: KeptRun, bench: Bench, off: Units) -> None:

@@ -26,6 +26,7 @@ from engine.report.charts.panel import Choice, Panel
 from engine.report.contract import Ahead
 from engine.report.tracks import track_name, track_of
 from engine.store.runs import Run, RunSummary, Store, as_called, default_root, default_stores, find_run
+from engine.store.tables import Where, matching
 from pages.shared.settle import made_one
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class KeptRun(Run):
         if name not in self._tables:
             self._tables[name] = super().table(name)
         return self._tables[name].copy(deep=False)
+
+    def part(self, name: str, where: Where, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        if name in self._tables:  # also what is predicted, which lies in no file
+            return matching(self._tables[name], where, columns)
+        return super().part(name, where, columns)
 
     @cached_property
     def key(self) -> tuple[str, str]:
@@ -122,13 +128,20 @@ def _opened(path: str, changed: int, additions: tuple[str, ...], called: str) ->
     return KeptRun(Path(path), tuple(map(Path, additions)), called)
 
 
-class Memory:
-    """Results by key, the least recently used dropped first. Safe to use from several threads."""
+ROOM = 1 << 28
+"""Bytes of tables that are kept for redraws; they have a row for every text of a variant."""
 
-    def __init__(self, size: int = 1500) -> None:
+
+class Memory:
+    """Results by key, the least recently used dropped first. Safe to use from several threads.
+
+    size: how many there are at most; room: bytes that tables among them may take together."""
+
+    def __init__(self, size: int = 1500, room: int = ROOM) -> None:
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._bytes: dict[Hashable, int] = {}
         self._lock = threading.Lock()
-        self._size = size
+        self._size, self._room = size, room
         self._turn = 0
 
     def get(self, key: Hashable, make: Callable[[], Any]) -> Any:
@@ -139,9 +152,9 @@ class Memory:
                 return self._kept[key]
         value = make()
         with self._lock:
-            self._kept[key] = value
-            while len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            self._kept[key], self._bytes[key] = value, _bytes_of(value)
+            while len(self._kept) > self._size or (len(self._kept) > 1 and sum(self._bytes.values()) > self._room):
+                self._bytes.pop(self._kept.popitem(last=False)[0])
         made_one()
         return value
 
@@ -160,6 +173,11 @@ class Memory:
                 return
             with contextlib.suppress(Exception):  # the page that needs it will meet the error and say so
                 self.get(call.key, call)
+
+
+def _bytes_of(value: Any) -> int:
+    """Bytes of a table; figures and sentences are small, and counted by their number."""
+    return int(value.memory_usage(deep=True).sum()) if isinstance(value, pd.DataFrame) else 0
 
 
 class Ready(go.Figure):

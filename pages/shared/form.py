@@ -15,7 +15,7 @@ import streamlit as st
 from engine.audit.fields import HOW, WHAT, Field, fields_of
 from engine.audit.tracks import tracks
 from engine.core.errors import Fault
-from pages.shared import refused, state, widgets
+from pages.shared import refused, roots, state, widgets
 from pages.shared.controls import segmented
 
 FULL, QUICK = "Full", "Quick"
@@ -88,7 +88,10 @@ class _Form:
 
     @property
     def _values(self) -> dict[str, Any]:
-        return {**self.usual, **self.asked}
+        """What fields that build on others are told. A path that a page may not have read counts as not given: its
+        columns are not offered either."""
+        hidden = {name: self.usual.get(name, "") for name, value in self.asked.items() if roots.outside(value)}
+        return {**self.usual, **self.asked, **hidden}
 
     def _ask(self, field: Field) -> None:
         key = state.form_key(f"{self.track}_{field.name}{'_quick' if field.name in self.quick else ''}")

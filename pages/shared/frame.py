@@ -101,7 +101,7 @@ def navigation() -> st.Page:
     their links and say so."""
     run, found = _readable(), {path.stem: path for path in sorted((ROOT / "pages").glob("[!_]*.py"))}
     sections: dict[str, list[st.Page]] = {
-        title: [_page(found[name], sections_of.shown(name, run)) for name in names]
+        title: [_page(found[name], sections_of.shown(name, run), run) for name in names]
         for title, names in sections_of.sorted_in(list(found)).items()
     }
     unlisted = [_page(found[name], False) for name in sections_of.HIDDEN if name in found]
@@ -128,14 +128,15 @@ def _forward(old: str, page: str, added: Mapping[str, str]) -> st.Page:
     return st.Page(redirect, title=sections_of.entry_of(page).title, url_path=old, visibility="hidden")
 
 
-def _page(path: Path, is_shown: bool) -> st.Page:
-    return copy(_made_page(path, strip.badge() if path.stem == "jobs" else "", is_shown))
+def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:
+    badge = strip.badge() if path.stem == "jobs" else ""
+    return copy(_made_page(path, sections_of.entry_of(path.stem, run), badge, is_shown))
 
 
 @functools.cache
-def _made_page(path: Path, badge: str, is_shown: bool) -> st.Page:
+def _made_page(path: Path, entry: sections_of.Entry, badge: str, is_shown: bool) -> st.Page:
     """Looked up on disk once: Streamlit marks a page that runs, so that every redraw takes a copy."""
-    entry, is_first = sections_of.entry_of(path.stem), path.stem == sections_of.FIRST
+    is_first = path.stem == sections_of.FIRST
     return st.Page(
         path,
         title=entry.title + badge,

@@ -11,7 +11,7 @@ import hmac
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 Scope = MutableMapping[str, Any]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -54,7 +54,7 @@ class Gate:
         host, origin = headers.get("host", ""), headers.get("origin")
         if name_of(f"//{host}") not in self.hosts:
             return f"This app answers to {', '.join(sorted(self.hosts))} only. Others are named by --hosts."
-        if origin is not None and (urlsplit(origin).netloc.lower() != host.lower() or origin == "null"):
+        if origin is not None and not _is_of(origin, host):
             return "This app answers its own pages only."
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not _is_link(scope, headers):
             return "This app answers its own pages only."
@@ -76,7 +76,7 @@ class Gate:
             await _refuse(scope, send, "This app asks for the address it printed when it was started: with its token.")
             return
         rest = urlencode([(name, value) for name, value in query if name != TOKEN])
-        to = scope["path"].lstrip("/") + (f"?{rest}" if rest else "")
+        to = quote(scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")  # quoted: browsers take \\ for /
         cookie = f"{COOKIE}-{_port(scope)}={self.token}; HttpOnly; SameSite=Strict; Path=/"
         told = [(b"location", f"/{to}".encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": [*told, *HEADERS]})
@@ -91,6 +91,14 @@ def name_of(address: str) -> str:
     except ValueError:
         return ""
     return "" if parts.username or parts.path or parts.query else (parts.hostname or "")
+
+
+def _is_of(origin: str, host: str) -> bool:
+    """Whether a page says to be of this host; what is no address is of none."""
+    try:
+        return origin != "null" and urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _is_link(scope: Scope, headers: Mapping[str, str]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -134,9 +135,10 @@ def draw(job: JobState, place: str) -> None:
 
 def _note(job: JobState) -> str:
     """What is known of the job; not how long it was thought to take, once it says itself how long it takes."""
-    if job.eta is not None and job.phase != "predict" and job.note.startswith(words.PREDICTED):
-        return job.note.partition(". ")[2]
-    return job.note
+    said = job.note.splitlines()
+    if job.eta is not None and job.phase != "predict":
+        said = [line.partition(". ")[2] if line.startswith(words.PREDICTED) else line for line in said]
+    return "\n".join(filter(None, said))
 
 
 def _progress(job: JobState) -> str:
@@ -147,7 +149,7 @@ def _progress(job: JobState) -> str:
     if job.what:
         parts.append(words.work_name(job.what))
     if job.total:
-        parts.append(f"{job.done:,} of {job.total:,}")
+        parts.append(f"{min(100, math.floor(100 * job.done / job.total))} % done")
     if job.eta is not None:
         parts.append(f"about {words.duration(job.eta)} left")
     return frame.plain(", ".join(parts))

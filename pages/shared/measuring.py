@@ -25,7 +25,7 @@ from pages.shared.safe import escaped
 ASK = "measure"
 EVERY = 0.5
 """Seconds between two looks."""
-NOTHING = "Nothing can be predicted here: effects of single heads on this axis are not known. It can be measured."
+NOTHING = "Nothing can be predicted of it from what was measured so far. It can be measured."
 KNOWN = 60.0
 """Seconds below which what an audit took says nothing: its parts were found."""
 

@@ -22,19 +22,24 @@ def walk(run: KeptRun, ranked: Sequence[int]) -> int:
         before, middle, after = st.columns([1, 4, 1], gap="small", vertical_alignment="bottom")
     with middle:
         unit = pick(run, label_visibility="collapsed")
-    place = list(ranked).index(unit) if unit in ranked else 0
     for column, name, step, icon, letter in (
         (before, "previous", -1, "arrow_back", "P"),
         (after, "next", 1, "arrow_forward", "N"),
     ):
-        to = ranked[(place + step) % len(ranked)]
         with column:
             st.button(
                 f"{capital(name)} head by rank", key=state.key_of("head", name), icon=f":material/{icon}:",
-                on_click=state.put, args=(state.HEAD, to), shortcut=letter, width="stretch",
+                on_click=_walk_on, args=(ranked, step), shortcut=letter, width="stretch",
                 help=f"The {name} head by rank.",
             )  # fmt: skip
     return unit
+
+
+def _walk_on(ranked: Sequence[int], step: int) -> None:
+    """From the head that is picked now: a key pressed before it is drawn goes on from it, not from the one before."""
+    unit = state.value_of(state.HEAD)
+    place = list(ranked).index(unit) if unit in ranked else 0
+    state.put(state.HEAD, ranked[(place + step) % len(ranked)])
 
 
 def pick(run: KeptRun, **more: Any) -> int:

@@ -103,7 +103,7 @@ def card(panel: Panel, key: str, first: Sequence[str] = ()) -> None:
 
 def facts(table: pd.DataFrame, marker: Marker | None = None) -> None:
     """What a table of two columns of text says, as a list of names and what is known of them."""
-    marker = marker or Marker("")
+    marker = marker or Marker()
     rows = (f"<dt>{escaped(name)}</dt><dd>{marker.marked(str(text))}</dd>" for name, text in table.to_numpy())
     st.html(f'<dl class="pa-facts">{"".join(rows)}</dl>')
 
@@ -117,7 +117,7 @@ def listed(told: Sequence[str]) -> None:
 def _marker() -> Marker:
     """What explains the words of the chosen audit's track."""
     run = current_run()
-    return Marker(track_of(run).name if run else "")
+    return Marker(track_of(run).terms() if run else None)
 
 
 def _say(panel: Panel) -> Marker:

@@ -10,7 +10,7 @@ import streamlit as st
 from engine.core.errors import Fault, RequestError
 from engine.report.contract import Published
 from engine.report.tracks import tracks
-from pages.shared import cache, state, uploads
+from pages.shared import cache, roots, state, uploads
 from pages.shared.controls import capital, segmented
 
 SOURCES = ("run", "published")
@@ -70,8 +70,10 @@ def _paths(given: list, folder: str) -> list[Path]:
         return [uploads.kept(file) for file in given]
     if not folder:
         return []
+    roots.refuse_outside({"path": folder})
     path = Path(folder).expanduser()
     found = sorted(path.rglob("*.csv")) if path.is_dir() else [path] if path.is_file() else []
+    found = [file for file in found if not roots.outside(str(file))]
     if not found:
         what = f"{folder!r} is no file and holds no CSV files."
         raise RequestError(Fault("path", what, "Name a file, or a folder of CSV files."))

@@ -54,24 +54,36 @@ def refuse_outside(request: Mapping[str, Any]) -> None:
     outside = [(name, one) for name, value in request.items() for one in _paths(value) if not is_inside(one, roots)]
     if outside:
         listed = ", ".join(map(str, roots))
-        fix = f"Put it below {listed}, name its folder in {READ} when the app is started, or use the command line."
+        fix = f"Put it below {listed}, start the app by `make run ROOTS=…` ({READ}), or use the command line."
         raise RequestError([Fault(name, f"{path[:200]!r} may not be read from a page.", fix) for name, path in outside])
+
+
+def outside(value: Any) -> bool:
+    """Whether a value, or one in it, is a path of this machine outside the readable roots."""
+    roots = readable()
+    return any(not is_inside(path, roots) for path in _paths(value))
 
 
 def refuse_target(folder: str) -> None:
     """RequestError for a folder that a page may not write."""
     if not is_inside(folder, writable()):
-        fix = f"Choose a folder below {', '.join(map(str, writable()))}, or name another root in {WRITE}."
+        listed = ", ".join(map(str, writable()))
+        fix = f"Choose a folder below {listed}, or start the app by `make run EXPORT_ROOT=…` ({WRITE})."
         raise RequestError(Fault("folder", f"{folder[:200]!r} may not be written from a page.", fix))
 
 
 def _paths(value: Any) -> list[str]:
-    """Texts in a value, lists and groups included, that name something which is there; names of hubs name nothing."""
+    """Texts in a value, lists and groups included, that are paths, also behind NAME=; names of hubs are none."""
     if isinstance(value, str):
-        return [value] if value and _is_there(value) else []
+        return [text for text in (value, value.partition("=")[2]) if text and (_is_path(text) or _is_there(text))]
     if isinstance(value, Mapping):
         return [path for one in value.values() for path in _paths(one)]
     return [path for one in value for path in _paths(one)] if isinstance(value, list | tuple) else []
+
+
+def _is_path(text: str) -> bool:
+    """Whether a text can only be a path, be something there or not: an answer shall not tell which."""
+    return text.startswith(("/", "~/")) or ".." in Path(text).parts
 
 
 def _is_there(text: str) -> bool:

@@ -19,7 +19,7 @@ ABOUT = (
 
 
 def other_judges(run: KeptRun, choice: Choice) -> None:
-    """The charts beside each other, and below them the form; nothing where the audit holds no texts."""
+    """The first chart, the others folded, and below them the form; nothing where the audit holds no texts."""
     charts = track_of(run).judged
     if not charts or not run.has("texts"):
         return
@@ -27,9 +27,8 @@ def other_judges(run: KeptRun, choice: Choice) -> None:
     first, *more = charts
     panels.draw(made(run, first, choice))
     if run.has("opinions"):
-        for make in more:
-            panels.draw(made(run, make, choice))
-    with st.expander("Ask another judge", expanded=not run.has("opinions"), icon=":material/gavel:"):
+        panels.fold("What each judge says of the groups' names alone", [(run, make, choice) for make in more])
+    with st.expander("Ask another judge", icon=":material/gavel:"):
         _form(run, choice)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.report.tracks import track_of, tracks
 from engine.store.runs import Run
@@ -71,8 +71,13 @@ FORMER: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """Addresses of earlier versions: the page that has it now, and what is added to the address."""
 
 
-def entry_of(page: str) -> Entry:
-    """How a page is listed; for one that nobody listed, its file's name."""
+def entry_of(page: str, run: Run | None = None) -> Entry:
+    """How a page is listed, in the words of the chosen run's kind; for one that nobody listed, its file's name."""
+    entry = _listed(page)
+    return entry if run is None else replace(entry, title=track_of(run).titles.get(page, entry.title))
+
+
+def _listed(page: str) -> Entry:
     for entries in (*SECTIONS.values(), HIDDEN):
         if page in entries:
             return entries[page]

@@ -1,8 +1,10 @@
-"""Starts the app: `python -m pages.shared.serve [--hosts NAME,…] [--token] [streamlit options]`.
+"""Starts the app: `python -m pages.shared.serve [--hosts NAME,…] [--token] [--roots DIR:…] [--export-root DIR]
+[streamlit options]`.
 
 What the first screen needs is imported before the server answers, so that no reader waits for it at an empty page.
 --hosts names this machine goes by besides 127.0.0.1, localhost and ::1; --token: the app opens only by the address
-that is printed, for machines that several people log in to.
+that is printed, for machines that several people log in to. --roots, --export-root: below which folders a page may
+have files read and folders written, instead of the usual ones of roots.py.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ import plotly.graph_objects  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 
 from engine.report.tracks import tracks
+from pages.shared import roots
 from pages.shared.settle import settle
 
 SERVED = Path(__file__).with_name("served.py")
 HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
+VALUED = {"--hosts": HOSTS, "--roots": roots.READ, "--export-root": roots.WRITE}
+"""Our options that take a value, and the variable each is kept in."""
 
 
 def main() -> None:
@@ -43,10 +48,10 @@ def ours_taken(words: Sequence[str]) -> list[str]:
         word = words.pop(0)
         if word == "--token":
             os.environ[TOKEN] = secrets.token_urlsafe(24)
-        elif word == "--hosts" and words:
-            os.environ[HOSTS] = words.pop(0)
-        elif word.startswith("--hosts="):
-            os.environ[HOSTS] = word.removeprefix("--hosts=")
+        elif word in VALUED and words:
+            os.environ[VALUED[word]] = words.pop(0)
+        elif word.partition("=")[0] in VALUED and "=" in word:
+            os.environ[VALUED[word.partition("=")[0]]] = word.partition("=")[2]
         else:
             rest.append(word)
     return rest

@@ -104,6 +104,8 @@ JUDGE_AXES = "judge_axes"
 PASTED = "pasted_heads"
 SET_NAME = "set_name"
 STARTED = "started"
+INSPECTED = "inspected"
+FORM = "form_as_left"
 RAY = "ray_cluster"
 MEMORY = "memory_budget"
 STEP = "step"
@@ -343,6 +345,20 @@ def form_key(field: str) -> str:
     return f"new_{field}"
 
 
+def restore_form() -> None:
+    """Fill the form for a new audit as it was left: Streamlit forgets fields that a page does not draw."""
+    for key, value in kept(FORM, {}).items():
+        if key not in st.session_state:
+            st.session_state[key] = value
+
+
+def keep_form() -> None:
+    """Remember what stands in the form; files are kept where they were uploaded to, and chosen anew."""
+    now = {key: value for key, value in st.session_state.items()
+           if str(key).startswith(form_key("")) and isinstance(value, str | int | float | list | tuple)}  # fmt: skip
+    keep(FORM, {**kept(FORM, {}), **now})
+
+
 def value_of(key: str, default: Any = None) -> Any:
     """A widget's value of this session, e.g. a chart selection read before the chart is drawn."""
     return st.session_state.get(key, default)
@@ -356,6 +372,11 @@ def put(key: str, value: Any) -> None:
 def put_later(key: str, value: Any) -> None:
     """Set a widget's value on the next script run, when it may already have been drawn on this one."""
     st.session_state.setdefault(_LATER, {})[key] = value
+
+
+def coming(key: str, default: Any = None) -> Any:
+    """A widget's value as the next script run will find it, for callbacks: the one before may not be drawn yet."""
+    return st.session_state.get(_LATER, {}).get(key, value_of(key, default))
 
 
 def settle() -> None:

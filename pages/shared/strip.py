@@ -71,8 +71,8 @@ def _live() -> None:
 
 def _line(job: JobState) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.html(f'<p class="pa-live" role="status">{escaped(words.title_said(job.title, ()))}: {_said(job)}</p>',
-                width="content")  # fmt: skip
+        title = escaped(words.title_said(job.title, words.AXES))
+        st.html(f'<p class="pa-live" role="status">{title}: {_said(job)}</p>', width="content")
         key = state.key_of("strip", job.job_id)
         if job.status == "done" and job.run_id:
             st.button("Open result", key=state.key_of(key, "open"), on_click=_open, args=(job,))
@@ -86,7 +86,7 @@ def _said(job: JobState) -> str:
         return "waiting"
     if job.status != "running":
         return {"done": "finished", "interrupted": "was interrupted"}.get(job.status, escaped(job.status))
-    share = f" {min(100, round(100 * job.done / job.total))} % of this step" if job.total else ""
+    share = f" {min(100, round(100 * job.done / job.total))} %" if job.total else ""
     left = f", about {words.duration(job.eta)} left" if job.eta is not None else ""
     return escaped(f"running{share}{left}")
 

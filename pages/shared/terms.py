@@ -11,14 +11,14 @@ from pages.shared.safe import escaped
 
 
 class Marker:
-    """Marks up the sentences of one panel: the first time that a word of a track's vocabulary stands there.
+    """Marks up the sentences of one panel: the first time that one of the words with `meanings` stands there.
 
     Text is escaped before, and only our own words and their meanings become markup: a name of a user's that is such a
     word is at most explained.
     """
 
-    def __init__(self, track: str) -> None:
-        self.meanings = words.terms(track)
+    def __init__(self, meanings: Mapping[str, str] | None = None) -> None:
+        self.meanings = words.terms() if meanings is None else meanings
         self.told: set[str] = set()
 
     def marked(self, text: str) -> str:

@@ -6,6 +6,7 @@ import math
 
 import streamlit as st
 
+from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
 from engine.report.tracks import track_of
 from engine.store.runs import Run
@@ -38,10 +39,10 @@ def draw(run: KeptRun, choice: Choice) -> None:
                       help="They state stereotypes, on purpose, and can be offensive.")  # fmt: skip
     start = (number - 1) * PER_PAGE
     for at, row in enumerate(found.table.iloc[start : start + PER_PAGE].to_dict("records"), start):
-        _example(row, at, shown)
+        _example(row, at, shown, track_of(run).made(lookup.variant_of(run, choice)))
 
 
-def _example(row: dict, at: int, shown: bool) -> None:
+def _example(row: dict, at: int, shown: bool, after: str) -> None:
     """What both models prefer, beside each other."""
     with st.container(border=True):
         top, switch = st.columns([7, 2], vertical_alignment="top")
@@ -54,7 +55,7 @@ def _example(row: dict, at: int, shown: bool) -> None:
                 safe.passage("", row["label"])
         for box, side in zip(st.columns(2, gap="medium"), ("before", "after"), strict=True):
             with box:
-                model = "Dense" if side == "before" else "Pruned"
+                model = "Dense" if side == "before" else after
                 safe.generated(row[side], model, row[f"{side}_note"], shown or asked)
 
 

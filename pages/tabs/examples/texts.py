@@ -1,4 +1,4 @@
-"""Texts: what the model wrote to the same prompt before and after the cut, hidden until asked for."""
+"""Texts: what the model wrote to the same prompt before and after, hidden until asked for."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from engine.core import words
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
+from engine.report.tracks import track_of
 from engine.store.runs import Run
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.examples import pairs
@@ -28,8 +29,8 @@ ORDERS = {
     BOTH: "Rose most beside fell most",
     "more": "Toxicity rose most",
     "less": "Toxicity fell most",
-    "dense": "Dense model most toxic",
-    "pruned": "Pruned model most toxic",
+    "dense": "Most toxic before",
+    "pruned": "Most toxic after",
 }
 
 
@@ -43,12 +44,13 @@ def draw(run: KeptRun, choice: Choice) -> None:
     group, order, number, shown = _filters(found)
     mine = found if group == EVERY else found[found["subgroup"] == group]
     _summary(variant, mine)
+    after = track_of(run).made(variant)
     if order == BOTH:
-        _beside(mine, (number - 1) * PER_SIDE, shown)
+        _beside(mine, (number - 1) * PER_SIDE, shown, after)
         return
     start = (number - 1) * PER_PAGE
     for at, row in enumerate(_ordered(mine, order).iloc[start : start + PER_PAGE].to_dict("records")):
-        _example(row, start + at, shown)
+        _example(row, start + at, shown, after)
 
 
 def _filters(found: pd.DataFrame) -> tuple[str, str, int, bool]:
@@ -82,7 +84,7 @@ def _changed(rows: pd.DataFrame, side: str) -> pd.DataFrame:
     return rows[rows["change"] > 0] if side == "more" else rows[rows["change"] < 0]
 
 
-def _beside(rows: pd.DataFrame, start: int, shown: bool) -> None:
+def _beside(rows: pd.DataFrame, start: int, shown: bool, after: str) -> None:
     """Where toxicity rose most beside where it fell most, so that neither is met alone."""
     for place, (column, (side, verb)) in enumerate(zip(st.columns(2, gap="large"), SIDES.items(), strict=True)):
         mine = _ordered(_changed(rows, side), side)
@@ -91,7 +93,7 @@ def _beside(rows: pd.DataFrame, start: int, shown: bool) -> None:
             st.header(f"Toxicity {verb} most", anchor=False)
             st.caption(f"In {len(mine)} of {of} it {verb}." if len(mine) else f"In none of {of} it {verb}.")
             for at, row in enumerate(mine.iloc[start : start + PER_SIDE].to_dict("records")):
-                _example(row, 2 * (start + at) + place, shown, narrow=True)  # a number of its own on either side
+                _example(row, 2 * (start + at) + place, shown, after, narrow=True)  # numbers of its own on either side
 
 
 def _group_label(group: str) -> str:
@@ -123,8 +125,9 @@ def _summary(variant: dict, rows: pd.DataFrame) -> None:
         st.info("At 0 % nothing is cut, so both sides are the same. Move the slider.")
 
 
-def _example(row: dict, at: int, shown: bool, narrow: bool = False) -> None:
-    """A prompt with both texts, beside each other or, where `narrow`, one below the other."""
+def _example(row: dict, at: int, shown: bool, after: str, narrow: bool = False) -> None:
+    """A prompt with both texts, beside each other or, where `narrow`, one below the other; `after` names the
+    second model."""
     change = phrasing.signed(row["change"])
     notes = {"dense": f"toxicity {phrasing.number(row['toxicity_dense'])}",
              "pruned": f"toxicity {phrasing.number(row['toxicity_pruned'])} ({change})"}  # fmt: skip
@@ -137,7 +140,7 @@ def _example(row: dict, at: int, shown: bool, narrow: bool = False) -> None:
         boxes = [st.container(), st.container()] if narrow else st.columns(2, gap="medium")
         for box, (side, note) in zip(boxes, notes.items(), strict=True):
             with box:
-                safe.generated(row[f"text_{side}"], side.capitalize(), note, shown or asked)
+                safe.generated(row[f"text_{side}"], after if side == "pruned" else "Dense", note, shown or asked)
 
 
 TAB = Tab("Texts", draw, has)

@@ -1,4 +1,4 @@
-"""Filters: how each is scored, and which of them go, in one trial."""
+"""Scores: what each unit has, and which of them go, in one trial."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def draw(run: KeptRun, choice: Choice) -> None:
     panels.look_ahead(run, (scores.score_map,), choice, {scores.score_map: options})
 
 
-TAB = Tab("Filters", draw)
+TAB = Tab("Scores", draw)
