@@ -21,6 +21,7 @@ from engine.report.charts.panel import Choice
 from engine.report.phrasing import percent
 from engine.store.runs import Store, default_root
 from engine.tracks.language_models.panels.arms import sizes
+from engine.tracks.language_models.panels.pairs import pairs_of
 from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.run import run_audit
 
@@ -64,7 +65,25 @@ def rows(run: Any, choice: Choice) -> list[Measure]:
     dense = lookup.bias(run, "dense", choice)
     found = [Measure(f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
                      float(results["dense", "perplexity"]), "")]  # fmt: skip
-    return found + [_row(run, row, results) for row in table.to_dict("records")]
+    return found + [_row(run, row, results) for row in table.to_dict("records")] + _paired(run, choice, table)
+
+
+def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
+    """Every other way that is closest in bytes, prompt by prompt beside the chosen cut of heads."""
+    mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]].to_dict("records")
+    found = pairs_of(run, choice, table, mine[0], "bytes") if mine else None
+    label = lookup.variant_label(run, found.reference) if found else ""
+    return [
+        Measure(
+            f"{lookup.variant_label(run, row)} beside {label} ({percent(row['bytes'])} and "
+            f"{percent(found.reference['bytes'])} of the bytes): bias minus the cut's [{row['pair_delta_low']:+.3f}, "
+            f"{row['pair_delta_high']:+.3f}], exchanged [{row['pair_null_low']:+.3f}, {row['pair_null_high']:+.3f}], "
+            f"q {row['pair_null_q']:.3f}",
+            row["pair_delta"],
+            "",
+        )
+        for row in (found.others.to_dict("records") if found else ())
+    ]
 
 
 def _row(run: Any, row: dict[str, Any], results: pd.Series) -> Measure:

@@ -26,7 +26,7 @@ from engine.tracks.fair_training.methods.base import FairJob
 from engine.tracks.fair_training.training.masked import kept_of, masked_filters_of, masked_weights_of
 from engine.tracks.fair_training.training.trainer import MaskLearning, Trainer
 
-STEPS, ROUNDS = 4, 5
+STEPS, ROUNDS = 12, 4
 SPARSITY = 0.672
 STEP_BAR = 2.5
 MODELS = (("resnet10-w16", 32), ("resnet20", 32), ("resnet18", 32), ("resnet18", 64))

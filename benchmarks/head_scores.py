@@ -188,9 +188,9 @@ def published_row(case: Case, context: PromptContext, auto: Timed) -> list[Measu
     """The published procedure for every head, at the prompts of one seed, over auto."""
     import time
 
-    start = time.perf_counter()
+    start = time.process_time()
     published_scores(case.model, "demo-judge", context.table, range(context.lm.n_layers * context.lm.n_heads))
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return [
         Measure(f"{case.name}: published procedure, all heads", seconds, "s"),
         Measure(

@@ -1,4 +1,4 @@
-"""Image classifiers: torchvision's CNNs, folders of transformers, heads of vision transformers; random weights."""
+"""Image classifiers: torchvision's models, folders of transformers, heads of vision transformers; random weights."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ SMALLEST = (
     *("resnet20", "resnet10", "resnet18", "resnet34", "resnet50", "resnext50_32x4d", "alexnet", "vgg11", "vgg11_bn"),
     *("squeezenet1_0", "squeezenet1_1", "densenet121", "googlenet", "inception_v3", "mobilenet_v2"),
     *("mobilenet_v3_small", "mobilenet_v3_large", "mnasnet0_5", "mnasnet1_0", "shufflenet_v2_x0_5"),
-    *("shufflenet_v2_x1_0", "efficientnet_b0", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny"),
+    *("shufflenet_v2_x1_0", "efficientnet_b0", "regnet_x_400mf", "regnet_y_400mf", "convnext_tiny", "vit_b_32"),
 )
-"""One or two of every family of CNNs."""
+"""One or two of every family of torchvision."""
 KEPT = 0.9
 HUB = "transformers "
 

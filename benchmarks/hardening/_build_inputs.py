@@ -30,6 +30,7 @@ SOUND: dict[str, list[str]] = {
     "audit images": IMAGE,
     "apply": ["{bad}/masks/mask-other-model.json", "--model", "{good}/lm", "--to", "{out}/cut"],
     "evaluate": ["--model", "{good}/image", "--data", "digits", "--axis", "class", "--device", "cpu"],
+    "inspect": ["{good}/lm"],
     "export": ["one", "--to", "{out}/export"],
     "ask": ["one", "--prompt", "w1"],
     "measure": ["one", "--sparsity", "0.1"],
@@ -65,7 +66,7 @@ WRONG: dict[str, tuple[str, ...]] = {
         ("-1", "x", "1.5", "nan"),
     ),
     **_each(
-        "--sparsity --gamma --speedup --gamma-margin --temperature --top-p --lambda --tau --tradeoff "
+        "--stop-at --sparsity --gamma --speedup --gamma-margin --temperature --top-p --lambda --tau --tradeoff "
         "--tradeoff-sparsity --fair-gap --within --step --share",
         NUMBER,
     ),

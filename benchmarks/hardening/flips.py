@@ -96,9 +96,14 @@ def _asked(audit: Audited, store: Path, folder: Path) -> dict[str, Done]:
 
 def _given_out(said: dict[str, Done], out: Path) -> dict[str, str]:
     """Numbers that left: what show and resume print where they end well, and every file that was exported."""
-    printed = {name: said[name].out for name in ("show", "resume") if said[name].code == 0}
+    printed = {name: _but_for_times(said[name].out) for name in ("show", "resume") if said[name].code == 0}
     files = [path for path in out.rglob("*") if path.is_file() and said["export"].code == 0]
     return printed | {str(path.relative_to(out)): path.read_bytes().hex() for path in files}
+
+
+def _but_for_times(text: str) -> str:
+    """What a command printed, without the seconds that computing took: a damaged run is computed again."""
+    return json.dumps({name: value for name, value in json.loads(text).items() if name != "spent"})
 
 
 def _one(flip: Flip) -> tuple[str, str]:
@@ -115,6 +120,7 @@ def _one(flip: Flip) -> tuple[str, str]:
         wrong = sorted(one for one, text in given.items() if text != flip.clean.get(one))
         again = _computed_again(flip, store, folder)
         wrong += [again] if again else []
+        wrong += ["exported though it does not verify:"] if said["verify"].code and not said["export"].code else []
         texts = [*jobs, *(done.said for done in said.values())]
         texts += [(folder / "again.err").read_text()] if flip.kind == "shard" else []
         named = any(_names(text, flip) for text in texts)

@@ -1,16 +1,19 @@
 """Forecasts of running audits: what was said at a tenth of the time over what the rest took, and whether progress ever
-went back. Five audits in small sizes, each in a fresh store: the first that each track ships, and one of them stopped
-at two fifths and resumed.
+went back. Six audits in small sizes, each in a fresh store: the first that each track ships, one of them stopped at two
+fifths and resumed, and one of a language model with random weights, whose heads turn out to have no bias to rank by.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from benchmarks.report import Measure
 from engine.audit.fields import fields_of
@@ -23,17 +26,20 @@ from engine.store.runs import Store
 BAR = 1.5
 AT = 0.1
 STOP = 0.4
+RESUMED = ", resumed"
 
 
 def measures() -> list[Measure]:
     ratios: dict[str, float] = {}
     backwards, silent = 0, 0.0
     small = _small()
-    for request, stopped in [*((one, False) for one in small), (small[-1], True)]:
-        said, whole = _watched(request, stopped)
-        ratios[f"{request.track.replace('_', ' ')}{', resumed' if stopped else ''}"] = _off(said, whole)
-        backwards += _backwards(said)
-        silent = max(silent, _silent(said, whole))
+    with tempfile.TemporaryDirectory() as folder:
+        random = replace(small[0], model=_random_weights(Path(folder)))
+        for request, more in [*((one, "") for one in small), (small[-1], RESUMED), (random, ", random weights")]:
+            said, whole = _watched(request, more == RESUMED)
+            ratios[f"{request.track.replace('_', ' ')}{more}"] = _off(said, whole)
+            backwards += _backwards(said)
+            silent = max(silent, _silent(said, whole))
     found = [Measure(f"forecast at a tenth of the time, {name}", off, "times off") for name, off in ratios.items()]
     return [
         *found,
@@ -68,6 +74,19 @@ def _small() -> list[Any]:
             given["keep_methods"] = given["methods"][:1]
         found.append(replace(request, **given))
     return found
+
+
+def _random_weights(folder: Path) -> str:
+    """The demo's language model twice as deep, with weights that nobody trained."""
+    from engine.models.load_language_model import load_language_model
+
+    demo = load_language_model("demo-gpt2", device="cpu")
+    torch.manual_seed(0)
+    config = copy.deepcopy(demo.model.config)
+    config.n_layer = 2 * demo.n_layers
+    type(demo.model)(config).save_pretrained(folder)
+    demo.tokenizer.save_pretrained(folder)
+    return str(folder)
 
 
 def _watched(request: Any, stopped: bool) -> tuple[list[tuple[float, Event]], float]:

@@ -2,6 +2,9 @@
 
 Every case is a process of its own: drawing and judging 60 prompts with the dense model, or all that a variant's numbers
 need, by drafts, with three heads off. Texts are short: a batch of them takes what its logits take.
+
+And what tables and pages take over what their process took before, with as many prompts as the embedded audit and ten
+times as many.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from benchmarks.report import Measure
 DENSE_BAR, GROWTH_BAR = 1.3, 1.1
 FEW, MANY, TOKENS, NEW = 60, 600, 2000, 6
 CUTS = ((1, 6, 11),)
+TIMES, VARIANTS = 10, (8, 40)
 
 
 def measures() -> list[Measure]:
@@ -25,12 +29,30 @@ def measures() -> list[Measure]:
         Measure(f"peak memory of variants over that of a dense draw, {MANY} prompts", many / dense, "", DENSE_BAR),
         Measure(f"peak memory of variants, {MANY} prompts over {FEW}", many / few, "", GROWTH_BAR),
         Measure("peak memory of the dense draw", dense / 2**30, "GB"),
+        *_of_tables(),
     ]
+
+
+def _of_tables() -> list[Measure]:
+    """Tables of few and many variants, and pages, with few and many prompts."""
+    found = []
+    for times in (1, TIMES):
+        prompts = f"{times} times the embedded audit's prompts"
+        for count in VARIANTS:
+            rose = _in_a_process(f"from benchmarks.scale._many_prompts import tables; tables({times}, {count})")
+            found.append(Measure(f"statistics and tables of {count} variants, two axes, {prompts}", rose / 2**20, "MB"))
+        rose = _in_a_process(f"from benchmarks.scale._many_prompts import pages; pages({times})")
+        found.append(Measure(f"a page of texts and every number checked, {prompts}", rose / 2**20, "MB"))
+    return found
 
 
 def _peak(variants: bool, prompts: int) -> int:
     """Bytes of one case."""
-    command = f"from benchmarks.scale.memory import case; case({variants}, {prompts})"
+    return _in_a_process(f"from benchmarks.scale.memory import case; case({variants}, {prompts})")
+
+
+def _in_a_process(command: str) -> int:
+    """What it prints last."""
     done = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
     return int(json.loads(done.stdout.splitlines()[-1]))
 
