@@ -13,7 +13,8 @@ TOKEN = "hf_of_the_test"
 
 
 class Hub:
-    """`repositories`: name -> {path: bytes}; `private`: name -> bool; only TOKEN may write, and only below `owner`."""
+    """`repositories`: name -> {path: bytes}; `private`: name -> bool; only TOKEN may write, and only below `owner`;
+    `full`: it takes no commit."""
 
     def __init__(self, owner: str = "reader") -> None:
         self.owner = owner
@@ -21,6 +22,7 @@ class Hub:
         self.private: dict[str, bool] = {}
         self.asked: list[str] = []
         self.address = ""
+        self.full = False
 
 
 class _Answer(BaseHTTPRequestHandler):
@@ -48,6 +50,8 @@ class _Answer(BaseHTTPRequestHandler):
             wanted = json.loads(body)["files"]
             plain = [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in wanted]
             return self._say(200, {"files": plain})
+        if "/commit/" in self.path and self.hub.full:
+            return self._say(507, {"error": "no room"})  # a client tries again for 40 s after 500
         if "/commit/" in self.path:
             lines = [json.loads(line) for line in body.splitlines() if line]
             files = [one["value"] for one in lines if one["key"] == "file"]

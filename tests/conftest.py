@@ -3,14 +3,35 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 from functools import cache
 
+import numpy as np
 import pytest
+import torch
 
 from engine.store.runs import Run, Store
+from tests.ray_cluster import ray_cluster
 
 os.environ["PRUNEAUDIT_ENGINE"] = "off"  # the test's own process answers, and no engine stays behind
+
+
+def _same_draws() -> None:
+    """Chance starts at one place: a model a test makes up does not depend on which tests its process ran before."""
+    random.seed(0)
+    np.random.seed(0)
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def same_draws_for_a_file():
+    _same_draws()
+
+
+@pytest.fixture(autouse=True)
+def same_draws():
+    _same_draws()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -45,16 +66,6 @@ def copy(run, tmp_path) -> Run:
 @pytest.fixture(scope="module")
 def cluster():
     """A Ray cluster of two nodes; skips where Ray is not installed."""
-    ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    from ray.cluster_utils import Cluster
-
-    memory = 80 * 2**20
-    nodes = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "include_dashboard": False, "object_store_memory": memory},
-    )
-    nodes.add_node(num_cpus=1, object_store_memory=memory)
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
+    pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
+    with ray_cluster(nodes=2) as nodes:
+        yield nodes

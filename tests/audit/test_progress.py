@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from engine.audit.progress import Progress
+import itertools
+
+import pytest
+
+from engine.audit.executors import OFTEN, _partly
+from engine.audit.progress import SETTLED, Progress
+from engine.audit.pulse import BEAT, Pulse
+from engine.core.errors import Cancelled
+from engine.core.types import Event
 
 
 def told():
@@ -20,6 +28,19 @@ def test_seconds_left_are_those_of_the_rest_at_the_speed_so_far():
     assert (events[-1].done, events[-1].eta) == (7, 3 * 11 / 7)
 
 
+def test_the_first_batch_which_warms_up_is_no_forecast_and_what_begins_again_within_a_part_stands_still():
+    events, progress = told()
+    progress.clock = itertools.count(8 * SETTLED, 2 * OFTEN).__next__
+    progress.expect_in_all(10)
+    progress.partly("one", 0.1, seconds=SETTLED / 2)
+    assert events[-1].eta is None
+    report = _partly(progress, "one", 5, "fit, then answer", start=0)
+    for share in (0.8, 0.1, 0.9):
+        report(share)
+    assert [event.done for event in events[1:]] == [4, 4, 5]  # 4.5, counted upwards
+    assert events[1].eta == pytest.approx(events[2].eta, rel=0.1) and events[3].eta < events[2].eta
+
+
 def test_what_was_finished_before_counts_as_done_and_not_for_the_speed():
     events, progress = told()
     progress.expect(10)
@@ -27,6 +48,12 @@ def test_what_was_finished_before_counts_as_done_and_not_for_the_speed():
     assert events[-1].eta is None
     progress.advance("one", 1, seconds=2)
     assert events[-1].eta == 8
+
+
+def test_what_two_phases_ask_for_is_counted_once():
+    _, progress = told()
+    assert progress.uncounted(["a", "b", "a"]) == ["a", "b"] == progress.count(["a", "b"])
+    assert progress.count(["b", "c"]) == ["c"] and progress.uncounted(["a", "b", "c"]) == []
 
 
 def test_the_share_stands_still_while_more_work_turns_up():
@@ -50,3 +77,34 @@ def test_work_that_was_counted_already_is_not_counted_again():
     progress.advance("one", 4, seconds=1)
     progress.expect(8)
     assert progress.total == 12
+
+
+def test_what_was_said_last_is_said_again_while_a_step_takes_long():
+    now, events, raised = [0.0], [], []
+    pulse = Pulse(events.append, lambda: now[0] > 100, lambda: now[0])
+    pulse.say(Event("score", 1, 9, "gender", eta=20.0, note="a sentence said once"))
+    for moment in (BEAT / 2, BEAT, BEAT + 0.1, 12.0, 60.0, 101.0):
+        now[0] = moment
+        pulse.beat()
+    again = [(event.done, event.what, event.eta, event.note) for event in events[1:]]
+    assert again == [(1, "gender (2 seconds so far)", 20.0 - BEAT, ""), (1, "gender (12 seconds so far)", 8.0, ""),
+                     (1, "gender (60 seconds so far)", 2.0, "")]  # fmt: skip
+
+    def watched(event):
+        if raised:
+            raise Cancelled("enough")
+
+    pulse = Pulse(watched, clock=lambda: now[0])
+    pulse.check()
+    raised.append(True)
+    now[0] += BEAT
+    pulse.beat()
+    with pytest.raises(Cancelled, match="enough"):
+        pulse.check()
+
+
+def test_a_job_that_ended_says_nothing_more():
+    events = []
+    with Pulse(events.append) as pulse:
+        pulse.say(Event("load", 0, 0))
+    assert not pulse._thread.is_alive() and len(events) == 1

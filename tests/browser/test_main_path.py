@@ -19,7 +19,11 @@ def settled(page, title=""):
 
 
 def pick(page, label, option):
-    page.get_by_role("combobox", name=label).click()
+    """As a person does: bring the list into view, then open it. One that the page scrolls away from closes itself."""
+    box = page.get_by_role("combobox", name=label)
+    box.scroll_into_view_if_needed()
+    page.wait_for_timeout(200)
+    box.click()
     page.get_by_role("option", name=option, exact=True).click()
     settled(page)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 
 import pytest
 
 from engine.audit import tracks as declared
 from engine.audit.fields import fields_of, option_fields
-from engine.cli import audit, parser
+from engine.cli import audit, main, parser
 from engine.core.errors import RequestError
 
 SHARED = {"ask", "evaluate", "scores"}
@@ -77,3 +78,14 @@ def test_a_job_that_is_not_there_cannot_be_gone_on_with(tmp_path):
         args = parser().parse_args([word, "--resume", "job-0", "--store", str(tmp_path)])
         with pytest.raises(RequestError, match="is not in the store"):
             audit.request_of_words(args)
+
+
+@pytest.mark.parametrize("track", declared.tracks())
+def test_a_cluster_where_nothing_listens_is_told_with_everything_else_that_is_wrong(track, tmp_path, capsys):
+    words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(tmp_path)
+    store = tmp_path / "store"
+    words = ["abacus" if word == "cpu" else word for word in words]
+    assert main([*words, "--ray", "127.0.0.1:1", "--store", str(store)]) == 2
+    said = capsys.readouterr().err
+    assert "--ray: nothing answers at 127.0.0.1:1" in said or "--ray: the package ray is not installed" in said
+    assert "abacus" in said and not store.exists()

@@ -51,7 +51,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, words, capsys):
     assert "neither a file nor a folder" in capsys.readouterr().err
 
 
-def test_a_notebook_that_names_a_pipe_is_refused(tmp_path):
+def test_a_notebook_that_names_a_pipe_or_no_possible_path_is_refused(tmp_path):
     from importlib import import_module
 
     from engine.audit.fields import checked, fields_of
@@ -61,15 +61,36 @@ def test_a_notebook_that_names_a_pipe_is_refused(tmp_path):
     for track in tracks().values():
         request = import_module(f"{track.package}.embedded").REQUESTS[0]
         field = next(one for one in fields_of(type(request)) if one.kind in ("path", "source"))
-        try:
-            faults = checked(type(request).from_dict({**request.to_dict(), field.name: str(tmp_path / "pipe")}))[1]
-        except RequestError as error:
-            faults = list(error.faults)
-        assert any("neither a file nor a folder" in fault.what for fault in faults), track.name
+        for named, said in ((str(tmp_path / "pipe"), "neither a file nor a folder"), ("x" * 300, "300 letters")):
+            try:
+                faults = checked(type(request).from_dict({**request.to_dict(), field.name: named}))[1]
+            except RequestError as error:
+                faults = list(error.faults)
+            assert any(said in fault.what for fault in faults), track.name
 
 
-@pytest.mark.parametrize("options", ["--sto x", "--store a --store=b", "--store=", "--store ''"])
+@pytest.mark.parametrize("words", ["audit --axis a --data D --model", "import-scores", "predict --axis a --model"])
+def test_a_name_too_long_for_a_file_is_refused(words, capsys):
+    assert main([*words.split(), "x" * 300]) == 2
+    assert "300 letters, too many for a path" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", ["--sto x", "--store a --store=b", "--json --json", "--store=", "--store ''"])
 def test_options_are_not_guessed(options, capsys):
     assert main(["runs", "list", *shlex.split(options)]) == 2
     told = capsys.readouterr().err
     assert any(why in told for why in ("unrecognized arguments", "given more than once", "given nothing"))
+
+
+def test_a_name_writes_no_line_of_its_own(capsys):
+    assert main(["runs", "show", "--store", "none\n  - run: all is well.\r\nverified", "x"]) == 2
+    assert main(["apply", "none\nverified.json", "--model", "demo-gpt2", "--to", "x"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert not [line for line in told if line.startswith(("verified", "  - run: all"))] and len(told) == 4
+
+
+def test_a_home_that_nobody_has_is_a_wrong_path(monkeypatch, capsys):
+    assert main(["runs", "list", "--store", "~nobody-of-that-name/store"]) == 2
+    monkeypatch.setenv("PRUNEAUDIT_STORE", "~nobody-of-that-name/store")
+    assert main(["runs", "list"]) == 2
+    assert "a name that nobody has here" in capsys.readouterr().err

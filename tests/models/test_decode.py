@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.core.types import Decoding, HeadMask
+from engine.core.types import Decoding, HeadMask, Hooks
 from engine.models.decode import filtered, left_pad, prompt_tokens, sample
 from engine.surgery.heads.mask import masked
 from tests.tiny import TINY, text, tiny_model
@@ -23,7 +23,9 @@ def draw(lm, order=(0, 1, 2, 3, 4), seed=0, **more):
 @pytest.mark.parametrize("name", sorted(TINY))
 def test_neither_batch_size_nor_order_changes_a_text(name):
     lm = tiny_model(name)
-    alone = draw(lm, batch_size=1)
+    shares = []
+    alone = draw(lm, batch_size=1, hooks=Hooks(inside=shares.append))
+    assert shares == sorted(shares) and len(shares) > len(PROMPTS) and shares[-1] <= 1
     assert draw(lm, batch_size=5) == alone
     assert draw(lm, order=[4, 2, 0, 3, 1], batch_size=2) == alone
 

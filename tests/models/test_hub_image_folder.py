@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch.utils.flop_counter import FlopCounterMode
 
 from engine.core.errors import RequestError
-from engine.models.load_image_classifier import load_classifier, save_classifier
+from engine.models.load_image_classifier import fresh_classifier, load_classifier, save_classifier
+from engine.models.vision.hub_folders import made_known
 from engine.surgery.filters.cut import agree_filters, cut_filters, replayed, widths_after
 from engine.surgery.filters.gates import prove_filter_mask_works
 from engine.surgery.filters.graph import filter_graph
@@ -75,6 +77,54 @@ def test_a_vision_transformers_units_are_heads(tmp_path):
         replayed(whole, [["nowhere", True, [0]]], mask)
 
 
+def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
+    """As in ImageNet, whose two cranes every classifier of it on the hub has."""
+    folder = saved_by_transformers("vit", tmp_path / "vit")
+    config = json.loads((folder / "config.json").read_text())
+    twice = {"id2label": {"0": "crane", "1": "owl", "2": "crane"}, "image_size": [16, 16]}
+    (folder / "config.json").write_text(json.dumps(config | twice))
+    found = load_classifier(folder, device="cpu")
+    assert (found.classes, found.size) == (("crane", "owl", "crane (2)"), 16)
+    (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -1}))
+    assert "-32 numbers wide" in refusal(folder)
+    (folder / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
+    capfd.readouterr()
+    assert "lacks 16 tensors" in refusal(folder)
+    assert "MISSING" not in "".join(capfd.readouterr())
+
+
+def edited_raw(folder, text):
+    (folder / "config.json").write_text(text)
+    return refusal(folder)
+
+
+def test_a_family_that_cannot_be_followed_is_refused():
+    """CLIP, whose attention has other names and whose images have one size only."""
+    small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    seeing = {**small, "image_size": 16, "patch_size": 4}
+    name = made_known({"model_type": "clip", "vision_config": seeing, "text_config": {**small, "vocab_size": 50}})
+    with pytest.raises(RequestError, match="cannot be followed through its layers on images of 32 pixels"):
+        filter_graph(fresh_classifier(name, 3, size=32, device="cpu"))
+
+
+@pytest.mark.parametrize("family", ["swin", "beit"])
+def test_heads_that_something_else_counts_are_refused(family):
+    """Biases by relative position have a column per head."""
+    config = {"swin": {"patch_size": 4, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4], "window_size": 4},
+              "beit": {**FAMILIES["vit"], "use_relative_position_bias": True}}[family]  # fmt: skip
+    name = made_known({"model_type": family, "image_size": 32, **config})
+    with pytest.raises(RequestError, match="heads that cannot be cut one by one"):
+        filter_graph(fresh_classifier(name, 3, device="cpu"))
+
+
+def test_a_damaged_config_in_a_model_card_is_said(tmp_path):
+    load = saved_by_transformers("resnet", tmp_path / "resnet")
+    folder = save_classifier(load_classifier(load, device="cpu"), tmp_path / "ours")
+    card = json.loads((folder / "model.json").read_text())
+    (folder / "model.json").write_text(json.dumps(card | {"config": {"depths": [1]}}))
+    assert "cannot be built" in refusal(folder)
+
+
 def test_what_is_refused(tmp_path):
     folder = saved_by_transformers("resnet", tmp_path / "resnet")
     config = json.loads((folder / "config.json").read_text())
@@ -87,13 +137,46 @@ def test_what_is_refused(tmp_path):
     assert "not an image classifier that transformers knows" in edited(architectures=["ResNetBackbone"])
     assert "family 'nobody'" in edited(model_type="nobody")
     assert "other shapes" in edited(hidden_sizes=[8, 8]) or "tensors" in edited(hidden_sizes=[8, 8])
+    for more in ({"architectures": {"a": 1}}, {"architectures": 5}, {"model_type": ["resnet"]}):
+        assert "not an image classifier that transformers knows" in edited(**more)
+    for labels in ({"a": "x", "b": "y", "c": "z"}, {"0": ["x"], "1": "y", "2": "z"}, [1, 2, 3]):
+        assert "does not name the outputs 0, 1, 2" in edited(id2label=labels)
+    assert "of weights, there is room for" in edited(hidden_sizes=[10**6, 10**6])
+    assert "100000 layers" in edited(depths=[50_000, 50_000])
+    assert "1 channels" in edited(num_channels=1)
+    assert "twice" in edited_raw(folder, '{"model_type": "resnet", "model_type": "vit"}')
     (folder / "config.json").write_text(json.dumps(config))
-    (folder / "preprocessor_config.json").write_text(json.dumps({"rescale_factor": 1.0}))
-    assert "not by 1/255" in refusal(folder)
+    for name, value in (
+        ("image_mean", ["a", 1, 1]),
+        ("image_std", [0, 1, 1]),
+        ("do_flip_channel_order", True),
+        ("rescale_offset", True),
+    ):
+        (folder / "preprocessor_config.json").write_text(json.dumps({name: value}))
+        assert name in refusal(folder)
+    for factor in (1.0, "x"):
+        (folder / "preprocessor_config.json").write_text(json.dumps({"rescale_factor": factor}))
+        assert "not by 1/255" in refusal(folder)
     (folder / "preprocessor_config.json").unlink()
     assert replace(load_classifier(folder, device="cpu")).mean == (0.485, 0.456, 0.406)
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
     assert "can run code when opened" in refusal(folder)
+
+
+def test_efficientnets_divide_by_the_deviation_twice(tmp_path):
+    """As their own processor does, unless include_top says otherwise."""
+    from transformers import EfficientNetImageProcessor
+
+    folder = saved_by_transformers("resnet", tmp_path / "resnet")
+    said = {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.5, 0.25, 0.2], "do_resize": False, "do_center_crop": False}
+    pixels = np.arange(48, dtype=np.uint8).reshape(4, 4, 3) * 5
+    for top in (True, False):
+        processor = EfficientNetImageProcessor(**said, include_top=top)
+        processor.save_pretrained(folder)
+        model = load_classifier(folder, device="cpu")
+        whole = np.asarray(processor(Image.fromarray(pixels), return_tensors="np")["pixel_values"])[0]
+        ours = (pixels / 255 - np.array(model.mean)) / np.array(model.std)
+        np.testing.assert_allclose(ours.transpose(2, 0, 1), whole, atol=1e-5)
 
 
 def test_models_of_timm_ask_for_timm(monkeypatch):

@@ -10,9 +10,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from engine.core.errors import PruneAuditError, RequestError
+from engine.models import room
 from engine.models.catalog import ASSETS
 from engine.models.judge import Judge, JudgeInfo, inspect_judge, load_judge
 from engine.models.load_language_model import inspect_model
+
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer  # isort: skip
 
 TEXTS = ["he walked to the market and bought some bread.", "you are a disgusting idiot and I hate you"]
 
@@ -67,6 +70,22 @@ def test_a_verdict_is_of_its_text_alone_to_the_bit():
     assert judge.predict(texts[::-3]).tolist() == together[::-3].tolist()
 
 
+def test_where_memory_is_short_fewer_texts_are_judged_at_once(monkeypatch):
+    judge, rows = load_judge("demo-judge"), []
+    whole = judge.score(TEXTS * 9)
+    monkeypatch.setattr(room, "on_device", lambda device: 4 << 20)
+    judged_at_once = room.judged_at_once
+
+    def noted(*given):
+        rows.append(judged_at_once(*given))
+        return rows[-1]
+
+    monkeypatch.setattr(room, "judged_at_once", noted)
+    judge.memory.clear()
+    np.testing.assert_allclose(judge.score(TEXTS * 9), whole, atol=1e-6)
+    assert rows and max(rows) < 16
+
+
 def test_a_judge_made_for_one_model_is_foreign_to_every_other():
     judge = inspect_judge("demo-judge")
     own = inspect_model("demo-gpt2").weight_hash
@@ -102,6 +121,25 @@ def test_two_labels_of_a_classifier_share_one_probability_and_texts_do_not_share
     texts = ["friends say kavo is gentle.", "everybody hates kavo.", "kavo"]
     assert kind.score(texts) + insulting.score(texts) == pytest.approx(1.0)
     assert [insulting.predict([text])[0] for text in texts] == insulting.predict(texts).tolist()
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "mpnet"])
+def test_classifiers_of_every_family_judge_texts_of_no_token_and_of_too_many(tmp_path, kind):
+    sizes = {"vocab_size": 500, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    more = {
+        "intermediate_size": 8,
+        "max_position_embeddings": 24,
+        "pad_token_id": 1,
+        "num_labels": 2,
+        "initializer_range": 1.0,
+    }
+    config = AutoConfig.for_model(kind, **sizes, **more)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(ASSETS / {"gpt2": "demo-gpt2", "mpnet": "demo-bert"}[kind])
+    tokenizer.model_max_length = 10**30
+    tokenizer.save_pretrained(tmp_path)
+    verdicts = load_judge(str(tmp_path), label="LABEL_1").score(["", "a market " * 40, "a market"])
+    assert np.isfinite(verdicts).all() and len(set(verdicts)) == 3
 
 
 def test_a_classifier_without_its_trained_head_is_refused(tmp_path):

@@ -13,6 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from assets.build.tensor_names import written
 from engine.core.errors import PruneAuditError, RequestError
 from engine.core.types import FilterMask
 from engine.models import catalog
@@ -23,7 +24,7 @@ from engine.models.load_image_classifier import (
     save_classifier,
     state_hash,
 )
-from engine.models.state_dicts import fitting_architectures, skeleton
+from engine.models.state_dicts import fitting_architectures, names_digest, skeleton, stored_names
 from engine.models.vision import architecture_for, architectures
 from tests.places import SHARED
 
@@ -224,7 +225,7 @@ def test_tensors_missing_added_and_renamed_are_all_said(tmp_path):
 def test_an_unknown_architecture_names_the_known_and_the_fitting(tmp_path):
     save_file(plain(small()), tmp_path / "w.safetensors")
     (fault,) = refusal("resnet-10", weights=tmp_path / "w.safetensors")
-    assert "Known: alexnet" in fault and "fits resnet10-w16" in fault
+    assert "Known: resnet10, " in fault and "fits resnet10-w16" in fault
     faults = refusal("resnet-10", weights=tmp_path / "nowhere.pt")
     assert len(faults) == 2
     save_file({"a": torch.ones(2)}, tmp_path / "odd.safetensors")
@@ -257,6 +258,9 @@ def test_folders_that_are_no_model_folders(tmp_path, folder):
         assert "no JSON object" in refusal(folder)[0]
     (folder / "model.json").unlink()
     assert "has no model.json" in refusal(folder)[0]
+    (folder / "model.safetensors").rename(folder / "cut.safetensors")
+    (folder / "mask.json").write_text("{}")
+    assert "a result, not a base model" in refusal(folder)[0]
 
 
 def test_a_folder_without_weights_or_with_another_architecture(folder):
@@ -275,7 +279,8 @@ def test_names_lead_to_assets_and_no_further(tmp_path, monkeypatch):
     assert inspect_classifier("demo-resnet").place == tmp_path / "assets" / "demo-resnet"
     for name in ("demo-resnet/../../outside", "nothing", "", "x\0y"):
         (fault,) = refusal(name)
-        assert "is not known. Known: alexnet" in fault and "Or give a model folder" in fault
+        assert "is not known. Known: " in fault and "Or give a model folder" in fault
+    assert "There is no such file or folder." in refusal("/nothing/here")[0]
     (fault,) = refusal("resnet18")
     assert "is an architecture, and no weights are given" in fault
 
@@ -350,8 +355,22 @@ class TestImageNet:
         assert "no ImageNet weights of resnet56" in fault and "vgg16" in fault
 
 
+def test_a_file_is_recognised_without_building_most_architectures(monkeypatch):
+    assert set(stored_names()) == set(architectures()), "run python -m assets.build.tensor_names"
+    for name in ("resnet18", "mobilenet_v2", "resnet56"):
+        shapes = skeleton(name, 5).shapes
+        assert stored_names()[name] == names_digest(shapes), "run python -m assets.build.tensor_names"
+        skeleton.cache_clear()
+        state = {key: torch.empty(shape, device="meta") for key, shape in shapes.items()}
+        assert fitting_architectures(state) == [name] and skeleton.cache_info().misses < 5
+    monkeypatch.setattr("engine.models.state_dicts.stored_names", dict)  # of another torchvision: all are built
+    monkeypatch.setattr("engine.models.state_dicts.architectures", lambda: {"resnet56": architectures()["resnet56"]})
+    assert fitting_architectures(state) == ["resnet56"]
+
+
 @pytest.mark.slow
 def test_every_architecture_fits_itself_alone():
+    assert dict(stored_names()) == written()["names"]
     kinds = {one.names[:2] for one in architectures().values()}
     for name in sorted({name for names in kinds for name in names}):
         state = {key: torch.empty(shape, device="meta") for key, shape in skeleton(name, 5).shapes.items()}

@@ -14,7 +14,8 @@ from safetensors.torch import load_file, save_file
 
 from engine.core.errors import RequestError
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, save_text_classifier
-from tests.tiny import CLASSES, ENCODERS, folder_of, save_encoder_tokenizer, text, tiny_text_classifier
+from engine.surgery.heads.mask import prove_mask_works
+from tests.tiny import CLASSES, ENCODERS, READ_WHOLE, folder_of, save_encoder_tokenizer, text, tiny_text_classifier
 
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5)]
 FIRST = [0.0117429, 0.0021751, -0.0078669]
@@ -134,6 +135,15 @@ def test_a_new_head_depends_on_the_seed_alone_and_changes_nothing_else(name):
         else:
             assert not value.any()
     assert not one.has_head and "new and random (seed 5)" in one.notes[0]
+
+
+@pytest.mark.parametrize("name", sorted(READ_WHOLE))
+def test_through_a_new_head_every_family_still_hears_its_heads(name):
+    """ModernBERT's has a norm: a scale of zero would answer every text alike."""
+    clf = tiny_text_classifier(name, classes=("no", "yes"), new_head=True)
+    prove_mask_works(clf)
+    logits = clf.logits(clf.encode(TEXTS))
+    assert (logits - logits[0]).abs().max() > 1e-3
 
 
 def test_a_new_head_is_the_same_on_every_machine():

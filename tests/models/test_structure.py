@@ -29,6 +29,9 @@ from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, text, tiny_
 
 ZEROED = {"bloom", "falcon", "falcon_grouped", "phi3", "olmo2"}
 """Where no head can be cut out: fused by numbers of config.json, a residual inside, norms over all heads."""
+SECOND = {*[name for name in DECODERS if name not in ZEROED][1::2]}
+CUT = [pytest.param(name, marks=pytest.mark.slow if name in SECOND else ()) for name in DECODERS]
+"""Every second of those that are cut alike waits for `make test-slow`; `python -m benchmarks.families` has all."""
 TEXTS = [text(3, 4, 5), text(7, 8, 9, 11, 2)]
 
 
@@ -38,7 +41,7 @@ def masks(layers: int) -> list[HeadMask]:
     return [HeadMask(layers, 4, tuple({(layer % layers, head) for layer, head in one})) for one in sets]
 
 
-@pytest.mark.parametrize("name", DECODERS)
+@pytest.mark.parametrize("name", CUT)
 def test_masked_is_zeroed_is_cut_is_reloaded(name, tmp_path):
     lm = tiny_model(name)
     assert (lm.n_layers, lm.n_heads, lm.n_positions) == (3, 4, 64)

@@ -53,6 +53,10 @@ def test_what_safetensors_writes_is_sound(tmp_path):
         (changed("b", shape=[2]), "2 numbers in 2 bytes"),
         (changed("b", shape="x"), "whole numbers"),
         (changed("b", shape=[-1]), "whole numbers"),
+        (changed("b", shape=[1] * 65), "a few whole numbers"),
+        (changed("b", shape=[2**61, 2**61, 0], data_offsets=[24, 24]), "a few whole numbers"),
+        ({**GOOD, "__metadata__": 5}, "no list of words by name"),
+        ({**GOOD, "__metadata__": {"format": {"pt": 1}}}, "no list of words by name"),
         (changed("b", more=1), "in no way that is known"),
         ({**GOOD, "b": 3}, "in no way that is known"),
         ({"a": GOOD["a"]}, "truncated: its header promises 24 bytes of numbers, it has 26"),
@@ -96,6 +100,11 @@ def test_an_index_that_names_nothing_is_refused(tmp_path):
         (tmp_path / INDEX).write_text(content)
         files, faults = weight_files(tmp_path)
         assert files == [] and len(faults) == 1 and said in faults[0].what
+
+
+def test_an_index_that_names_no_possible_file_says_it_is_missing(tmp_path):
+    (tmp_path / INDEX).write_text(json.dumps({"weight_map": {"w": "x" * 300}}))
+    assert [fault.what for fault in weight_files(tmp_path)[1]] == ["is missing."]
 
 
 def test_an_image_checkpoint_is_checked_alike(tmp_path):

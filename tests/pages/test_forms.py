@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from engine.audit.fields import fields_of
 from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
 from pages.shared import jobs
-from tests.pages.checks import assert_calm, opened, use_store
+from tests.pages.checks import ROOT, assert_calm, opened, use_store
 from tests.pages.forms import asked, drawn, key
 
 
@@ -90,3 +91,25 @@ def test_start_tells_the_engines_faults_in_the_words_of_the_form(monkeypatch):
     first, second = map(str, error.value.faults)
     assert first == "Label: 'x' is not a number. Write numbers."
     assert second == "Sparsities: 150 % is not allowed. Give shares above 0 % and below 100 %."
+
+
+@pytest.mark.parametrize("track", list(tracks())[::2])
+def test_what_stands_in_the_form_is_there_after_a_look_at_another_page(track, monkeypatch, tmp_path):
+    use_store(tmp_path, monkeypatch)
+    at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run().switch_page("pages/new_audit.py").run()
+    if track != next(iter(tracks())):
+        next(one for one in at.get("button_group") if one.key == "new_track").set_value(track).run()
+    typed = {one.key: f"0.5{at_}" for at_, one in enumerate(at.text_input) if str(one.key).startswith(f"new_{track}")}
+    for item in at.text_input:
+        if item.key in typed:
+            item.set_value(typed[item.key])
+    numbers = [item.key for item in at.number_input if str(item.key).startswith(f"new_{track}")]
+    for item in at.number_input:
+        if item.key in numbers:
+            item.set_value(7)
+    at.run()
+    for page in ("audits", "new_audit"):
+        at = at.switch_page(f"pages/{page}.py").run()
+        assert not at.exception
+    assert typed and {item.key: item.value for item in at.text_input if item.key in typed} == typed
+    assert {item.value for item in at.number_input if item.key in numbers} == {7}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pages.shared import serve
+from pages.shared import roots, serve
 from pages.shared.gate import Gate
 
 HOST = "127.0.0.1:8501"
@@ -51,7 +51,9 @@ def test_other_names_do_not(host, kind):
     assert not reached and (sent[0].get("status") == 403 or sent[0]["type"] == "websocket.close")
 
 
-@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://127.0.0.1:9000", "https://localhost:8501", ""])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.test", "null", "http://127.0.0.1:9000", "https://localhost:8501", "", "http://["]
+)
 @pytest.mark.parametrize("kind", ["http", "websocket"])
 def test_pages_of_other_origins_do_not(origin, kind):
     assert not asked(Gate(None), origin=origin, kind=kind)[1]
@@ -85,6 +87,8 @@ def test_with_a_token_only_the_printed_address_opens():
     sent, reached = asked(gate, path="//evil.test/summary", query="run=a%26b&token=secret")
     told = dict(sent[0]["headers"])
     assert not reached and sent[0]["status"] == 303 and told[b"location"] == b"/evil.test/summary?run=a%26b"
+    turned = dict(asked(gate, path="/\\evil.test", query="token=secret")[0][0]["headers"])[b"location"]
+    assert turned == b"/%5Cevil.test"  # browsers take a backslash for a slash
     cookie = told[b"set-cookie"].decode()
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
     assert asked(gate, cookie=cookie.split(";")[0])[1]
@@ -98,4 +102,9 @@ def test_our_options_are_taken_and_streamlits_stay(monkeypatch):
     monkeypatch.setenv(serve.TOKEN, "")
     rest = serve.ours_taken(["--server.port", "1", "--token", "--hosts=a,b", "--server.headless", "true"])
     assert rest == ["--server.port", "1", "--server.headless", "true"]
+    for variable in serve.VALUED.values():
+        monkeypatch.setenv(variable, "")
+    assert serve.ours_taken(["--roots", "/a:/b", "--export-root=/c=d", "--browser.x"]) == ["--browser.x"]
+    assert [serve.os.environ[name] for name in (roots.READ, roots.WRITE)] == ["/a:/b", "/c=d"]
+    serve.ours_taken(["--token", "--hosts=a,b"])
     assert serve.os.environ[serve.HOSTS] == "a,b" and len(serve.os.environ[serve.TOKEN]) >= 32

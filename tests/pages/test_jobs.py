@@ -33,14 +33,17 @@ def test_what_a_running_job_says_of_its_time_replaces_what_was_predicted(tmp_pat
     store = Store(use_store(tmp_path, monkeypatch))
     folder = store.jobs_folder / "job-a"
     folder.mkdir(parents=True)
-    note = f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
+    predicted = f"{PREDICTED} about 29 minutes to score heads. A head's 95 % interval about 0.02 wide."
+    note = f"Its judge knows few words.\n{predicted}"
     state = JobState("job-a", "A", "running", "predict", note=note, started="a", updated=jobs._now())
     with taken(folder / "lock"):
         jobs._write(folder, state)
-        assert note in words_of(opened("jobs", run=None))
+        assert predicted in words_of(opened("jobs", run=None))
         jobs._write(folder, replace(state, phase="score heads", done=1, total=9, eta=240.0))
-        said = words_of(opened("jobs", run=None))
-    assert "A head's 95 % interval about 0.02 wide." in said and "29 minutes" not in said
+        at = opened("jobs", run=None)
+        said = words_of(at)
+    assert "11 % done" in at.get("progress")[0].proto.text.replace("\\", "")
+    assert "Its judge knows few words.\nA head's 95 % interval about 0.02 wide." in said and "29 minutes" not in said
 
 
 def test_redraws_of_a_page_that_was_left_are_none_of_the_new_one(tmp_path, monkeypatch):

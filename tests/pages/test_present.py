@@ -62,6 +62,13 @@ def test_buttons_turn_the_steps_and_stop_at_the_ends(run_id):
     assert "4 of 5" in html_of(at)
 
 
+def test_a_key_pressed_before_the_step_is_drawn_goes_on_from_it(run_id):
+    at = opened("present", run_id, step="2")
+    at.query_params["step"] = "3"  # where the first press led; its buttons are not drawn yet
+    at.button(key="turn_PageDown").click().run()
+    assert "4 of 5" in html_of(at)
+
+
 def test_words_are_kept_and_another_window_is_told_of(run_id, tmp_path):
     at = opened("present", run_id)
     at.text_input[0].set_value("Mine").run()

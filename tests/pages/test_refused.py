@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import types
+
 import pytest
 
 from engine.audit.fields import HOW, WHAT, fields_of
 from engine.audit.tracks import request_from, tracks
 from engine.core.errors import Fault, RequestError
-from pages.shared import asked, jobs
+from pages.shared import asked, jobs, state
 from tests.pages.checks import html_of, opened, use_store, words_of
 from tests.pages.forms import asked as asked_of
 from tests.pages.forms import drawn, key
@@ -93,3 +95,32 @@ def test_the_sentence_counts_what_is_asked(monkeypatch, tmp_path):
     assert f"This asks for {asked.amount(FIRST, asked_of(drawn(FIRST, monkeypatch, tmp_path))['request'])} of" in (
         words_of(opened("new_audit", run=None))
     )
+
+
+@pytest.mark.parametrize("told, meta", [
+    (True, {"spent": {"draw": 100.0}, "computed": 1.0}), (False, {"spent": {"draw": 100.0}, "computed": 0.4}),
+    (True, {"spent": {"draw": 100.0, "judge": 0.2}}), (False, {"spent": {"draw": 100.0, "judge": 0.0}}), (False, {}),
+])  # fmt: skip
+def test_only_an_audit_that_was_computed_in_one_go_says_what_audits_take(told, meta, monkeypatch):
+    found = types.SimpleNamespace(id="one", meta={"request": {}, "model": {"name": "small"}, **meta})
+    monkeypatch.setattr(asked.cache, "all_runs", lambda: [found])
+    monkeypatch.setattr(asked.cache, "track_name_of", lambda run: FIRST)
+    monkeypatch.setattr(asked.cache, "open_run", lambda run: found)
+    assert ("took" in asked._took(FIRST)) is told
+
+
+@pytest.mark.parametrize("track", tracks())
+def test_a_cluster_where_nothing_listens_starts_nothing_and_is_said(track, monkeypatch, tmp_path):
+    def check(request, store, faults):
+        assert request.track == track
+        raise RequestError(faults)
+
+    use_store(tmp_path, monkeypatch)
+    monkeypatch.setattr("engine.audit.jobs.check", check)  # the request holds up
+    at = opened("new_audit", run=None)
+    if track != FIRST:
+        at.get("button_group")[0].set_value(track).run()
+    at.text_input(key=state.RAY).set_value("127.0.0.1:1").run()
+    at = next(one for one in at.button if one.label == "Check and start").click().run()
+    [said] = errors_of(at)
+    assert said.startswith("address of the cluster: ") and ("nothing answers" in said or "not installed" in said)

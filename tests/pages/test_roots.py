@@ -6,8 +6,9 @@ import os
 
 import pytest
 
+from engine.audit.tracks import tracks
 from engine.core.errors import RequestError
-from pages.shared import roots, uploads
+from pages.shared import background, form, published, roots, uploads
 from pages.shared.roots import is_inside, refuse_outside, refuse_target
 
 
@@ -42,11 +43,45 @@ def test_home_is_inside_and_nothing_hidden_or_linked_out_of_it(home):
 
 
 def test_a_request_that_names_other_files_is_refused_with_all_of_them(home, tmp_path):
-    sound = {"model": "gpt2", "prompts": "embedded", "corpus": str(home / "models"), "seeds": 3, "axes": ["/no/such"]}
+    sound = {"model": "gpt2", "prompts": "embedded", "corpus": str(home / "models"), "seeds": 3, "axes": ["no/such"]}
     refuse_outside(sound)
     with pytest.raises(RequestError) as caught:
         refuse_outside({**sound, "model": "/etc", "data": {"path": str(tmp_path / "outside")}, "files": ["~/.ssh/key"]})
     assert [fault.where for fault in caught.value.faults] == ["model", "data", "files"]
+
+
+@pytest.mark.parametrize("there", ["/etc/passwd", "~/.ssh/key", "models/../../outside"])
+def test_whether_something_is_there_is_not_told(home, there):
+    def said(path):
+        with pytest.raises(RequestError) as caught:
+            refuse_outside({"model": path})
+        return str(caught.value).replace(path, "")
+
+    assert said(there) == said(f"{there}-that-is-not-there")
+
+
+def test_a_path_behind_a_name_and_one_that_is_asked_in_place_are_refused_too(home, tmp_path):
+    with pytest.raises(RequestError, match="may not be read from a page"):
+        refuse_outside({"benchmarks": [f"bbq={tmp_path / 'outside' / 'file.txt'}"]})
+    work = background.Work()
+    work.ask("measure", {"benchmarks": ["bbq=~/.ssh/key"]})
+    assert [fault.where for fault in work.faults] == ["benchmarks"] and not work.running
+
+
+def test_published_scores_are_read_below_the_roots_only(home, tmp_path):
+    (tmp_path / "outside" / "scores.csv").write_text("secret")
+    (home / "models" / "scores.csv").write_text("mine")
+    (home / "models" / "link.csv").symlink_to(tmp_path / "outside" / "scores.csv")
+    with pytest.raises(RequestError, match="may not be read from a page"):
+        published._paths([], str(tmp_path / "outside"))
+    assert published._paths([], "~/models") == [home / "models" / "scores.csv"]
+
+
+def test_a_form_offers_no_columns_of_a_file_outside(home, tmp_path):
+    one = form._Form(next(iter(tracks())), form.FULL)
+    one.usual = {"data": "embedded"}
+    one.asked = {"model": "/etc", "data": str(tmp_path / "outside" / "file.txt"), "corpus": str(home / "models")}
+    assert one._values == {"model": "", "data": "embedded", "corpus": str(home / "models")}
 
 
 def test_roots_can_be_named(home, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import weakref
 
+import pandas as pd
 import pytest
 
 from pages.shared import cache, settle
@@ -29,6 +30,14 @@ def test_a_search_after_a_redraw_looks_at_few_objects():
     before = len(gc.get_objects())
     settle.settle()
     assert len(gc.get_objects()) < before / 20
+
+
+def test_tables_are_kept_within_their_room_and_the_last_one_always():
+    kept, made = cache.Memory(room=2000), []
+    for name in ("a", "b", "a", "large", "a"):
+        size = 900 if name == "large" else 50
+        kept.get(name, lambda name=name, size=size: made.append(name) or pd.DataFrame({"x": range(size)}))
+    assert made == ["a", "b", "large", "a"], "a and b fit beside each other, the large one beside none"
 
 
 def test_circles_that_were_set_aside_are_found_after_many_results():

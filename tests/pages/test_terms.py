@@ -19,9 +19,8 @@ KNOWN = {
 
 
 @pytest.fixture
-def marker(monkeypatch):
-    monkeypatch.setattr(words, "terms", lambda track: KNOWN)
-    return Marker("any")
+def marker():
+    return Marker(KNOWN)
 
 
 def test_the_first_time_a_word_stands_there_it_can_be_reached_by_keyboard(marker):

@@ -68,6 +68,15 @@ def test_another_owner_and_another_token_are_refused_in_words(hub, monkeypatch):
     assert "hf_another" not in str(error.value)
 
 
+def test_a_repository_that_was_made_and_stayed_empty_is_said(hub):
+    hub.full = True
+    with pytest.raises(PruneAuditError, match="reader/small was made and is empty"):
+        push.push_checkpoint(RUN, "reader/small", lambda upload: True)
+    with pytest.raises(PruneAuditError) as error:
+        push.push_checkpoint(RUN, "reader/small", lambda upload: True)
+    assert "Nothing was published" in str(error.value) and "was made" not in str(error.value)
+
+
 def test_no_name_no_token_and_offline_are_all_said_at_once(hub, monkeypatch):
     monkeypatch.setattr(push, "_token", lambda: None)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")

@@ -228,9 +228,9 @@ def test_it_ends_by_itself(engines, store, monkeypatch, why):
     one = Running(store, idle=0.0 if why == "idle" else 1e9)
     if why == "store":
         store.root.rename(store.root.with_name("moved"))
-    if why == "another store":  # as its own marker of an answer, written a moment later, makes it anew
+    if why == "another store":  # as its own marker of an answer makes it anew, maybe between these two lines
         store.root.rename(store.root.with_name("moved"))
-        store.root.mkdir()
+        store.root.mkdir(exist_ok=True)
     if why == "socket":
         one.place.socket.unlink()
     if why == "code":

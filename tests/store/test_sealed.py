@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 
 import pandas as pd
 import pytest
 import torch
 
+from engine.audit.session import finished
 from engine.core.errors import StoreError
+from engine.core.types import Hooks
 from engine.store.additions import read_addition, write_addition
 from engine.store.partial import PartialFit
 from engine.store.runs import RUN, Store
-from engine.store.sealed import DamagedError, NewerError, read_document, seal_of, write_document
+from engine.store.sealed import DamagedError, NewerError, read_bytes, read_document, seal_of, write_document
 from engine.store.shards import Shards, noted
 
 META = {"title": "t", "created": "2026-01-01", "model": {"name": "m"}, "request": {"axes": ["a"], "methods": ["fasp"]}}
@@ -77,6 +80,18 @@ def test_no_flipped_bit_of_a_table_is_given_out(tmp_path):
             pytest.fail(f"bit {bit} gave {Store(tmp_path).open('run1').table('results')}")
 
 
+def test_a_pipe_in_the_place_of_a_table_or_shard_is_not_waited_for(tmp_path):
+    run, shards = Store(tmp_path).write("run1", META, {"results": TABLE}), Shards(tmp_path / "shards")
+    (run.path / "results.parquet").unlink()
+    os.mkfifo(run.path / "results.parquet")
+    with pytest.raises(StoreError, match="its table results cannot be read .neither a file nor a folder"):
+        Store(tmp_path).open("run1").table("results")
+    for path in (shards.path("key"), shards.path("old").with_suffix(".parquet")):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(path)
+    assert shards.get("key") is None and shards.get("old") is None
+
+
 def test_no_flipped_bit_of_a_run_json_is_given_out(tmp_path):
     run = Store(tmp_path).write("run1", META, {"results": TABLE}, {"k": "0" * 64})
     before = run.meta
@@ -120,12 +135,18 @@ def test_a_document_says_what_is_wrong_with_it(tmp_path):
     with pytest.raises(NewerError, match="schema 3, of a newer version; this one reads up to 2"):
         read_document(path, "it", 2)
     for text, said in [
-        ("[]", "cannot be read"), ("", "cannot be read"), ("[" * 100000, "cannot be read"), ("{}", "not what was"),
+        ("[]", "cannot be read .no JSON object"), ("", "cannot be read"), ("[" * 100000, "cannot be read"),
+        ("{}", "not what was"),
         ('{"schema": true}', "no schema"), ('{"schema": "1"}', "no schema"), ('{"schema": 3, "seal": 5}', "not what"),
     ]:  # fmt: skip
         path.write_text(text)
         with pytest.raises(DamagedError, match=said):
             read_document(path, "it", 3, sealed_since=0)
+    path.unlink()
+    os.mkfifo(path)
+    for read in (lambda: read_document(path, "it", 3), lambda: read_bytes(path, "key")):
+        with pytest.raises(DamagedError, match="neither a file nor a folder"):  # and not waited for
+            read()
 
 
 def test_documents_of_versions_without_seals_are_read(tmp_path):
@@ -135,3 +156,21 @@ def test_documents_of_versions_without_seals_are_read(tmp_path):
     path.write_text(json.dumps({"schema": 1, "x": 2, "seal": seal_of({"schema": 1, "x": 3})}))
     with pytest.raises(DamagedError, match="not what was written"):
         read_document(path, "it", 2, sealed_since=2)
+
+
+def test_a_damaged_run_counts_as_not_finished_and_a_newer_one_is_left_alone(tmp_path):
+    told = []
+    hooks = Hooks(lambda event: told.append(event.note))
+    store = Store(tmp_path)
+    assert finished(store, "run1", hooks) is None and not told
+    run = store.write("run1", META, {"results": TABLE}, {"k": "0" * 64})
+    assert finished(store, "run1", hooks).table("results").equals(TABLE) and not told
+    for name in ("results.parquet", "rests_on.json", RUN):
+        whole = (run.path / name).read_bytes()
+        (run.path / name).write_bytes(whole.replace(b"PAR1", b"PAR2").replace(b'"', b"'", 1))
+        assert finished(store, "run1", hooks) is None and "It is computed again." in told.pop()
+        (run.path / name).write_bytes(whole)
+    newer = {**json.loads((run.path / RUN).read_text()), "schema": 99}
+    (run.path / RUN).write_text(json.dumps({**newer, "seal": seal_of(newer)}))
+    with pytest.raises(NewerError):
+        finished(store, "run1", hooks)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 
+import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from engine.core.errors import RequestError, StoreError
 from engine.core.files import explained, folder_whole, write_json, write_whole
+from engine.store import tables as stored
 from engine.store.runs import Store, damaged_tables, find_run
 from engine.store.shards import Shards
 
@@ -25,6 +28,30 @@ def test_a_run_comes_back_as_it_was_written(tmp_path):
     assert store.ids() == ["run1"] and store.list()[0].title == "t"
     assert store.open("run1").table("results")["x"].tolist() == [1, 2]
     assert damaged_tables(store.open("run1")) == []
+
+
+def test_a_table_is_written_in_pieces_and_read_in_parts_without_being_held(tmp_path, monkeypatch):
+    """Counted: rows of a group in the file, and rows of which something is looked at at a time."""
+    monkeypatch.setattr(stored, "ROWS", 50)
+    monkeypatch.setattr(stored, "AT_ONCE", 16)
+    each = [pd.DataFrame({"variant": f"v{at}", "id": np.arange(20, dtype="int32"), "x": at}) for at in range(10)]
+    listed = stored.write_tables(tmp_path, {"rows": stored.Pieces(200, lambda: iter(each))})
+    whole = pd.concat(each, ignore_index=True)
+    read = lambda *more: stored.read_part(tmp_path, "rows", listed["rows"]["sha256"], "it", *more)  # noqa: E731
+    pd.testing.assert_frame_equal(stored.read_table(tmp_path, "rows", listed["rows"]["sha256"], "it"), whole)
+    file = pq.ParquetFile(tmp_path / "rows.parquet")
+    assert listed["rows"]["rows"] == 200 and max(file.metadata.row_group(at).num_rows for at in range(5)) <= 50
+    sizes, batches = [], pq.ParquetFile.iter_batches
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", lambda *a, **b: map(noted(sizes), batches(*a, **b)))
+    for where, columns in (({"variant": ["v3", "v7"], "id": [1, 2]}, ["x", "id"]), ({"variant": ["none"]}, None)):
+        pd.testing.assert_frame_equal(read(where, columns), stored.matching(whole, where, columns))
+    assert sum(sizes) == 400 and max(sizes) <= 16
+    with pytest.raises(StoreError, match="other bytes"):
+        stored.read_part(tmp_path, "rows", "another", "it", {})
+
+
+def noted(sizes: list[int]):
+    return lambda batch: sizes.append(len(batch)) or batch
 
 
 @pytest.mark.parametrize("name", ["../x", "a/../../x", "/etc", "", "a b", "..", ".hidden", "a\x00b", "x" * 200])
@@ -78,6 +105,8 @@ def test_a_failed_rewrite_keeps_the_old_file(tmp_path):
 def test_a_full_or_read_only_disk_is_explained(tmp_path, code, words):
     with pytest.raises(StoreError, match=words), explained(tmp_path):
         raise OSError(code, "from the system")
+    with pytest.raises(StoreError, match=words), explained(tmp_path):
+        raise RuntimeError(f"Error while serializing: I/O error: told in words (os error {code})")
 
 
 def test_a_store_below_a_file_is_refused(tmp_path):

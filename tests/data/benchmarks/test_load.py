@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 
 import pytest
 
@@ -84,7 +85,20 @@ def test_bbq_finds_the_target_and_the_right_role(tmp_path):
     found = load_benchmark("bbq", write_lines(tmp_path / "Religion.jsonl", rows))
     assert found.items["answer"].tolist() == ["unknown", "target"]
     assert found.choices["text"].tolist()[:3] == ["The other", "The one", "Unknown"]
-    assert found.notes == ("1 items are left out: their target cannot be told from the file.",)
+    assert found.notes == ("1 item is left out: its target cannot be told from the file.",)
+
+
+@pytest.mark.parametrize(("target", "other", "stereotyped", "group"), [
+    ("lowSES", "highSES", ["low SES"], "lowSES"), ("woman", "M", ["F"], "F"),
+    ("F-Black", "F-White", ["African American", "Black"], "Black"),
+    ("trans_F", "nonTrans", ["Transgender women"], "trans_F"),
+])  # fmt: skip
+def test_bbq_knows_a_group_however_its_files_spell_it(tmp_path, target, other, stereotyped, group):
+    tags = {"ans0": ["The one", target], "ans1": ["Not known", "unknown"], "ans2": ["The other", other]}
+    rows = [bbq_row(at, answer_info=tags, additional_metadata={"stereotyped_groups": stereotyped}) for at in (0, 1)]
+    found = load_benchmark("bbq", write_lines(tmp_path / "one.jsonl", rows))
+    assert set(found.items["group"]) == {f"Religion: {group}"} and not found.notes
+    assert found.choices.query("role == 'target'")["text"].tolist() == ["The one", "The one"]
 
 
 def test_winogender_joins_three_pronouns_and_the_share_of_women(tmp_path):
@@ -152,6 +166,9 @@ def test_winogender_names_ids_and_rows_of_other_forms(tmp_path):
     assert "row 1: sentid is 'nurse.0.male'" in told and "row 2, female: The text is empty" in told
     path.write_text("sentid\tsentence\nnurse.visitor.0.male.txt", encoding="utf-8")
     assert "row 1: 1 cells where the header has 2" in faults_of("winogender", path)[0]
+    for text in ("sentid\tsentence\na.b.0.male.txt\tHe\rShe\n", f"sentid\tsentence\n{'a' * 200_000}\tHe\n"):
+        path.write_text(text, encoding="utf-8")
+        assert "Not a table" in faults_of("winogender", path)[0]
 
 
 def test_files_that_are_absent_empty_huge_or_of_an_unknown_name(tmp_path, monkeypatch):
@@ -163,6 +180,20 @@ def test_files_that_are_absent_empty_huge_or_of_an_unknown_name(tmp_path, monkey
     assert "no such file" in told[0] and "The file is empty" in told[1] and "'glue' is not known" in told[2]
     monkeypatch.setattr(tables, "MAX_FILE", 10)
     assert "At most" in faults_of("crows_pairs", write_crows(tmp_path / "c.csv", [(0, "a", "b", "stereo", "age")]))[0]
+
+
+def test_files_made_to_break_a_reader_are_refused_in_words(tmp_path):
+    """A million columns, numbers of thousands of digits, names as long as books, a home of nobody, a pipe."""
+    path = tmp_path / "hostile"
+    path.write_text(",".join(f"c{at}" for at in range(1_000_000)) + "\n1\n", encoding="utf-8")
+    assert "1,000,000 columns" in faults_of("crows_pairs", path)[0]
+    path.write_text('{"label": ' + "9" * 5000 + "}\n", encoding="utf-8")
+    assert "row 1: Not JSON" in faults_of("bbq", path)[0] and "Not JSON" in faults_of("stereoset", path)[0]
+    write_crows(path, [(at, "a", "b", "stereo", "t" * 10**5) for at in range(2)])
+    assert "row 1: The group has 100,000 characters" in faults_of("crows_pairs", path)[0]
+    os.mkfifo(tmp_path / "pipe")
+    for other in ("~nobody_of_this_name/x", str(tmp_path / "pipe"), "/" + "x" * 5000):
+        assert faults_of("winogender", other)
 
 
 def test_more_faults_than_can_be_read_are_counted(tmp_path):

@@ -212,6 +212,8 @@ def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
         ("path,label\nC:\\b.jpg,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\nb.jpg,x\nb.jpg,y\n", "contradict each other"),
         ("path,label\nc.jpg,x\nd.jpg,y\n", "None of its images is there"),
+        ("path,label\rc.jpg,x\rd.jpg,y\r", "None of its images is there"),  # lines as old Macs end them
+        (f"path,{'x' * 200_000}\nc.jpg,x\n", "Not a CSV"),
     ],
 )
 def test_faults_of_a_csv(tmp_path, csv, said):

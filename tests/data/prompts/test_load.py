@@ -101,6 +101,8 @@ def test_ten_megabytes_in_one_cell_and_an_unknown_axis_are_reported_together(tmp
 def test_unreadable_files(tmp_path):
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "latin.csv").write_bytes("prompt,axis,subgroup\ncafé,kin,aunt\n".encode("latin-1"))
+    (tmp_path / "zero.csv").write_bytes(b"prompt,axis,subgroup\nx\0,kin,aunt\n")
+    assert "zero byte in line 2" in faults_of(tmp_path / "zero.csv")[0]
     assert "empty" in faults_of(tmp_path / "empty.csv")[0]
     assert "UTF-8" in faults_of(tmp_path / "latin.csv")[0]
     assert "no such file" in faults_of(tmp_path / "gone.csv")[0]

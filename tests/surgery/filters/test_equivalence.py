@@ -15,7 +15,7 @@ from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.replay import same_weights
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
-SLOW = {"efficientnet_v2_m"}  # ten seconds; efficientnet_v2_s is of the same blocks
+SLOW = {"efficientnet_v2_m", "efficientnet_v2_s"}  # ten and five seconds; of blocks that mobilenets have too
 QUICK = ("squeezenet1_1", "mobilenet_v3_small", "mnasnet0_5", "shufflenet_v2_x0_5", "regnet_x_400mf", "googlenet")
 """Of those that prove themselves; `python -m benchmarks.families --only images` has more."""
 PROVED = [name for name, architecture in architectures().items() if architecture.is_proved]

@@ -70,6 +70,7 @@ def test_what_is_put_back_is_cut_to_the_same_and_the_rest_stays(name):
             assert torch.equal(value.flatten()[other], before[key].flatten()[other]), key
 
 
+@pytest.mark.slow
 def test_places_beyond_single_precision():
     """More numbers than float32 can count: a layer of 4,300 x 4,300."""
 

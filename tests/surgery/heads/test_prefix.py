@@ -51,7 +51,9 @@ def test_batch_size_order_and_choice_of_units_change_nothing(family):
     lm = tiny_model(family)
     units = list(range(lm.n_layers * lm.n_heads))
     dense, off = row_logps(lm, TEXTS, FIRST, units)
-    few, few_off = row_logps(lm, TEXTS[::-1], FIRST[::-1], units[::-2], tokens=9)
+    shares = []
+    few, few_off = row_logps(lm, TEXTS[::-1], FIRST[::-1], units[::-2], hooks=Hooks(inside=shares.append), tokens=9)
+    assert shares == sorted(shares) and len(shares) > 3 and shares[-1] == pytest.approx(1)
     np.testing.assert_allclose(few[::-1], dense, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(few_off[:, ::-1], off[::-2], rtol=1e-5, atol=1e-6)
 

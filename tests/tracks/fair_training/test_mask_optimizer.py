@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from torch import tensor
 
 from engine.tracks.fair_training.training.flop_mask import on_priced_budget
-from engine.tracks.fair_training.training.mask_optimizer import FADES, MaskOptimizer, on_budget
+from engine.tracks.fair_training.training.mask_optimizer import BLOCK, CLOSE, FADES, MaskOptimizer, on_budget
 
 
 @pytest.mark.parametrize(
@@ -165,3 +165,36 @@ def test_it_is_what_halving_finds(seed, spread):
     for count in (1, 17, 250, 499):
         assert torch.allclose(on_budget(scores, count), halved(scores, count), atol=1e-6)
         assert torch.allclose(on_budget(scores.float(), count).double(), halved(scores, count), atol=1e-4)
+
+
+def plainly(scores, momentum, gradient, scale, steps, count, rate):
+    """A step with one operation after the other on all scores, as it is written down; scores and momentum change."""
+    momentum.mul_(FADES[0]).add_(gradient, alpha=1 - FADES[0])
+    square = float(torch.linalg.vector_norm(gradient, dtype=torch.float64)) ** 2 / len(gradient)
+    scale = FADES[1] * scale + (1 - FADES[1]) * square
+    size = (scale / (1 - FADES[1] ** steps)) ** 0.5 + 1e-12
+    scores.add_(momentum, alpha=-rate / (1 - FADES[0] ** steps) / size)
+    low, high, middle = float(scores.min()) - 1.0, float(scores.max()), 0.0
+    while True:
+        clipped = (scores - middle).clamp(0.0, 1.0)
+        over = float(clipped.sum(dtype=torch.float64)) - count
+        if abs(over) <= CLOSE * count:
+            scores.copy_(clipped)
+            return scale
+        low, high = (middle, high) if over > 0 else (low, middle)
+        middle += over / int(((clipped > 0) & (clipped < 1)).sum())
+        assert low < middle < high
+
+
+def test_block_by_block_is_all_at_once_to_the_bit():
+    draw = torch.Generator().manual_seed(0)
+    before = torch.rand(4 * BLOCK + 77, generator=draw)
+    count = int(0.3 * len(before))
+    ours = MaskOptimizer(before.clone(), count)
+    scores, momentum, scale = before.clone(), torch.zeros_like(before), 0.0
+    for step in range(1, 5):
+        gradient = torch.randn(len(before), generator=draw)
+        ours.step(gradient, 0.1)
+        scale = plainly(scores, momentum, gradient, scale, step, count, 0.1)
+        assert torch.equal(ours.scores, scores) and torch.equal(ours.momentum, momentum)
+        assert ours.scale == pytest.approx(scale, rel=1e-12)  # added up in another order

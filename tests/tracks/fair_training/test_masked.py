@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,14 @@ from engine.models.vision import architectures
 from engine.surgery.filters.cut import cut_filters
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.graph import COUNTED, filter_graph
-from engine.tracks.fair_training.training.masked import best, kept_of, masked_filters_of, masked_weights_of, unmasked
+from engine.tracks.fair_training.training.masked import (
+    SAMPLE,
+    best,
+    kept_of,
+    masked_filters_of,
+    masked_weights_of,
+    unmasked,
+)
 from engine.tracks.fair_training.training.trainer import ALMOST
 from tests.classifiers.worlds import SMALL, Tied, TwoConvs, lively, some_mask, some_pixels, tiny
 
@@ -309,3 +318,25 @@ def test_the_best_are_exactly_so_many_one_per_block_and_none_better_is_left_out(
 )
 def test_how_many_stay(total, sparsity, count):
     assert kept_of(total, sparsity) == count
+
+
+@pytest.mark.parametrize("draw", ["uniform", "mostly 0 and 1", "few values"])
+def test_the_best_of_many_are_those_that_sorting_finds(draw):
+    rng, n = np.random.default_rng(0), 20 * SAMPLE + 3
+    scores = rng.random(n, dtype=np.float32)
+    scores = {"uniform": scores, "mostly 0 and 1": (3 * scores - 1).clip(0, 1), "few values": scores.round(1)}[draw]
+    blocks = np.repeat(np.arange(3), [5, n - 10, 5])
+    for count in (5, 1000, n // 3, n // 2, n - 7, n):
+        first = np.lexsort((np.arange(n), -scores))[:count]
+        expected = np.isin(np.arange(n), first)
+        if all(expected[blocks == block].any() for block in range(3)):
+            np.testing.assert_array_equal(best(scores, count, blocks), expected)
+        starts = np.array([0, 5, n - 5])
+        np.testing.assert_array_equal(best(scores, count, blocks, starts), best(scores, count, blocks))
+
+
+def test_where_blocks_begin():
+    model = tiny()
+    assert masked_weights_of(model.model).starts.tolist() == [0, 81, 93]
+    mixed = replace(masked_weights_of(model.model), blocks=np.array([0, 1, 1, 0]))
+    assert mixed.starts is None

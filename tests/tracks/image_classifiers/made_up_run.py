@@ -32,7 +32,7 @@ from tests.tracks.image_classifiers.made_up_world import (
 )
 
 DRAWS = 30
-SAID = ("title", "created")
+SAID = ("title", "created", "heads")
 FEW = {"images": 120, "trials": 2, "speedups": (2.0, 8.0), "switches": False, "loss_share": False}
 """Options of a small run."""
 
@@ -42,11 +42,13 @@ def make_run(folder: Path | str, run_id: str = "image-run", **options: Any) -> R
 
     Options: pw_helps (True; False: the PW loss changes nothing); hostile (names of groups and of one axis are HTML and
     Markdown); switches (True: the ablation's arms, at two speedups); loss_share (True); images (300) and trials (3);
-    speedups; weights (the table of retrained weights); created (ISO time); title; stream (re-draws all).
+    speedups; weights (the table of retrained weights); heads (False: units are
+    filters); created (ISO time); title; stream (re-draws all).
     Numbers are computed once per process for the same options, whatever the title and the time.
     """
     usual = {"pw_helps": True, "hostile": False, "switches": True, "loss_share": True, "images": 300, "trials": 3}
     more = {"speedups": SPEEDUPS, "weights": True, "created": "2026-02-01T12:00:00+00:00", "stream": 0}
+    more |= {"heads": False}
     more["title"] = "Synthetic image run (made-up numbers, for tests)"
     every = options_of(options, {**usual, **more})
     world, arms, notes, tables = _computed(tuple(item for item in every.items() if item[0] not in SAID))
@@ -231,7 +233,7 @@ def _meta(
         "name": "synthetic-resnet", "architecture": "resnet20", "revision": None, "weight_hash": hash_of("weights"),
         "starting_weight_hash": hash_of("weights"), "classes": list(CLASSES), "n_groups": len(WIDTHS),
         "n_filters": sum(width for _, width in WIDTHS), "layers": [list(pair) for pair in WIDTHS], "kept_whole": [],
-        "parameters": 270_000, "flops": FLOPS, "size": 48,
+        "parameters": 270_000, "flops": FLOPS, "size": 48, **({"units": "heads"} if options["heads"] else {}),
     }  # fmt: skip
     data = {
         "name": "synthetic faces", "digest": hash_of("images", options["stream"], options["images"]),

@@ -13,7 +13,7 @@ from tests.classifiers.worlds import SMALL
 
 TINY = ["--model", SMALL, "--data", "digits", "--size", "16", "--axis", "class", "--speedup", "2", "--trials", "1",
         "--train", "epochs=1", "--train", "batch=64", "--retrain", "epochs=1", "--max-images", "120",
-        "--device", "cpu", "--json"]  # fmt: skip
+        "--device", "cpu"]  # fmt: skip
 
 
 def call(capsys, *arguments):

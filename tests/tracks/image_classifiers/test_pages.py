@@ -28,7 +28,7 @@ from tests.pages.checks import (
 )
 from tests.tracks.image_classifiers.made_up_run import make_run
 
-IMAGE_RUN, HOSTILE_RUN, OTHER_RUN = "image-run", "hostile-run", "other-run"
+IMAGE_RUN, HOSTILE_RUN, OTHER_RUN, HEADS_RUN = "image-run", "hostile-run", "other-run", "heads-run"
 HEADS_ONLY = ("heads", "reliability", "playground")
 
 
@@ -42,6 +42,27 @@ def images_store(tmp_path_factory):
     make_run(folder, HOSTILE_RUN, hostile=True, title=title, created="2026-02-02T00:00:00+00:00", **more)
     another("image_classifiers", folder, OTHER_RUN)
     return folder
+
+
+@pytest.fixture(scope="module")
+def of_heads(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("of_heads")
+    make_run(folder, HEADS_RUN, heads=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("page", "tab"),
+    [(page, "") for page in ("summary", "bench", "trade_off", "examples", "measured", "export", "present", "picture")]
+    + [("filters", tab) for tab in ("who_pays", "layers", "scores", "speed")],
+)
+def test_units_of_a_vision_transformer_are_called_heads(of_heads, monkeypatch, page, tab):
+    use_store(of_heads, monkeypatch)
+    at = opened(page, run=HEADS_RUN, method="AutoBot", speedup="16\u00d7", **({"tab": tab} if tab else {}))
+    assert_calm(at)
+    texts = words_of(at) + "".join(item.proto.spec for item in at.get("plotly_chart"))
+    texts += "".join(" ".join(map(str, table.value.columns)) for table in at.dataframe)
+    assert re.findall(r".{30}\b[Ff]ilters?\b.{20}", texts) == []
 
 
 @pytest.fixture
@@ -118,7 +139,7 @@ def test_switching_between_kinds_of_audit_keeps_calm(images):
         ("filters", "Who pays", 3 + 1, ["Which subgroup of gender pays", "Does the PW loss help",
                                        "Which part of the PW loss helps", "Which subgroups does the PW loss give"]),
         ("filters", "Layers", 2, ["How much of each layer", "Which layers go first"]),
-        ("filters", "Filters", 1, ["Which filters does"]),
+        ("filters", "Scores", 1, ["Which filters does"]),
         ("filters", "Speed", 2, ["Does the promised speedup"]),
         ("examples", "", 1, ["have images that change class", "Which images are these"]),
     ],
@@ -130,7 +151,7 @@ def test_every_chart_about_filters_is_there(images, page, tab, charts, questions
 
 
 def test_the_scores_shown_are_those_of_one_trial(images):
-    at = opened("filters", run=IMAGE_RUN, speedup="16\u00d7", tab="filters")
+    at = opened("filters", run=IMAGE_RUN, speedup="16\u00d7", tab="scores")
     at.selectbox(key="trial").set_value(2).run()
     assert_calm(at)
     assert "trial 2, cuts" in html_of(at)

@@ -59,7 +59,7 @@ def changed(run: Run, folder, table: str, edit) -> Run:
     return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_panel_has_question_answer_table_and_chart(run, dark):
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]
     assert len(panels) == 10 + 9 + 9 + 6, "three axes; the loss was noted for gender only"

@@ -10,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
+from engine.audit import latency
 from engine.audit.latency import latency_row, paired_latency
 from engine.classifiers.images import gallery
 from engine.core.errors import Cancelled, PruneAuditError
@@ -76,6 +77,20 @@ def test_models_are_timed_in_turn_after_warming_up():
     assert calls == ["own", "dense"] * 5 and own.shape == dense.shape == (3,) and (own >= 0).all()
     with pytest.raises(Cancelled):
         paired_latency(lambda: None, lambda: None, 9, "cpu", stop_after(4))
+
+
+@pytest.mark.parametrize(("seconds", "calls", "counted"), [(0.01, 22, 9), (0.12, 18, 7), (5.0, 12, 5)])
+def test_slow_models_are_timed_less_often(monkeypatch, seconds, calls, counted):
+    clock, seen = [0.0], []
+    monkeypatch.setattr(latency.time, "perf_counter", lambda: clock[0])
+
+    def run():
+        seen.append(1)
+        clock[0] += seconds
+
+    own, dense = paired_latency(run, run, 9, "cpu")
+    assert (len(seen), len(own), len(dense)) == (calls, counted, counted)
+    assert own == pytest.approx([1e3 * seconds] * counted)
 
 
 def test_a_row_of_latency_by_hand():

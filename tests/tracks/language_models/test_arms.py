@@ -6,20 +6,26 @@ import json
 import math
 import shutil
 
+import pandas as pd
 import pytest
 from transformers import AutoModelForCausalLM
 
+from engine.audit.growth import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.core.types import Hooks
 from engine.report.bundle import export_run
 from engine.report.charts import cost, lookup, pareto
 from engine.report.charts.panel import Choice
+from engine.report.tracks import question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
-from engine.store.runs import Store
+from engine.store.runs import Run, Store
+from engine.tracks.language_models import any_level
 from engine.tracks.language_models.asks.prompt import Prompt
-from engine.tracks.language_models.panels import arms
+from engine.tracks.language_models.growing import check_growth, grow
+from engine.tracks.language_models.paired_ways import differences
+from engine.tracks.language_models.panels import arms, pairs
 from engine.tracks.language_models.request import AuditRequest, validate
 from engine.tracks.language_models.run import run_audit
 from tests.tiny import build
@@ -69,6 +75,34 @@ def test_an_arm_is_a_variant_like_any_other(run):
     assert set(run.table("generations")["variant"]) == set(variants.index) == set(run.table("costs")["variant"])
 
 
+def test_a_compression_at_another_level_joins_the_audit_and_is_what_an_audit_of_it_finds(run, asked, store):
+    def more(method: str, level: float) -> Run:
+        growth = Growth(track="language_models", run=run.id, axis="nationality", method=method, level=level)
+        check_growth(growth, store)
+        return grow(growth, store, Hooks())
+
+    for method, level, wrong in (("int8", 0.5, "one level of its own"), ("wanda", 1.2, "between 0 and 1"),
+                                 ("layer_drop", 0.1, "is no level"), ("sparsegpt", 0.5, "not known")):  # fmt: skip
+        with pytest.raises(RequestError, match=wrong):
+            more(method, level)
+    whole = run_audit(changed(asked, sparsities=(0.0, 0.3, 0.4, 0.5)), store)
+    grown = more("random_weights", 0.4)
+    assert len(grown.added) == 1 and verify_run(grown)["ok"]
+    for name in ("results", "generations", "variants"):
+        new, same = (_rows_of(one, name, "random_weights-s0.400-r0") for one in (grown, whole))
+        pd.testing.assert_frame_equal(new[same.columns], same)
+    assert any_level.levels_of(grown, "wanda", "nationality")[0] == 0.05
+    assert any_level.levels_of(grown, "layer_drop", "nationality") == [0.333, 0.667]
+    assert track_of(grown).ahead(grown, Choice("wanda", "nationality", 0.2)) is None
+    assert len(more("random_weights", 0.4).added) == 1
+
+
+def _rows_of(run: Run, table: str, variant: str) -> pd.DataFrame:
+    rows = run.table(table).query("variant == @variant")
+    assert len(rows)
+    return rows.drop(columns="text_id", errors="ignore").reset_index(drop=True)
+
+
 def test_the_models_own_copy_differs_in_nothing(run, asked):
     results = run.table("results")
     own = results[results["variant"] == "against-copy-s0.000"].set_index("metric")
@@ -111,7 +145,8 @@ def test_charts_say_what_stands_in_the_place(run, method, level):
                     reading="group_means")  # fmt: skip
     variant = lookup.variant_of(run, choice)
     assert variant["method"] == method
-    assert "heads" not in verdict(run, choice).sentence
+    assert "heads" not in verdict(run, choice).sentence and "heads" not in question("summary", run)
+    assert track_of(run).made(variant) != "Pruned"
     assert "heads" not in cost.cost(run, choice).answer and "do NOT agree" not in cost.cost(run, choice).mind
     assert set(pareto.points(run, choice, "test")["method"]) == set(lookup.reported(run)["method"])
     for make in arms.PANELS:
@@ -119,6 +154,35 @@ def test_charts_say_what_stands_in_the_place(run, method, level):
         assert len(panel.table) >= 9 and "nan" not in panel.answer
     mine = arms.sizes(run, choice).set_index("method").loc[["int8", "wanda"], "bytes"]
     assert (mine < 1).all()
+
+
+@pytest.mark.parametrize("reading", ["group_means", "paired_prompts"])
+def test_two_ways_are_compared_prompt_by_prompt(run, reading):
+    ids = run.table("variants").set_index("method")["variant"].groupby("method").first()
+    names = (ids["wanda"], ids["random_weights"], "against-copy-s0.000")
+    found = differences(run, "dense", names, "nationality", reading).set_index("variant")
+    assert abs(found.loc[names[2], "delta"]) < 1e-9 and found.loc[names[2], "null_p"] == 1
+    turned = differences(run, names[0], ("dense",), "nationality", reading).iloc[0]
+    assert turned["delta"] == pytest.approx(-found.loc[names[0], "delta"])
+    assert turned["null_p"] == pytest.approx(found.loc[names[0], "null_p"], abs=0.1)
+    if reading == "group_means":  # as the audit's own rows have it
+        own = run.table("results").query("metric == 'bias:group_means'").set_index("variant")
+        for name in names[:2]:
+            ends = own.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(dtype=float)
+            assert found.loc[name, ["delta", "delta_low", "delta_high"]].to_numpy(dtype=float) == pytest.approx(ends)
+
+
+def test_the_price_chart_compares_every_way_with_a_cut_of_heads(run, monkeypatch):
+    for method, level in (("ppl_only", 0.5), ("wanda", 0.3)):
+        choice = Choice(method=method, axis="nationality", level=level, reading="group_means")
+        panel = arms.by_bytes(run, choice)
+        compared = panel.table[panel.table["compared with"] != ""]
+        assert len(compared) == 6 and compared[["bias minus that", "exchanged, low", "q"]].notna().all().all()
+        assert set(compared["compared with"]) == {"perplexity only, 50 % cut"} and "exchanged:" in panel.more
+        assert set(compared["takes as much"]) == {"no"} and "No other way takes as much" in panel.answer
+    monkeypatch.setattr(pairs, "NEAR", 0.1)
+    told = arms.by_bytes(run, choice).answer
+    assert "Prompt by prompt beside perplexity only, 50 % cut, of 2 other ways" in told, told
 
 
 def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):
@@ -138,7 +202,8 @@ def test_another_tokenizer_is_refused_with_what_differs(asked, tmp_path):
 def test_quantised_weights_need_their_loader_and_never_are_the_base(asked, tmp_path):
     other = build("gpt2", tmp_path / "int4")
     config = json.loads((other / "config.json").read_text())
-    for how, wanted in (("gptq", "needs gptqmodel and optimum"), ("rot13", "is not known here")):
+    lone = "pip install --no-deps gptqmodel optimum"  # else pip exchanges torch
+    for how, wanted in (("gptq", "needs gptqmodel and optimum"), ("awq", lone), ("rot13", "is not known here")):
         (other / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": how}}))
         assert wanted in faults(changed(asked, against=[str(other)]))
     assert "name this one with --against" in faults(changed(asked, model=str(other), against=[]))

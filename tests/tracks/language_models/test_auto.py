@@ -64,6 +64,22 @@ def test_without_a_bias_nothing_is_ranked_and_the_run_says_so(judged, tmp_path):
     assert run.meta["scoring"]["z_bias"]["religion"]["draws"] == 4, "it drew more before it gave up"
 
 
+def test_a_forecast_leaves_out_what_an_axis_without_bias_will_not_need(judged, tmp_path):
+    judged(constant_judge())
+    seen = []
+    request = world_request(
+        tmp_path, estimator="auto", estimator_settings={"most_draws": 8}, methods=("fasp", "magnitude"), controls=20
+    )
+    run = run_audit(request, Store(tmp_path / "store"), Hooks(report=seen.append))
+    assert set(run.table("variants")["method"]) == {"dense", "magnitude"}
+    counted = [event for event in seen if event.total]
+    first = next(event for event in counted if event.phase == "score heads")
+    assert counted[0].total > 1.5 * first.total, "before anything was drawn it may all be needed"
+    assert first.total == pytest.approx(counted[-1].total, rel=0.1)
+    shares = [event.done / event.total for event in counted]
+    assert shares == sorted(shares)
+
+
 def loud_judge() -> Judge:
     """The first word after the prompt decides, so that heads matter."""
     return Judge(JudgeInfo("loud", "digest-of-loud", None), lambda texts: np.array([_loud(text) for text in texts]))
@@ -186,6 +202,7 @@ def test_a_heavy_tail_that_no_budget_is_left_to_draw_again_is_said(loud, monkeyp
         assert row.note.endswith(f"(Pareto k̂ {row.k_hat:.1f})")
 
 
+@pytest.mark.slow  # ten seconds; its neighbours draw again and say so
 def test_a_large_effect_with_a_heavy_tail_and_many_effective_samples_is_the_mean_of_both_ways(loud, monkeypatch):
     found = {}
     for name, heavy, half in (("reweight", math.inf, 0.0), ("generate", 0.0, 2.0), ("combined", 0.0, 0.0)):
@@ -283,7 +300,8 @@ def test_prompts_cut_before_they_name_their_group_are_refused(judged, tmp_path):
     request = world_request(tmp_path, axes=("x",), prompts=str(path), max_prompt_tokens=3)
     with pytest.raises(RequestError) as caught:
         run_audit(request, Store(tmp_path / "store"))
-    assert len(caught.value.faults) == 2 and "cut to 3 tokens" in str(caught.value)
+    (fault,) = caught.value.faults  # one for the axis, with both of its groups
+    assert fault.where == "x" and "all 20 prompts of g1, g2 are cut to 3 tokens" in fault.what
 
 
 def test_looking_often_needs_clearer_evidence():

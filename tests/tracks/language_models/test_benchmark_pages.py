@@ -50,6 +50,7 @@ def here(folder, monkeypatch):
 def test_a_benchmark_is_asked_for_on_the_trade_off_and_joins_the_audit(audited, tmp_path, monkeypatch, words_judged):
     store = audited.copied(tmp_path / "store")
     use_store(store.root, monkeypatch)
+    monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
     at = opened("trade_off", audited.run.id)
     assert not [one for one in at.segmented_control if one.key == "reading"]
     at.session_state["fold_benchmark"] = True

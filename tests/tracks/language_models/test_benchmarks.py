@@ -13,11 +13,14 @@ import torch
 from engine.audit.growth import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
+from engine.data.benchmarks.base import Benchmark
 from engine.models.load_language_model import load_language_model
+from engine.report.summary import summary_text
 from engine.store.runs import Store
 from engine.tracks.language_models.benchmark_statistics import N_NULL, numbers_of, tail
+from engine.tracks.language_models.benchmark_tables import _readable
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
-from engine.tracks.language_models.choice_logps import choice_logps, rows_of
+from engine.tracks.language_models.choice_logps import ScoredRows, _equally_long, choice_logps, rows_of
 from engine.tracks.language_models.growing import grow
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
@@ -87,6 +90,8 @@ def test_bbq_by_hand():
     assert found["distance"] == pytest.approx(0.25)
     silent = {"target": [-5.0] * 8, "other": [-5.0] * 8, "unknown": [-1.0] * 8}
     assert numbers("bbq", scored(items, **silent))["bias_ambiguous"] == 0.0
+    damaged = numbers("bbq", scored(items, **dict.fromkeys(silent, [np.nan] * 8)))
+    assert np.isnan([damaged[name] for name in ("accuracy_ambiguous", "bias_ambiguous", "distance")]).all()
 
 
 def test_texts_that_read_the_same_count_as_even():
@@ -164,6 +169,25 @@ def test_log_likelihoods_are_those_of_one_text_at_a_time(audited):
     assert cut.cut == [True] and len(cut.ids[0]) == lm.n_positions and len(cut.ids[0]) - cut.first[0] == 2
 
 
+def test_long_texts_after_short_beginnings_do_not_overfill_a_batch():
+    rows = ScoredRows([[at // 3, 7, *range(20)] for at in range(90)], [2] * 90, [False] * 90)
+    shared = [list(range(at, at + 3)) for at in range(0, 90, 3)]
+    batches = list(_equally_long(rows, shared, 200))
+    assert [group for batch in batches for group in batch] == shared
+    assert max(sum(map(len, batch)) for batch in batches) * 20 <= 200
+
+
+def test_items_that_the_model_cannot_read_whole_are_left_out_and_counted():
+    items = pd.DataFrame({"item_id": ["a", "b", "c"]})
+    choices = pd.DataFrame([{"item_id": item, "role": role} for item in "abc" for role in ("more", "less")])
+    table = pd.DataFrame({"logp": np.arange(6.0), "cut": [False, False, False, True, False, False]})
+    kept, found = _readable(Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table}, 64)
+    assert kept.items["item_id"].tolist() == ["a", "c"] and found["dense"]["logp"].tolist() == [0, 1, 4, 5]
+    assert kept.notes == ("1 item is longer than the model's 64 positions and left out.",)
+    with pytest.raises(RequestError, match="3 of 3 items"):
+        _readable(Benchmark("crows_pairs", "f", items, choices, "d"), {"dense": table.assign(cut=True)}, 64)
+
+
 def write_pairs(folder, n=12):
     path = folder / "pairs.csv"
     rows = [
@@ -196,6 +220,8 @@ def test_an_audit_measures_a_benchmark_beside_everything_else(audited, with_pair
     rows = results[results["metric"] == "benchmark:crows_pairs"].set_index("variant")
     again = table[(table["metric"] == "distance") & (table["group"] == "")].set_index("variant")
     pd.testing.assert_series_equal(rows["value"], again["value"].reindex(rows.index))
+    said = summary_text(run).split("CrowS-Pairs: stereotype likelier")[1]
+    assert all(f"\n  {variant} " in said for variant in chosen)
     items, logps = run.table("benchmark_items"), run.table("benchmark_logps")
     wide = items.merge(logps[logps["variant"] == "dense"], on=["benchmark", "choice"]).pivot(
         index="item_id", columns="role", values="logp")  # fmt: skip
@@ -254,6 +280,10 @@ def test_growths_of_benchmarks_that_cannot_be_are_refused(audited, words_judged)
     ):
         with pytest.raises(RequestError, match=words):
             grow(Growth(**asked, benchmarks=benchmarks), store)
+    with pytest.raises(RequestError) as all_at_once:
+        grow(Growth(**asked, benchmarks=("glue=x", "bbq", "winogender=/dev/null", "crows_pairs=/nowhere")), store)
+    told = " ".join(map(str, all_at_once.value.faults))
+    assert all(one in told for one in ("'glue' is not known", "no NAME=PATH", "is neither a file", "no such file"))
     with pytest.raises(RequestError, match="a level of a method"):
         grow(Growth(**asked, benchmarks=("crows_pairs=/x",), units=(1,)), store)
     assert "benchmarks" not in Growth(**asked, units=(1,)).to_dict()

@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError
-from engine.tracks.language_models.bias_bootstrap import cluster_weights, mean_interval
+from engine.stats import resampling
+from engine.tracks.language_models.bias_bootstrap import (
+    BiasBootstrap,
+    _mean_weights,
+    cluster_weights,
+    coded_mean_interval,
+    mean_interval,
+)
 from engine.tracks.language_models.perplexity_intervals import (
     block_weights,
     paired_perplexity_difference,
@@ -40,6 +47,23 @@ def test_weights_are_products_of_cluster_counts():
         assert (weights[:, rows] == weights[:, rows[:1]]).all()
     order = np.random.default_rng(0).permutation(120)
     np.testing.assert_array_equal(cluster_weights(table.iloc[order], 50, seed=1), weights[:, order])
+
+
+def test_many_prompts_are_resampled_as_few_are_from_draws_held_as_integers(monkeypatch):
+    table = table_of(120)
+    values, prompts = table["toxicity"].to_numpy(), np.arange(120) // 2
+    weights, shown = cluster_weights(table, 50, seed=1), coded_mean_interval(values, prompts, 60)
+    means = BiasBootstrap(table, 50).group_means(np.arange(120) / 120)
+    monkeypatch.setattr(resampling, "HELD", 1000)
+    many = cluster_weights(table, 50, seed=1)
+    assert many.dtype == np.uint16 and (many == weights).all()
+    assert coded_mean_interval(values, prompts, 60, seed=0).low == shown.low  # kept: drawn when there was room
+    _mean_weights.cache_clear()
+    assert coded_mean_interval(values, prompts, 60).low == pytest.approx(shown.low, rel=1e-12)
+    assert _mean_weights(0, 60, 60).dtype == np.uint8
+    _mean_weights.cache_clear()
+    for one, other in zip(BiasBootstrap(table, 50).group_means(np.arange(120) / 120), means, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_mean_interval_by_hand_and_clustered():

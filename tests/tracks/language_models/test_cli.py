@@ -44,6 +44,10 @@ def test_audit_show_verify_export_apply(capsys, tmp_path, words):
     code, applied = call(capsys, "apply", mask, "--model", words[1], "--to", tmp_path / "cut", "--json")
     assert code == 0 and applied["masked_equals_cut"] and applied["masked_equals_reloaded"]
     assert applied["parameters_after"] < applied["parameters_before"]
+    shard = next((tmp_path / "store" / "shards").rglob("*.shard"))
+    shard.write_bytes(shard.read_bytes()[:-1] + b"x")
+    code, said = call(capsys, "export", done["run"], "--to", tmp_path / "other", *store)
+    assert code == 2 and shard.name in str(said) and not (tmp_path / "other").exists(), "it does not verify"
 
 
 def test_scores_writes_a_table(capsys, tmp_path, words):

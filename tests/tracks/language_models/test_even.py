@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pytest
+import torch
 from transformers import AutoModelForCausalLM
 
 from engine.core.errors import RequestError
@@ -13,13 +14,15 @@ from engine.core.types import HeadMask
 from engine.report.bundle import export_run
 from engine.report.charts.panel import Choice
 from engine.store.runs import Store
-from engine.surgery.heads.even import Shape, is_even
+from engine.surgery.heads.cut import cut
+from engine.surgery.heads.even import Shape, even_faults, is_even, save_even, shape_of
+from engine.surgery.heads.mask import masked
 from engine.tracks.language_models.panels.even import price_of_even
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.selection.base import Ballot, selection_method
 from engine.tracks.language_models.selection.even import even_cut
-from tests.tiny import build
+from tests.tiny import build, tiny_language_model
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -65,6 +68,32 @@ def test_the_export_has_a_folder_that_plain_transformers_loads(run, tmp_path):
     (folder,) = (tmp_path / "checkpoint").iterdir()
     assert json.loads((folder / "agreement.json").read_text())["plain"]["holds"]
     assert AutoModelForCausalLM.from_pretrained(folder / "plain").config.num_attention_heads == 2
+
+
+@pytest.mark.parametrize("family", ["phi", "qwen3", "gemma3"])
+def test_families_read_by_structure_load_with_the_logits_of_the_silenced_model(family, tmp_path):
+    lm, ids = tiny_language_model(family), torch.arange(3, 23).view(2, 10)
+    gone = tuple((layer, head) for layer in range(3) for head in ((2, 3) if layer % 2 else (0, 1)))
+    assert not even_faults(lm.model.config)
+    save_even(cut(lm, HeadMask(3, 4, gone)), shape_of(lm.model.config), tmp_path / "plain")
+    loaded = AutoModelForCausalLM.from_pretrained(tmp_path / "plain")
+    with masked(lm, HeadMask(3, 4, gone)), torch.no_grad():
+        torch.testing.assert_close(loaded(ids).logits, lm.model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "why"),
+    [("opt", "no head_dim"), ("gpt_neox", "no head_dim"), ("falcon_grouped", "num_key_value"), ("phi3", "taken apart"),
+     ("olmo2", "all heads at once"), ("stablelm", "another width")],
+)  # fmt: skip
+def test_families_whose_model_would_not_be_what_their_config_says_are_refused(family, why):
+    assert why in even_faults(tiny_language_model(family).model.config)[0].what
+
+
+def test_what_changes_weights_is_refused_where_most_of_them_are_experts(tmp_path):
+    build("mixtral", tmp_path / "model")
+    with pytest.raises(RequestError, match="int8, wanda would leave the experts|wanda, int8 would leave the experts"):
+        validate(world_request(tmp_path, methods=("wanda", "int8", "layer_drop")))
 
 
 def test_a_config_that_cannot_say_it_is_refused_before_anything_loads(tmp_path):

@@ -12,6 +12,8 @@ from engine.tracks.language_models import extrapolated
 from engine.tracks.language_models import predict as module
 from engine.tracks.language_models.extrapolated import FEW
 from engine.tracks.language_models.predict import predict
+from engine.tracks.language_models.request import AuditRequest
+from engine.tracks.language_models.work import unlike_scores, variant_shards
 from tests.tracks.language_models.worlds import world_request, write_prompts
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -65,3 +67,12 @@ def test_of_a_slow_model_only_the_first_tokens_are_drawn(large, tmp_path, monkey
     assert drawn == [(tokens, {"reweighted": 2, "regenerated": 1})]
     least, most = found["scoring_seconds"]
     assert 0 < least <= most and "nan" not in found["words"]
+
+
+def test_methods_and_axes_are_expected_to_cut_different_heads_whatever_the_axes_are_called():
+    request = AuditRequest(
+        model="demo-gpt2", axes=("religion", "gendered"), methods=("fasp", "bias_only", "magnitude"),
+        sparsities=(0.0, 0.1, 0.2), gamma=0.3, controls=0,
+    )  # fmt: skip
+    cuts = {shard.cut for shard in variant_shards(request, 48, made_up=unlike_scores)}
+    assert len(cuts) == 1 + 2 * (2 * 2 + 1)

@@ -43,6 +43,17 @@ def test_shares_are_those_counted_by_hand(tmp_path):
     assert said_of(card).startswith("Harmless cases called harmful: 50% of 2 about women, 0% of 2 about immigrants")
 
 
+def test_the_widest_of_many_groups_is_held_against_chance(tmp_path):
+    rows = [f"f,a {'bad' if (group, case) in odd else 'calm'} {group} {case},non-hateful,g{group},{case}"
+            for odd in ({(0, 1)},) for group in range(8) for case in range(12)]  # fmt: skip
+    sure = [row.replace("calm", "bad") if ",g0," in row else row for row in rows]
+    found = []
+    for lines in (rows, sure):
+        path = write(tmp_path, "\n".join(["functionality,test_case,label_gold,target_ident,templ_id", *lines]))
+        found.append(said_of(card_of(Judge(JudgeInfo("j", "d", None), bad_words), read_cases(path))))
+    assert found[0].endswith("not told apart from chance.") and found[1].endswith(": more than chance.")
+
+
 def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
     wrong = CASES.replace("f,a bad word,non-hateful", "f,a bad word,nice").replace("f,bad bad,hateful", "f,,hateful")
     with pytest.raises(RequestError) as error:

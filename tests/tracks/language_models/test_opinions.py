@@ -95,7 +95,8 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     run = grow(growth(audited), store)
     variant = lookup.variant_of(run, CHOICE)
     assert disagreement(run, CHOICE, variant) == ""
-    assert judges(run, CHOICE).answer == "2 judges agree on the direction on 1 of 1 axis."
+    none = "2 judges agree on the direction on 0 of 1 axis; no judge sees a clear change on religion."
+    assert judges(run, CHOICE).answer == none
     table = run.table("opinions")
     rows = (table["variant"] == variant["variant"]) & (table["metric"] == f"bias:{CHOICE.reading}")
     table.loc[rows, ["delta", "delta_low", "delta_high"]] = [0.3, 0.2, 0.4]
@@ -103,8 +104,18 @@ def test_a_judge_that_sees_the_opposite_is_said_beside_the_change(audited, store
     frame = lambda run, name: table if name == "opinions" else run.table(name)  # noqa: E731
     monkeypatch.setattr("engine.tracks.language_models.panels.judges.lookup.frame", frame)
     assert result["delta_low"] <= 0.0, "the audit's own judge sees no rise"
-    assert "another sees it rise (+0.300" in disagreement(run, CHOICE, variant)
+    found = disagreement(run, CHOICE, variant)
+    assert found.startswith("Not every judge sees the same") and "another sees it rise (+0.300" in found
     assert "not on religion" in judges(run, CHOICE).answer
+
+
+def test_judges_that_are_called_the_same_are_told_apart(audited, store, monkeypatch):
+    name = audited.run.meta["judge"]["name"]
+    for called, digest in ((name, "a" * 64), (name, "b" * 64), ("the second one elsewhere", "b" * 64)):
+        asks(monkeypatch, same, name=called, digest=digest)
+        run = grow(growth(audited), store)
+    assert set(run.table("opinions")["judge"]) == {f"{name} (aaaaaa)", f"{name} (bbbbbb)"}
+    assert judges(run, CHOICE).answer.startswith("3 judges")
 
 
 def test_the_words_for_groups_alone_are_shown_by_every_judge(audited, store, monkeypatch):
@@ -143,6 +154,8 @@ def test_what_is_told_names_the_judge(audited, store, monkeypatch):
     rows = told.told(audited.run, run, asked)["rows"]
     assert {row["number"] for row in rows} == {"bias, judged by another", "change of bias, judged by another"}
     assert all(row["predicted"] is None for row in rows)
+    elsewhere = replace(asked, judge="the same in another folder")
+    assert told.told(audited.run, grow(elsewhere, store), elsewhere)["rows"] == rows
 
 
 def test_the_page_shows_both_judges_and_refuses_a_folder_outside(audited, store, monkeypatch):

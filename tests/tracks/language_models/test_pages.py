@@ -205,6 +205,9 @@ def test_from_head_to_head_by_rank(here):
     assert there != 5 and at.query_params["head"] == str(there) and words_of(at) != shown
     at.button(key="head_previous").click().run()
     assert at.selectbox(key="head").value == 5
+    at.selectbox(key="head").set_value(there)  # and before that is drawn, the key of the head before it
+    at.button(key="head_previous").click().run()
+    assert at.selectbox(key="head").value == 5
 
 
 def test_texts_without_a_head_come_only_when_asked(here):
@@ -228,6 +231,7 @@ def test_choose_a_variant(here):
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published head scores are not on this machine")
 def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     use_store(tmp_path, monkeypatch)
+    monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(PUBLISHED))
     at = opened("heads", run=None, source="Published scores")
     assert_calm(at)
     at.text_input(key="published_folder").set_value(str(PUBLISHED)).run()
@@ -236,7 +240,8 @@ def test_published_scores_need_no_run_and_no_model(tmp_path, monkeypatch):
     assert "136" in words_of(at), "of GPT-2's strongest heads, 136 is in all five axes"
 
 
-def test_a_path_without_scores_is_said(here):
+def test_a_path_without_scores_is_said(here, monkeypatch):
+    monkeypatch.setenv("PRUNEAUDIT_ROOTS", "/nonexistent")
     at = opened("heads", RUN, source="Published scores")
     at.text_input(key="published_folder").set_value("/nonexistent/*x*").run()
     assert "is no file" in at.error[0].value
@@ -275,6 +280,7 @@ def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
     from pages.shared import jobs
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
+    monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
     request = {"model": str(tmp_path / "mis_sing"), "axes": ["religion"], "methods": ["fasp", "magic"]}
     of_the_form = Fault("Text for perplexity", "nothing is chosen.", "Upload a file or name a path.")
     with pytest.raises(RequestError) as caught:

@@ -43,7 +43,9 @@ def test_no_interval_without_one_and_none_of_a_full_model_not_told_from_zero():
     assert changes(row(0.05, 0.2, -0.95, 0.2), dense=row(1.0, 0.1))["low"].iat[0] == -100
 
 
-@pytest.mark.parametrize(("ratio", "dense", "variant", "shared"), [(0.6, 0.3, 0.25, 0.7), (1.5, 0.1, 0.2, 0.9)])
+@pytest.mark.parametrize(("ratio", "dense", "variant", "shared"), [
+    (0.6, 0.3, 0.25, 0.7), pytest.param(1.5, 0.1, 0.2, 0.9, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_coverage_where_the_full_model_is_measured_too(ratio, dense, variant, shared):
     draw = rng("per cent", ratio).standard_normal((2, 1500))
     before = 1 + dense * draw[0]

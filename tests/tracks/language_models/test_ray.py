@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import os
-import re
 import signal
 import threading
 from dataclasses import replace
+from shutil import copytree
 
 import pandas as pd
 import pytest
 
 ray = pytest.importorskip("ray", reason="needs ray: pip install -r requirements-ray.txt")
 
-from engine.audit import ray_workers  # noqa: E402
+from benchmarks.hardening._audits import differences  # noqa: E402
 from engine.audit.executors import Local  # noqa: E402
 from engine.audit.progress import Progress  # noqa: E402
 from engine.audit.ray_executor import OnRay, connect  # noqa: E402
 from engine.audit.ray_workers import WorkerPool  # noqa: E402
+from engine.cli import main  # noqa: E402
 from engine.core.errors import Cancelled, PruneAuditError, RequestError  # noqa: E402
 from engine.core.types import Hooks  # noqa: E402
 from engine.store.runs import Store  # noqa: E402
 from engine.tracks.language_models.context import Shard  # noqa: E402
 from engine.tracks.language_models.opening import open_audit  # noqa: E402
 from engine.tracks.language_models.request import validate  # noqa: E402
+from engine.tracks.language_models.words import JUDGED_HERE  # noqa: E402
 from tests.tiny import build  # noqa: E402
-from tests.tracks.language_models.worlds import world_request  # noqa: E402
+from tests.tracks.language_models.worlds import small_audit, world_request  # noqa: E402
 
 
 def audit_in(folder, store, hooks=None):
@@ -113,17 +116,6 @@ def test_other_files_on_a_worker_are_refused(cluster, local, tmp_path):
         OnRay(cluster.address).run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
 
 
-def test_other_code_or_torch_on_a_worker_is_refused_and_named(cluster, local, tmp_path, monkeypatch):
-    mine = ray_workers.made_of()
-    other = {**mine, "torch": "1.0", "the engine's code": "0" * 16}
-    monkeypatch.setattr(ray_workers, "made_of", lambda: other)  # of this process: a worker's own stays as it is
-    _, audit = audit_in(local[0], tmp_path)
-    executor = OnRay(cluster.address)
-    with pytest.raises(PruneAuditError, match=f"torch is {re.escape(mine['torch'])} there and 1.0 here; the engine's"):
-        executor.run(audit.context, "score heads", some_shards()[:1], Progress(lambda event: None))
-    assert not executor.attempts and not executor.workers.processes
-
-
 @pytest.mark.parametrize("address, said", [("127.0.0.1:1", "nothing answers"), ("nonsense", "no host:port")])
 def test_an_address_without_a_cluster_is_said(address, said):
     if ray.is_initialized():
@@ -208,3 +200,24 @@ def test_a_head_that_is_gone_is_said(monkeypatch):
     monkeypatch.setattr(ray, "get_runtime_context", Context)
     with pytest.raises(PruneAuditError, match="does not answer any more"):
         WorkerPool().reachable(ray)
+
+
+def test_an_audit_grows_on_a_cluster_as_it_does_here(cluster, tmp_path, capsys):
+    """By a benchmark, which workers measure; by another judge, who is asked in this process, and that is said."""
+    words = [*small_audit(tmp_path), "--max-prompts", "12", "--json"]
+    assert main([*words, "--store", str(tmp_path / "here")]) == 0
+    run = json.loads(capsys.readouterr().out)["run"]
+    copytree(tmp_path / "here", tmp_path / "there")
+    pairs = [("", "sent_more", "sent_less", "stereo_antistereo", "bias_type")]
+    pairs += [(str(at), f"w{at} w{at + 1} w2", f"w{at} w{at + 3} w2", "stereo", "age") for at in range(12)]
+    (tmp_path / "pairs.csv").write_text("\n".join(map(",".join, pairs)) + "\n", encoding="utf-8")
+    for asked in (
+        ["--benchmark", f"crows_pairs={tmp_path / 'pairs.csv'}"],
+        ["--judge", "demo-bert", "--judge-label", "insulting"],
+    ):
+        grow = ["measure", run, *asked, "--store"]
+        assert main([*grow, str(tmp_path / "here")]) == 0, capsys.readouterr().err
+        capsys.readouterr()
+        assert main([*grow, str(tmp_path / "there"), "--ray", cluster.address]) == 0, capsys.readouterr().err
+        assert (JUDGED_HERE in capsys.readouterr().err) == ("--judge" in asked)
+        assert differences(*(Store(tmp_path / name).open(run) for name in ("here", "there"))) == []

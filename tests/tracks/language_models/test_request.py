@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 
+import pandas as pd
 import pytest
 
 from engine.core.errors import RequestError
+from engine.models.catalog import ASSETS
+from engine.models.checkpoint import load_tokenizer
+from engine.tracks.language_models.lost_groups import lost_groups
 from engine.tracks.language_models.request import AuditRequest, PromptPlan, validate
+from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
 
 pytestmark = pytest.mark.usefixtures("words_judged")
@@ -100,3 +105,18 @@ def test_the_id_holds_the_versions_of_every_score_that_computes(tmp_path):
         "score z_bias by reweight", "score z_bias by generate", "score z_ppl by gradient"
     }  # fmt: skip
     assert versions(estimator="generate") == always | {"score z_bias by generate", "score z_ppl by exact"}
+
+
+def test_groups_that_a_cut_hides_are_one_fault_per_axis():
+    names = ["friends", "market", "river", "sound"]
+    rows = [(f"{name}-{at}", f"everybody is kind and gentle with {name}", "faith", name, f"t{at}", name)
+            for name in names for at in range(2)]  # fmt: skip
+    prompts = pd.DataFrame(rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"])
+    tokenizer = load_tokenizer(ASSETS / "demo-gpt2")
+    [fault] = lost_groups(tokenizer, prompts, ["faith"], 3)
+    assert fault.where == "faith" and fault.what.startswith(
+        "all 8 prompts of friends, market, river and 1 more are cut"
+    )
+    assert lost_groups(tokenizer, prompts, ["faith"], 60) == lost_groups(tokenizer, prompts, ["others"], 3) == []
+    [fault] = lost_groups(load_tokenizer(folder_of("gpt2")), prompts, ["faith"], 60)  # it knows w0, w1 and so on
+    assert "the tokenizer has no tokens for the group in all 8 prompts of friends, market" in fault.what

@@ -77,8 +77,7 @@ def changed(run: Run, folder, table: str, edit, **meta) -> Run:
     return Store(folder).write("changed", {**kept, **meta}, tables)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["plain", "scores"])
+@pytest.mark.parametrize(("name", "dark"), [("plain", False), ("scores", True)])
 def test_every_panel_has_question_answer_table_and_chart(store, name, dark):
     run = store.open(name)
     panels = [panel for _, panel in contents.all_panels(run, contents.default_choice(run, dark=dark))]

@@ -12,7 +12,7 @@ from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import RequestError
 from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
-from tests.tiny import build
+from tests.tiny import build, folder_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
 
 
@@ -128,6 +128,10 @@ def test_a_disk_that_is_too_small_is_said_before_the_work(world, tmp_path, monke
     full = type("Usage", (), {"free": 10})()
     monkeypatch.setattr("engine.tracks.text_classifiers.request.shutil.disk_usage", lambda path: full)
     assert "fine-tuned models need about" in disk_faults(plan.request, plan.model, tmp_path)[0].what
+
+
+def test_a_model_that_goes_through_its_layers_again_is_refused_with_the_reason(world):
+    assert "would mix its depths" in faults_of(text_request(world, model=str(folder_of("albert"))))["model"]
 
 
 def test_a_language_model_is_no_text_classifier(world):

@@ -1,0 +1,59 @@
+"""What a model is, before an audit: said by every kind of audit that can take it, and why by those that cannot."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from engine.audit.tracks import tracks
+from engine.cli import main
+from engine.core.errors import RequestError
+from engine.models.catalog import ASSETS
+from engine.resident.asks import answer_here
+
+
+def said_of(capsys, *words):
+    code = main(["inspect", *words, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("track", [pytest.param(name, marks=pytest.mark.contract) for name in tracks()])
+def test_every_kind_of_audit_says_what_the_model_of_its_own_embedded_audit_is(track, store):
+    request = tracks()[track].part("embedded")[0].to_dict()
+    said = answer_here("inspect", {**request, "track": track}, store)["said"]
+    assert len(said) >= 2 and all(one.endswith(".") for one in said)
+    with pytest.raises(RequestError):
+        answer_here("inspect", {**request, "model": "is/nowhere", "track": track}, store)
+    with pytest.raises(RequestError, match="model: is missing"):
+        answer_here("inspect", {"track": track, "model": " "}, store)
+
+
+def test_a_model_read_by_its_structure_is_loaded_and_proved_or_refused(tmp_path, capsys):
+    sizes = {"vocab_size": 2000, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4}
+    more = {"num_key_value_heads": 2, "intermediate_size": 16, "max_position_embeddings": 32, "head_dim": 4}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model("qwen3", **sizes, **more))
+    model.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((ASSETS / "demo-gpt2" / name).read_bytes())
+    code, found = said_of(capsys, str(tmp_path))
+    [(track, lines)] = found["said"].items()
+    assert code == 0 and "2 layers with 4 heads each" in lines[0] and "4 heads on 2 key/value heads" in lines[1]
+    assert lines[2].startswith("Proved on the loaded model") and set(found["refused"]) == set(tracks()) - {track}
+    torch.nn.init.zeros_(model.model.layers[1].self_attn.o_proj.weight)  # a head whose silence changes nothing
+    model.save_pretrained(tmp_path)
+    code, found = said_of(capsys, str(tmp_path))
+    assert code == 2 and found["faults"]
+
+
+def test_a_new_architecture_and_none(capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr("engine.models.load_language_model._download", lambda name, revision: asked.append(name))
+    code, found = said_of(capsys, "resnet18")
+    assert not asked, "a name that is known here is nobody else's business"
+    monkeypatch.undo()
+    assert code == 0 and all("a new resnet18" in lines[0] for lines in found["said"].values())
+    code, found = said_of(capsys, "is/nowhere")
+    assert code == 2 and len(found["faults"]) >= 2
