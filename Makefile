@@ -1,4 +1,5 @@
-# make run   set everything up and open the app on the embedded demo
+# make run   set everything up and open the app on the embedded demo; ROOTS=DIR:DIR and EXPORT_ROOT=DIR say below which
+#            folders a page may have files read and folders written
 # make test  set everything up and pass the tests
 PYTHON ?= python3
 BIN := .venv/bin
@@ -33,22 +34,22 @@ LOCKED := $(BIN)/pip install -q --disable-pip-version-check --no-deps --require-
 	touch $@
 
 run: .venv/ready
-	$(BIN)/python -m pages.shared.serve --server.headless $(HEADLESS)
+	$(BIN)/python -m pages.shared.serve $(if $(ROOTS),--roots '$(ROOTS)') $(if $(EXPORT_ROOT),--export-root '$(EXPORT_ROOT)') --server.headless $(HEADLESS)
 
 # One thread: tests start processes of their own, and threads of two processes on two cores wait for each other.
 test test-slow: export OMP_NUM_THREADS = 1
-# Two files at a time: on one core the tests take longer than anybody waits.
+# Three files at a time on two cores: browsers and processes that a test waits for leave a core idle now and then.
 test: .venv/ready-dev lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-slow: .venv/ready-slow
 	$(BIN)/python -m pytest -m slow
 
-# The optional executor: a real Ray cluster of two nodes on this machine, about a minute.
+# The optional executor: real Ray clusters of two nodes on this machine, three minutes where it is quiet.
 test-ray: export OMP_NUM_THREADS = 1
 test-ray: .venv/ready-dev
 	$(LOCKED) -r requirements-ray.lock
-	$(BIN)/python -m pytest tests/audit/test_ray.py tests/tracks/language_models/test_ray.py
+	$(BIN)/python -m pytest tests/audit/test_ray.py tests/audit/test_ray_faults.py tests/tracks/language_models/test_ray.py
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
