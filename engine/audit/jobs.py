@@ -91,7 +91,7 @@ def state_from(found: Mapping[str, Any], job_id: str) -> JobState:
     """A state as it was written, fields that nobody knows left out. DamagedError where it is none of this job."""
     values = {field.name: found[field.name] for field in fields(JobState) if field.name in found}
     try:
-        values["faults"] = tuple(Fault(**fault) for fault in values.get("faults", ()))
+        values["faults"] = tuple(map(Fault.from_dict, values.get("faults", ())))
         state = JobState(**values)
         sound = state.job_id == job_id and state.status in STATUSES
         sound &= all(isinstance(getattr(state, name), str) for name in _WORDS)

@@ -136,9 +136,9 @@ def numbers_of(where: str, text: str, faults: list[Fault], example: str = "2,4,1
         return ()
 
 
-def _names(field: Field, words: Sequence[str], _: list[Fault]) -> tuple[str, ...]:
-    """["a,b", "c"] -> ("a", "b", "c"), each once; commas separate where the field says so."""
-    parts = [part.strip() for item in words for part in (item.split(",") if field.commas else [item])]
+def names_in(words: Sequence[str] | None, commas: bool = True) -> tuple[str, ...]:
+    """["a,b", "c"] -> ("a", "b", "c"), each once; commas: whether they separate."""
+    parts = [part.strip() for item in words or () for part in (item.split(",") if commas else [item])]
     return tuple(dict.fromkeys(filter(None, parts)))
 
 
@@ -181,7 +181,7 @@ _READERS: Mapping[str, Callable[[Field, Any, list[Fault]], Any]] = {
     "integer": _number,
     "number": _number,
     "numbers": _numbers,
-    "names": _names,
+    "names": lambda field, words, faults: names_in(words, field.commas),
     "settings": lambda field, words, faults: pairs_of(field.flag, words, faults),
     "settings per method": lambda field, words, faults: settings_of(field.flag, words, faults),
     "pairs": lambda field, words, faults: pairs_of(field.flag, words, faults),

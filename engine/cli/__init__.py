@@ -115,6 +115,9 @@ def _defect(as_json: bool, error: Exception) -> int:
 def _fail(as_json: bool, code: int, message: str, faults: list[dict[str, Any]]) -> int:
     if as_json:
         print(json_text({"error": message, "faults": faults}, indent=2))
-    lines = [f"  - {one_line(fault['where'])}: {one_line(fault['what'])} {one_line(fault['fix'])}" for fault in faults]
+    lines = []
+    for fault in faults:
+        lines.append(f"  - {one_line(fault['where'])}: {one_line(fault['what'])} {one_line(fault['fix'])}")
+        lines += [f"      “{one_line(text)}”: {one_line(said)}" for text, said in fault.get("examples", ())]
     print(visible("\n".join([message, *lines])), file=sys.stderr)
     return code

@@ -23,6 +23,8 @@ def add(commands: Any) -> None:
     add("--model", required=True, metavar="NAME_OR_FOLDER", help="as for audit, or a folder that export or apply wrote")
     add("--data", metavar="NAME_OR_PATH", help="images or texts (default: those of the demo)")
     add("--target", metavar="COLUMN")
+    named = "the data's classes in the order of the model's outputs, where its files do not name them so"
+    add("--classes", action="append", metavar="LIST", help=named)
     add("--axis", action="append", metavar="AXIS", help="group column (default: the data's usual ones)")
     add("--split", default="test", help="train, validation or test")
     add("--max-images", "--max-texts", type=int, metavar="N", help="at most so many per split", dest="most")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any, Self
 
 LISTED, NEAREST = 40, 8
 """Names that a fault lists in full, and how many it says of a longer list."""
@@ -12,11 +13,20 @@ LISTED, NEAREST = 40, 8
 
 @dataclass(frozen=True)
 class Fault:
-    """One thing wrong with what was asked: where it is, what it is, what to do about it."""
+    """One thing wrong with what was asked: where it is, what it is, what to do about it.
+
+    examples: texts or names that a user brought, each with what is to be said of it; they may be hurtful to read.
+    """
 
     where: str
     what: str
     fix: str
+    examples: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any]) -> Self:
+        """The inverse of `dataclasses.asdict`, from JSON."""
+        return cls(**{**value, "examples": tuple((one, said) for one, said in value.get("examples", ()))})
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what} {self.fix}"

@@ -61,7 +61,7 @@ def told(error: BaseException) -> dict[str, Any]:
 def raised(message: Mapping[str, Any]) -> PruneAuditError:
     """The error that such a message tells, as the asker's own process would have raised it."""
     if message["kind"] == "faults":
-        return RequestError([Fault(**fault) for fault in message["faults"]])
+        return RequestError([Fault.from_dict(fault) for fault in message["faults"]])
     if message["kind"] == "cancelled":
         return Cancelled(STOPPED)
     return KINDS.get(message.get("class", ""), PruneAuditError)(message["error"])

@@ -13,7 +13,7 @@ from engine.audit.tracks import track_named
 from engine.core.errors import Fault, RequestError
 from engine.report import phrasing
 from pages.shared import state
-from pages.shared.safe import escaped, plain
+from pages.shared.safe import escaped, generated, plain
 
 
 @contextmanager
@@ -45,6 +45,15 @@ def below(field: Field, track: str, value: Any) -> None:
     if mine:
         lines = "".join(f"<p>{escaped(f'{fault.what} {fault.fix}')}</p>" for fault in mine)
         st.html(f'<div class="pa-fault"><strong>{escaped(_called(field))}</strong>{lines}</div>')
+    _examples([one for fault in mine for one in fault.examples], field)
+
+
+def _examples(examples: Sequence[tuple[str, str]], field: Field) -> None:
+    """What a user brought that helps to answer, each with what is said of it; hidden until asked for."""
+    if examples:
+        shown = st.toggle("Show them in clear", key=state.form_key(f"{field.name}_examples"))
+        for text, said in examples:
+            generated(text, "", said, shown)
 
 
 def summary(request: Mapping[str, Any]) -> None:

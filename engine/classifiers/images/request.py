@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from engine.audit.fields import HOW, WHAT, Offer, Values, asked
 from engine.audit.reading import absolute, pairs_of
 from engine.audit.request import MORE, Plan, Request
 from engine.audit.request_checks import attempt, axis_faults
-from engine.classifiers.class_order import in_order_of
 from engine.classifiers.images.context import TEST, TRAIN, VALIDATION
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
+from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.words import axis_name
 from engine.data.images.changes.base import image_changes
@@ -65,6 +68,12 @@ def _is_architecture(values: Values) -> bool:
     return values.get("model") in catalog.ARCHITECTURES
 
 
+def _comes_trained(values: Values) -> bool:
+    """Whether the model brings weights of its own, and is none of those that are embedded."""
+    embedded = values.get("model") in {entry.name for entry in catalog.list_classifiers()}
+    return not embedded and (not _is_architecture(values) or values.get("weights") not in (None, "imagenet"))
+
+
 def _targets(values: Values) -> Offer:
     info = look_at(values["data"])
     return Offer(info.targets, info.default_target) if info else Offer(())
@@ -104,9 +113,9 @@ class ImagesRequest(Request):
     """What every request about an image classifier says of its model and its images. Paths stay as written.
 
     model: an embedded name, a folder, or an architecture; weights: a file for an architecture, or "imagenet".
-    axes: group columns; "class" gives one-vs-rest numbers per class. classes: names of the model's outputs in their
-    order, where its weights do not say; () as the images have them. train: fit the dense model first, {} for the usual
-    way. mirror: flip training images left to right at random; None: unless they are digits.
+    axes: group columns; "class" gives one-vs-rest numbers per class. classes: of the images, in the order of the
+    model's outputs; () as its files name them. train: fit the dense model first, {} for the usual way. mirror: flip
+    training images left to right at random; None: unless they are digits.
     """
 
     model: str = asked(
@@ -135,10 +144,10 @@ class ImagesRequest(Request):
     )  # fmt: skip
     classes: tuple[str, ...] = asked(
         (), kind="names", commas=True, some=False, metavar="LIST", section=WHAT,
-        help="names of the model's outputs in order, where its weights do not say",
-        label="Classes in the order of the model's outputs", placeholder="as the images have them",
-        hint="A bare state dict does not say what its outputs mean.",
-        shown=lambda values: values.get("weights") not in (None, "imagenet"),
+        help="the images' classes in the order of the model's outputs, where its files do not name them so",
+        label="Classes in the order of the model's outputs", placeholder="as the model's files name them",
+        hint="Leave it empty: where names do not tell, the check shows what the model answers to three images.",
+        shown=_comes_trained,
     )  # fmt: skip
     target: str | None = asked(
         None, kind="text", optional=True, metavar="COLUMN", help="what is predicted (default: the data's usual one)",
@@ -242,32 +251,49 @@ def images_of(request: ImagesRequest) -> ImageSet:
     brought = bool(request.changes)
     parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
     groups = tuple(part for part in parts if not brought or part in known)
-    ask = ImageAsk(request.target, groups, request.size or _model_size(request), request.max_images, seed=0)
+    size, prepare = _model_pictures(request)
+    ask = ImageAsk(request.target, groups, size, request.max_images, seed=0, prepare=prepare)
     images = load_images(request.data, ask)
     for change in request.changes:
         settings = {name: value for name, value in change.items() if name != "name"}
         images = image_changes()[change["name"]].apply(images, seed=0, **settings)
-    return in_order_of(images, _output_names(request))
+    return images if is_fresh(request) else told_apart(images, request)
 
 
-def _output_names(request: ImagesRequest) -> tuple[str, ...]:
-    """The model's classes in the order of its outputs, as far as it or the request names them."""
-    if request.classes:
-        return request.classes
+def told_apart(images: ImageSet, request: ImagesRequest) -> ImageSet:
+    """The images with labels in the order of a trained classifier's outputs. RequestError as of `in_order_of`."""
     from engine.models.load_image_classifier import inspect_classifier
 
     try:
-        return () if is_fresh(request) else inspect_classifier(request.model, request.weights).classes
+        names = inspect_classifier(request.model, request.weights).classes
     except RequestError:  # said elsewhere
-        return ()
+        return images
+    return in_order_of(images, outputs_of(request.model, names), request.classes, partial(_answers, images, request))
 
 
-def _model_size(request: ImagesRequest) -> int | None:
-    """The size the model asks for; None where the model is at fault, which is said elsewhere."""
+def outputs_of(model: str, names: Sequence[str]) -> Outputs:
+    """What is known of outputs; names: as the loader gives them, numbers where the weights bring no names."""
+    unnamed = list(names) == [str(at) for at in range(len(names))]
+    return Outputs(model, () if unnamed else tuple(names), len(names))
+
+
+def _answers(images: ImageSet, request: ImagesRequest, rows: np.ndarray) -> np.ndarray:
+    """The probabilities that the classifier gives to images at positions `rows` [k] int, [k, outputs]."""
+    from engine.models.load_image_classifier import load_classifier
+    from engine.training.fit import probabilities
+
+    classifier = load_classifier(request.model, request.weights, size=images.size, device=request.device)
+    return probabilities(classifier.model, rows, images.read, classifier.prepared).numpy()
+
+
+def _model_pictures(request: ImagesRequest) -> tuple[int | None, Any]:
+    """The side of the model's pictures, and its own processor (None: the middle square). As asked, and None, where the
+    model is at fault, which is said elsewhere."""
     try:
-        return _model(request, None).size
+        model = _model(request, None)
     except RequestError:
-        return None
+        return request.size, None
+    return model.size, model.processor
 
 
 def _model(request: ImagesRequest, images: ImageSet | None) -> Any:
@@ -283,15 +309,11 @@ def _model(request: ImagesRequest, images: ImageSet | None) -> Any:
 
 
 def _fit_faults(request: ImagesRequest, model: Any, images: ImageSet) -> list[Fault]:
-    """Model and images together: classes, groups, splits, and whether an untrained model is trained."""
-    faults = []
-    if set(model.classes) == set(images.classes) and tuple(model.classes) != tuple(images.classes):
-        what = f"{model.name} has its classes in another order than {images.name}."
-        faults.append(Fault("data", what, f"The model's order: {', '.join(model.classes)}."))
-    faults += axis_faults(request.axes, tuple(dict.fromkeys((*images.groups, CLASS_AXIS))))
-    if request.classes and set(request.classes) != set(images.classes):
-        what = f"{', '.join(request.classes)} are not the classes of {images.name}."
-        faults.append(Fault("classes", what, f"They are: {', '.join(images.classes)}."))
+    """Model and images together: groups, splits, and whether an untrained model is trained."""
+    faults = axis_faults(request.axes, tuple(dict.fromkeys((*images.groups, CLASS_AXIS))))
+    if request.classes and is_fresh(request):
+        what = "are said, and the model is fitted here, so that its outputs are the images' classes."
+        faults.append(Fault("classes", what, "Leave it out."))
     for split in (TRAIN, TEST):
         labels = images.table.loc[images.table["split"] == split, "label"]
         if labels.nunique() < 2:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
-from engine.classifiers.class_order import in_order_of
 from engine.classifiers.evaluation import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.images.request import CLASS_AXIS
+from engine.classifiers.images.request import CLASS_AXIS, outputs_of
+from engine.classifiers.outputs import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.images.load import SPLITS, ImageAsk, load_images, look
 
 
 def evaluate(
     model: str, weights: str | None, data: str, target: str | None, axes: tuple[str, ...], split: str,
-    max_images: int | None, device: str,
+    max_images: int | None, device: str, classes: tuple[str, ...] = (),
 ) -> Evaluation:  # fmt: skip
-    """The measures of a classifier on one split. RequestError where the model, the images or the split are wrong."""
+    """The measures of a classifier on one split. RequestError where the model, the images or the split are wrong.
+
+    classes: of the images, in the order of the model's outputs; () as its files name them.
+    """
     from engine.models.load_image_classifier import load_classifier
     from engine.models.runtime import with_backoff
     from engine.surgery.filters.replay import is_cut_folder, load_cut_classifier
@@ -28,19 +33,21 @@ def evaluate(
     is_cut = is_cut_folder(model)
     classifier = load_cut_classifier(model, device) if is_cut else load_classifier(model, weights, device=device)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
-    images = in_order_of(load_images(data, ImageAsk(target, groups, classifier.size, max_images)), classifier.classes)
-    if len(images.classes) != len(classifier.classes):
-        what = f"{model} tells {len(classifier.classes)} classes apart, {images.name} has {len(images.classes)}."
-        raise RequestError(Fault("data", what, "Choose another target."))
+    ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
+    images = load_images(data, ask)
+
+    def answered(rows: np.ndarray, batch: int = 256) -> np.ndarray:
+        return probabilities(classifier.model, rows, images.read, classifier.prepared, batch).numpy()
+
+    images = in_order_of(images, outputs_of(model, classifier.classes), classes, answered)
     rows = images.rows(split)
     if not len(rows):
         raise RequestError(Fault("split", f"{images.name} has no {split} images.", "Choose another split."))
-    answers = with_backoff(
-        lambda batch: probabilities(classifier.model, rows, images.read, classifier.prepared, batch).numpy(), 256
-    )
+    answers = with_backoff(partial(answered, rows), 256)
     table = images.table.iloc[rows].reset_index(drop=True)
     measured = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split).dense()
     whole = measured.results[measured.results["axis"] == ""].to_dict("records")
     parts = measured.groups[measured.groups["metric"].isin(GROUPS)].to_dict("records")
     gaps = measured.results[measured.results["metric"].str.endswith("_gap")].to_dict("records")
-    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps])
+    notes = tuple(dict.fromkeys([*input_notes(images, classifier.notes), *measured_notes]))
+    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps], notes)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from engine.classifiers.class_order import in_order_of
 from engine.classifiers.evaluation import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.layout import TEXTS
+from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.heads.record import MASK_FILE
 from engine.tracks.text_classifiers.borkan import BORKAN, BorkanMeasure
-from engine.tracks.text_classifiers.request import CLASS_AXIS, usual_axes
+from engine.tracks.text_classifiers.request import CLASS_AXIS, told_apart, usual_axes
 from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
 
 if TYPE_CHECKING:
@@ -25,39 +25,40 @@ if TYPE_CHECKING:
 
 
 def evaluate_text(
-    model: str, data: str, ask: TextAsk, axes: tuple[str, ...], split: str, max_length: int | None, device: str
-) -> Evaluation:
+    model: str, data: str, ask: TextAsk, axes: tuple[str, ...], split: str, max_length: int | None, device: str,
+    classes: tuple[str, ...] = (),
+) -> Evaluation:  # fmt: skip
     """A classifier, whole or cut, group by group. RequestError where the model, the texts or the split are wrong.
 
-    max_length: tokens of a text that are read; None: as the model's tokenizer says.
+    max_length: tokens of a text that are read; None: as the model's tokenizer says. classes: of the texts, in the order
+    of the model's outputs; () as its files name them.
     """
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
     axes = axes or usual_axes(data)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
     texts = load_texts(data, replace(ask, groups=groups))
-    classifier, texts = _loaded(model, texts, max_length, device)
-    if len(texts.classes) != len(classifier.classes):
-        what = f"{model} tells {len(classifier.classes)} classes apart, {texts.name} has {len(texts.classes)}."
-        raise RequestError(Fault("data", what, "Choose other texts."))
+    classifier, texts = _loaded(model, texts, max_length, device, classes)
     return _measured(model, classifier, texts, split, axes)
 
 
-def _loaded(model: str, texts: TextSet, max_length: int | None, device: str) -> tuple[TextClassifier, TextSet]:
-    """The classifier, and the texts with labels in the order of its outputs where their names are the same."""
+def _loaded(
+    model: str, texts: TextSet, max_length: int | None, device: str, classes: tuple[str, ...]
+) -> tuple[TextClassifier, TextSet]:
+    """The classifier, and the texts with labels in the order of its outputs."""
     from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, usual_length
     from engine.surgery.heads.text_replay import load_cut_classifier
 
     if (Path(model).expanduser() / MASK_FILE).is_file():
         classifier = load_cut_classifier(model, device)
-        return replace(classifier, max_length=max_length or classifier.max_length), in_order_of(
-            texts, classifier.classes
-        )
+        outputs = Outputs(model, classifier.classes, len(classifier.classes))
+        texts = in_order_of(texts, outputs, classes)
+        return replace(classifier, max_length=max_length or classifier.max_length), texts
     info = inspect_text_model(model)
     if not info.has_head:
         what = "has no classification head, so it answers nothing yet."
         raise RequestError(Fault(info.name, what, "Give a fine-tuned classifier."))
-    texts = in_order_of(texts, info.classes)
+    texts = told_apart(texts, info, classes, device)
     length = max_length or usual_length(info)
     return load_text_classifier(model, texts.classes, device=device, max_length=length), texts
 
@@ -84,11 +85,8 @@ def _measured(model: str, classifier: TextClassifier, texts: TextSet, split: str
 def _notes(
     classifier: TextClassifier, texts: TextSet, table: pd.DataFrame, second: list[str] | None
 ) -> tuple[str, ...]:
-    """What must be known: how outputs were taken for classes, how many texts were cut short, notes of both."""
+    """What must be known: notes of texts and model, and how many texts were cut short."""
     found = [*texts.notes, *classifier.notes]
-    if [name.casefold() for name in classifier.classes] != [name.casefold() for name in texts.classes]:
-        pairs = ", ".join(f"{one} = {other}" for one, other in zip(classifier.classes, texts.classes, strict=True))
-        found.append(f"The model calls its outputs otherwise; they are taken in order: {pairs}.")
     longer = int((classifier.lengths(table["text"].tolist(), second) > classifier.max_length).sum())
     if longer:
         found.append(f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them is read.")

@@ -5,21 +5,24 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from engine.audit.fields import HOW, WHAT, Field, Offer, Values, asked, checked, part
 from engine.audit.reading import absolute
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.request_checks import attempt, axis_faults, is_number
 from engine.audit.setting_faults import setting_faults
-from engine.classifiers.class_order import in_order_of
+from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.levels import exact_count
 from engine.core.words import axis_name
 from engine.data.texts.load import TextAsk, TextInfo, TextSet, load_texts, look_texts
-from engine.data.texts.readers.glue_tasks import GLUE_TASKS
+from engine.data.texts.readers.glue_tasks import GLUE_TASKS, hub_order
 from engine.models import catalog
 from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.context import FILTERS, TEST, TRAIN, TextSettings
@@ -156,7 +159,8 @@ class TextRequest(Request):
     """An audit of a text classifier as it is asked for. Paths stay as written.
 
     model: a fine-tuned classifier, or pre-trained weights; pretrained: the weights before fine-tuning, where `model`
-    is fine-tuned and does not bring them along (a folder `pretrained` in it). retune: fine-tune the full model here in
+    is fine-tuned and does not bring them along (a folder `pretrained` in it). classes: of the texts, in the order of
+    the model's outputs; () as its files name them. retune: fine-tune the full model here in
     every trial; None: where `model` has no classification head. methods: arms such as "isp:conductance".
     step: share of heads one round takes (kappa), of the initial heads or of those left. score_texts: training texts a
     score reads. length_filter: which lengths those texts have. score_settings: settings per score. random_masks: masks
@@ -199,6 +203,13 @@ class TextRequest(Request):
     target: str | None = asked(
         None, kind="text", optional=True, metavar="COLUMN", help="of a CSV: the label", section=WHAT, label="Label",
         shown=_has_columns, offered=_columns("default_target"),
+    )  # fmt: skip
+    classes: tuple[str, ...] = asked(
+        (), kind="names", commas=True, some=False, metavar="LIST", counts="content", section=WHAT,
+        help="the texts' classes in the order of the model's outputs, where its files do not name them so",
+        label="Classes in the order of the model's outputs", placeholder="as the model's files name them",
+        hint="Leave it empty: where names do not tell, the check shows what the model answers to three texts.",
+        shown=lambda values: values.get("model") not in _models(values).options,
     )  # fmt: skip
     methods: tuple[str, ...] = asked(
         ("once:conductance", "one-shot-isp:conductance", "one-shot-isp:random"), kind="product", where="procedure",
@@ -400,11 +411,32 @@ def validate_text(request: TextRequest) -> TextPlan:
 
 
 def texts_of(request: TextRequest, info: Any = None) -> TextSet:
-    """The texts with the group columns of the axes; labels in the order of the model's outputs if it names them."""
+    """The texts with the group columns of the axes; labels in the order of the model's outputs, where it has any."""
     parts = dict.fromkeys(part for axis in request.axes for part in axis.split("+") if part != CLASS_AXIS)
     ask = TextAsk(request.text, request.text_b, request.target, tuple(parts), request.max_texts, seed=0)
     texts = load_texts(request.data, ask)
-    return texts if info is None or retunes(request, info) else in_order_of(texts, info.classes)
+    if info is None or retunes(request, info):
+        return texts
+    return told_apart(texts, info, request.classes, request.device)
+
+
+def told_apart(texts: TextSet, info: Any, asked_classes: Sequence[str], device: str) -> TextSet:
+    """The texts with labels in the order of a classifier's outputs; info: a TextModelInfo. RequestError as of
+    `in_order_of`."""
+    outputs = Outputs(info.name, info.classes, info.n_labels)
+    hint = hub_order(texts.name, texts.classes)
+    return in_order_of(texts, outputs, asked_classes, partial(_answers, texts, info, device), hint)
+
+
+def _answers(texts: TextSet, info: Any, device: str, rows: np.ndarray) -> np.ndarray:
+    """The probabilities that a classifier gives to texts at positions `rows` [k] int, [k, outputs]."""
+    from engine.models.load_text_classifier import load_text_classifier
+    from engine.models.text_answers import probabilities_of
+
+    names = tuple(map(str, range(info.n_labels)))
+    classifier = load_text_classifier(info.folder, names, device=device, max_length=min(LONGEST, info.n_positions))
+    some = texts.table.iloc[rows]
+    return probabilities_of(classifier, some["text"].tolist(), some["text_b"].tolist() if texts.pair else None)
 
 
 def _inspected(name: str) -> Any:
@@ -417,9 +449,9 @@ def _fit_faults(request: TextRequest, info: Any, texts: TextSet) -> list[Fault]:
     """Model and texts together: classes, groups, splits, length."""
     faults = _class_faults(request, len(texts.classes))
     faults += axis_faults(request.axes, (*texts.groups, CLASS_AXIS))
-    if info.has_head and not retunes(request, info) and info.n_labels != len(texts.classes):
-        what = f"{info.name} tells {info.n_labels} classes apart, {texts.name} has {len(texts.classes)}."
-        faults.append(Fault("model", what, "Choose other texts, or let it be fine-tuned here (retune)."))
+    if request.classes and retunes(request, info):
+        what = "are said, and the model gets a new head here, whose outputs are the texts' classes."
+        faults.append(Fault("classes", what, "Leave it out."))
     for split in (TRAIN, TEST):
         labels = texts.table.loc[texts.table["split"] == split, "label"]
         if labels.nunique() < 2:

@@ -11,7 +11,6 @@ import pytest
 
 from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
-from engine.classifiers.class_order import in_order_of
 from engine.classifiers.images.request import images_of
 from engine.core.errors import RequestError
 from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
@@ -182,16 +181,6 @@ def test_a_model_from_imagenet_weights_is_another_run_than_one_from_random_weigh
         assert [fault.where for fault in error.faults] == ["weights"] and "give the path" in str(error)
     else:
         assert trained != plain
-
-
-def test_labels_follow_the_order_of_the_models_outputs():
-    images = images_of(image_request())
-    turned = in_order_of(images, tuple(reversed(images.classes)))
-    assert turned.classes == tuple(reversed(images.classes)) and turned.digest != images.digest
-    assert [turned.classes[label] for label in turned.table["label"]] == [
-        images.classes[label] for label in images.table["label"]
-    ]
-    assert in_order_of(images, ("some", "other")) is images
 
 
 def test_intersections_with_the_class_are_axes():

@@ -106,7 +106,7 @@ def test_a_head_for_other_classes(world, tmp_path):
     rows = [f"w{n} w{n + 1},{'yes' if n % 2 else 'no'},{'test' if n > 20 else 'train'}" for n in range(40)]
     data.write_text("\n".join(["text,label,split", *rows]))
     request = text_request(world, data=str(data), axes=("class",))
-    assert "tells 3 classes apart, two has 2" in faults_of(replace(request, retune=False))["model"]
+    assert "has 3 outputs, two has 2 classes" in faults_of(replace(request, retune=False))["classes"]
     assert validate_text(request).retune  # a new head fits whatever there is
 
 

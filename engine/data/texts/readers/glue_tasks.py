@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.data.splits import CLASS
@@ -44,6 +44,14 @@ class GlueTask:
         """What the form must know: columns are fixed; `groups` are those its source has beside length and class."""
         axes = (*groups, LENGTH, CLASS)
         return TextInfo(self.name, KIND, (), ("label",), axes, "label", "text", axes[:1], self.metric, n, note)
+
+
+def hub_order(name: str, classes: Sequence[str]) -> str:
+    """A sentence on the order in which the hub numbers a task's classes; "" for what is no GLUE task."""
+    task = GLUE_TASKS.get(key_of_name(name))
+    if task is None or set(classes) != set(task.classes):
+        return ""
+    return f"The hub numbers them {','.join(task.hub_classes)}; so do models that were fine-tuned on its {task.name}."
 
 
 def key_of_name(name: str) -> str:

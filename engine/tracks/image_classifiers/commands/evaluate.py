@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+from engine.audit.reading import names_in
 from engine.classifiers.evaluation import Evaluation
 
 ITEMS = "images"
@@ -30,5 +31,6 @@ def evaluated(args: argparse.Namespace) -> Evaluation:
 
     axes = tuple(args.axis or ())
     return evaluate(
-        args.model, args.weights, args.data or "avatars", args.target, axes, args.split, args.most, args.device
-    )
+        args.model, args.weights, args.data or "avatars", args.target, axes, args.split, args.most, args.device,
+        names_in(args.classes),
+    )  # fmt: skip

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
-from engine.audit.reading import absolute
+from engine.audit.reading import absolute, names_in
 from engine.classifiers.evaluation import Evaluation
 
 ITEMS = "texts"
@@ -31,4 +31,4 @@ def evaluated(args: argparse.Namespace) -> Evaluation:
 
     ask = TextAsk(text=args.text, text_b=args.text_b, target=args.target, max_texts=args.most)
     axes, data = tuple(args.axis or ()), absolute(args.data or "remarks")
-    return evaluate_text(args.model, data, ask, axes, args.split, args.max_length, args.device)
+    return evaluate_text(args.model, data, ask, axes, args.split, args.max_length, args.device, names_in(args.classes))
