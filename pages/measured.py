@@ -40,10 +40,11 @@ def page() -> None:
 
 
 def _fold(run: KeptRun, title: str, make: Callable[..., pd.DataFrame], choice: Choice | None) -> None:
-    """A table behind its title, made when it is opened."""
+    """A table behind its title, made when it is opened: two columns as names and what is known of them."""
     with st.expander(title, key=state.key_of("about", make.__name__), on_change="rerun") as box:
         if box.open:
-            panels.facts(made(run, make, *([choice] if choice else [])))
+            table = made(run, make, *([choice] if choice else []))
+            (panels.facts if table.shape[1] == 2 else panels.table)(table)
 
 
 begin_app()
