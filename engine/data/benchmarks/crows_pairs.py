@@ -22,7 +22,7 @@ class CrowsPairs(BenchmarkReader):
     roles = ("more", "less")
 
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
-        table = csv_table(path)
+        table = csv_table(path).cells
         need_columns(path, table, NEEDED)
         faults, items = [], []
         for number, row in enumerate(table.to_dict("records"), 1):

@@ -15,6 +15,7 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.json_lines import read_json
 from engine.data.prompts.table import MIN_PER_SUBGROUP, axis_faults, cell_faults, finish, subgroup_faults
+from engine.data.spellings import one_spelling
 
 NAME = "a BOLD file (DOMAIN_prompt.json) or a folder of them"
 SUFFIX = "_prompt.json"
@@ -44,6 +45,7 @@ def load(
             found, more = _read(axis, files[axis])
             rows, faults = rows + found, faults + more
     table = pd.DataFrame(rows, columns=["axis", "subgroup", "text", "template", "descriptor"])
+    table["subgroup"], said = one_spelling(table["subgroup"], "subgroup")
     table, small = _without_small(table[table["text"] != ""].reset_index(drop=True))
     if empty := sum(row["text"] == "" for row in rows):
         small = (f"{empty} prompts are empty in the file and left out.", *small)
@@ -51,7 +53,7 @@ def load(
     if faults:
         raise RequestError(faults)
     table, notes = finish(table)
-    return table, (*small, *notes)
+    return table, (*said, *small, *notes)
 
 
 def _files(path: Path) -> dict[str, Path]:

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from engine.core.errors import Fault, unknown
+from engine.core.errors import Fault, RequestError, unknown
 from engine.core.seeds import key_of
+from engine.data.tables import text_of
 
 COLUMNS = ("prompt_id", "axis", "subgroup", "text", "template", "descriptor")
 FRAME_MARK = " × "
@@ -17,8 +18,6 @@ FRAME_MARK = " × "
 mark is the cluster that intervals resample."""
 MAX_CELL = 10_000
 """Characters in one cell; longer ones are a fault (a prompt is cut to a few dozen tokens anyway)."""
-MAX_FILE = 64 * 1024 * 1024
-"""Bytes in one prompts file."""
 MIN_PER_SUBGROUP = 2
 
 
@@ -47,25 +46,11 @@ def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
 
 
 def read_utf8(path: Path) -> tuple[str, list[Fault]]:
-    """Text of a file and what is wrong with it (missing, too large, empty, not UTF-8, zero bytes)."""
-    name = path.name
-    if not path.is_file():
-        return "", [Fault(name, "There is no such file.", "Check the path.")]
-    if (size := path.stat().st_size) > MAX_FILE:
-        limit = MAX_FILE // 2**20
-        return "", [
-            Fault(name, f"The file has {size / 2**20:.0f} MB.", f"At most {limit} MB are read; split or sample it.")
-        ]
+    """Text of a file and what is wrong with it, as `tables.text_of` says it."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        return "", [Fault(name, f"Not UTF-8 text (byte {error.start}).", "Save the file as UTF-8.")]
-    if "\0" in text:
-        what = f"The file is not text (a zero byte in line {text.count(chr(10), 0, text.index(chr(0))) + 1})."
-        return "", [Fault(name, what, "Check that it is the right file.")]
-    if not text.strip():
-        return "", [Fault(name, "The file is empty.", "Give at least two subgroups of two prompts.")]
-    return text, []
+        return text_of(path), []
+    except RequestError as error:
+        return "", list(error.faults)
 
 
 def axis_faults(name: str, axes: Sequence[str], known: Sequence[str]) -> list[Fault]:

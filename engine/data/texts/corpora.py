@@ -7,6 +7,7 @@ from pathlib import Path
 
 from engine.core.errors import Fault, RequestError
 from engine.core.types import Corpus
+from engine.data.tables import decoded
 
 MIN_CHARACTERS = 200
 
@@ -21,10 +22,7 @@ def load_corpus(path: str | Path) -> Corpus:
     if not path.is_file():
         raise RequestError(Fault(where, "There is no such file.", "Check the path; it must be a text file."))
     content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise RequestError(Fault(where, f"Not UTF-8 text (byte {error.start}).", "Save it as UTF-8.")) from error
+    text = decoded(content, where)
     if "\0" in text:
         raise RequestError(Fault(where, "It holds zero bytes: no text does.", "Give a text file, saved as UTF-8."))
     if not text.strip():

@@ -15,8 +15,9 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.types import digest_of
 from engine.data.group_columns import MAX_GROUPS
 from engine.data.sources import explained, reader_of
+from engine.data.spellings import regression_faults
 from engine.data.splits import CLASS, SPLITS, deal, sampled
-from engine.data.tables import in_order
+from engine.data.tables import column_of, in_order
 from engine.data.texts.readers.base import COLUMNS, LENGTH, Listing, TextAsk, TextInfo, TextReader, Wanted
 
 __all__ = ["CLASS", "LENGTH", "SPLITS", "TextAsk", "TextInfo", "TextSet", "load_texts", "look_texts", "text_readers"]
@@ -91,9 +92,10 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     text, text_b, target, faults = _columns(ask, info)
     groups = tuple(dict.fromkeys(part for group in ask.groups or info.default_groups for part in _parts(group, info)))
     for name in groups:
-        if name not in info.groups and name not in info.columns:
+        column = name if name in info.groups else column_of(name, info.columns)
+        if column not in info.groups and column not in info.columns:
             faults.append(unknown(f"{where}, group column", name, info.groups))
-        elif name in (text, text_b, target) or (name not in info.groups and name in COLUMNS):
+        elif column in (text, text_b, target) or (column not in info.groups and column in COLUMNS):
             fix = f"Use {CLASS!r} for numbers of each class, or another column."
             faults.append(Fault(f"{where}, group column", f"{name!r} is a column of the task itself.", fix))
     if ask.max_texts is not None and ask.max_texts < 1:
@@ -111,8 +113,9 @@ def _columns(ask: TextAsk, info: TextInfo) -> tuple[str, str, str, list[Fault]]:
             what = "Its columns are fixed."
             faults.append(Fault(where, what, "Name columns (text, text_b, target) of CSV files only."))
         return info.default_text, "", info.default_target, faults
-    text, target = ask.text or "text", ask.target or "label"
     text_b = ask.text_b if ask.text_b is not None else "text_b" if "text_b" in info.columns else ""
+    named = (ask.text or "text", text_b, ask.target or "label")
+    text, text_b, target = (column_of(name, info.columns) for name in named)
     for role, name, asked in (("text", text, ask.text), ("target", target, ask.target), ("text_b", text_b, text_b)):
         if name and name not in info.columns:
             also = "" if asked else f"Name the column to use as {role}."
@@ -182,6 +185,8 @@ class _Loading:
     def _class_faults(self, classes: tuple[str, ...]) -> list[Fault]:
         """Too few classes, too many, and classes without texts to train or test on."""
         where = f"{self.where}, {self.wanted.target}"
+        if faults := regression_faults(where, classes):
+            return faults
         if len(classes) < 2:
             what = f"There are fewer than two classes ({', '.join(classes) or 'none'})."
             return [Fault(where, what, "Give texts of at least two classes.")]

@@ -32,7 +32,7 @@ NOBODY = "no group named"
 
 def read_cases(path: Path) -> pd.DataFrame:
     """Columns text, label, group, cluster. RequestError with the rows at fault."""
-    table = csv_table(path)
+    table = csv_table(path).cells
     need_columns(path, table, NEEDED)
     faults = []
     for name, wrong in (

@@ -69,7 +69,8 @@ def test_faults(tmp_path):
     (tmp_path / "a" / "sentence_templates.json").write_text("[")
     with pytest.raises(RequestError) as caught:
         load_prompts(tmp_path / "a", ["religion"])
-    assert [fault.where for fault in caught.value.faults] == ["nouns.json", "sentence_templates.json"]
+    found = [fault.where for fault in caught.value.faults]
+    assert found == [str(tmp_path / "a" / "nouns.json"), "sentence_templates.json"]
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="HolisticBias v1.1 is not beside this checkout")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from engine.core.errors import Fault
-
 LENGTH = "length"
 """A group column every source has: short and long texts."""
-MOST_FAULTS = 20
-"""Faulty rows that are named one by one."""
 METRICS = ("accuracy", "matthews")
 COLUMNS = ("text_id", "text", "text_b", "label", "split")
 """Columns of every set of texts; no group can have one of these names."""
@@ -103,28 +99,3 @@ class TextReader(ABC):
     @abstractmethod
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         """All texts. Raises RequestError listing all faults."""
-
-
-@dataclass
-class RowFaults:
-    """Collects what is wrong with the rows of one file; names the first MOST_FAULTS and counts the others.
-
-    Rows are counted from 1 and leave out the header.
-    """
-
-    file: str
-    named: list[Fault] = field(default_factory=list)
-    n: int = 0
-
-    def add(self, row: int, what: str, fix: str) -> None:
-        """Count a faulty row, and name it while there are few."""
-        self.n += 1
-        if self.n <= MOST_FAULTS:
-            self.named.append(Fault(f"{self.file}, row {row}", what, fix))
-
-    def all(self) -> list[Fault]:
-        """The faults; where there are more than are named, one says how many."""
-        if self.n <= MOST_FAULTS:
-            return self.named
-        more = Fault(self.file, f"{self.n - MOST_FAULTS} more faults in its rows.", "Mend those above and try again.")
-        return [*self.named, more]

@@ -8,9 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from engine.core.errors import Fault, RequestError, unknown
-from engine.data.texts.readers.base import Listing, RowFaults, TextInfo, TextReader, Wanted
-from engine.data.texts.readers.glue_tasks import DEV_IS_TEST, GLUE_TASKS, GlueTask, key_of_name, left_out
+from engine.core.errors import Fault, RequestError
+from engine.data.tables import RowFaults
+from engine.data.texts.readers.base import Listing, TextInfo, TextReader, Wanted
+from engine.data.texts.readers.glue_tasks import DEV_IS_TEST, GlueTask, left_out, task_of
 
 REPOSITORY = "nyu-mll/glue"
 PREFIX = "glue:"
@@ -47,10 +48,7 @@ class GlueHub(TextReader):
 
 
 def _task(source: str) -> GlueTask:
-    name = source.strip()[len(PREFIX) :]
-    if (key := key_of_name(name)) not in GLUE_TASKS:
-        raise RequestError(unknown("data, GLUE task", name[:80], GLUE_TASKS))
-    return GLUE_TASKS[key]
+    return task_of(source.strip()[len(PREFIX) :])
 
 
 def _fetched(task: GlueTask, split: str) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from engine.core.errors import Fault, RequestError, unknown
 from engine.data.splits import CLASS
 from engine.data.texts.readers.base import LENGTH, TextInfo
 
 ENTAILMENT = ("not_entailment", "entailment")
 KIND = "GLUE"
+REGRESSION = "stsb"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,18 @@ def hub_order(name: str, classes: Sequence[str]) -> str:
     if task is None or set(classes) != set(task.classes):
         return ""
     return f"The hub numbers them {','.join(task.hub_classes)}; so do models that were fine-tuned on its {task.name}."
+
+
+def task_of(name: str) -> GlueTask:
+    """The task of a name. RequestError for any other, and for the one task without classes."""
+    key = key_of_name(name)
+    if key == REGRESSION:
+        what = "STS-B is a regression: its labels are numbers from 0 to 5, and PruneAudit audits classifiers."
+        fix = "Give it as a CSV whose labels you put into classes, such as similar and different."
+        raise RequestError(Fault(f"data {name}", what, fix))
+    if key not in GLUE_TASKS:
+        raise RequestError(unknown("data, GLUE task", name[:80], GLUE_TASKS))
+    return GLUE_TASKS[key]
 
 
 def key_of_name(name: str) -> str:

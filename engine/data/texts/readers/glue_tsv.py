@@ -9,9 +9,17 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.splits import CLASS
-from engine.data.tables import text_of
-from engine.data.texts.readers.base import LENGTH, Listing, RowFaults, TextInfo, TextReader, Wanted
-from engine.data.texts.readers.glue_tasks import DEV_IS_TEST, GLUE_TASKS, GlueTask, key_of_name, left_out
+from engine.data.tables import RowFaults, text_of
+from engine.data.texts.readers.base import LENGTH, Listing, TextInfo, TextReader, Wanted
+from engine.data.texts.readers.glue_tasks import (
+    DEV_IS_TEST,
+    GLUE_TASKS,
+    REGRESSION,
+    GlueTask,
+    key_of_name,
+    left_out,
+    task_of,
+)
 
 FEWER = "Fetch the file again: it must be as GLUE hands it out, without quotation."
 
@@ -22,7 +30,7 @@ class GlueTsv(TextReader):
     name = f"a GLUE task's folder with train.tsv and dev.tsv ({', '.join(task.name for task in GLUE_TASKS.values())})"
 
     def recognises(self, source: str, path: Path) -> bool:
-        return path.is_dir() and key_of_name(path.resolve().name) in GLUE_TASKS
+        return path.is_dir() and key_of_name(path.resolve().name) in (*GLUE_TASKS, REGRESSION)
 
     def look(self, source: str, path: Path) -> TextInfo:
         task = _task(path)
@@ -48,7 +56,7 @@ class GlueTsv(TextReader):
 
 
 def _task(path: Path) -> GlueTask:
-    return GLUE_TASKS[key_of_name(path.resolve().name)]
+    return task_of(path.resolve().name)
 
 
 def _groups(task: GlueTask) -> tuple[str, ...]:
