@@ -34,6 +34,8 @@ def saved_by_transformers(family: str, folder: Path) -> Path:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         enliven(kind(config), 0).save_pretrained(folder)
-    card = {"image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.2, 0.2], "size": {"height": 32, "width": 32}}
+    side = FAMILIES[family].get("image_size", 32)
+    card = {"image_processor_type": "ViTImageProcessor", "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.2, 0.2],
+            "size": {"height": side, "width": side}}  # fmt: skip
     (folder / "preprocessor_config.json").write_text(json.dumps(card))
     return folder

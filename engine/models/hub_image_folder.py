@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +10,14 @@ from engine.core.errors import Fault, RequestError
 from engine.models import runtime
 from engine.models.completeness import incomplete, match_in, quietly
 from engine.models.config_file import LARGEST
+from engine.models.file_fields import unread
+from engine.models.image_processor import processor_of
 from engine.models.state_dicts import State, plain_state
 from engine.models.vision import hub_folders
 from engine.models.weights import tensors_in, weight_files
-from engine.store.brought import NUMBER, fits, read_object
+from engine.store.brought import read_object
 
-CONFIG, PREPROCESSOR = "config.json", "preprocessor_config.json"
+CONFIG, PREPROCESSOR, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
 _AGAIN = "Download or copy the folder again."
 
 
@@ -44,7 +44,7 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
         arch = hub_folders.made_known(config)
     except RequestError as error:
         return "", {}, [replace(one, where=f"{folder.name}/{CONFIG}") for one in error.faults]
-    card, faults = _images(folder, arch)
+    card, faults = _images(folder, arch, family)
     classes, more = _classes(config.get("id2label"), f"{folder.name}/{CONFIG}")
     return "" if more else arch, {**card, **({"classes": classes} if classes else {})}, faults + more
 
@@ -65,40 +65,33 @@ def _classes(labels: Any, where: str) -> tuple[tuple[str, ...], list[Fault]]:
     return tuple(found), []
 
 
-def _images(folder: Path, arch: str) -> tuple[dict[str, Any], list[Fault]]:
-    """Size, mean and deviation of the images, from preprocessor_config.json."""
-    if not (folder / PREPROCESSOR).is_file():
-        return {}, []
-    said, faults = _object(folder / PREPROCESSOR)
-    card: dict[str, Any] = {}
-    if said.get("do_normalize", True):
-        for name, key in (("mean", "image_mean"), ("std", "image_std")):
-            if said.get(key) is None:
-                continue
-            if _is_colour(said[key], 0.0 if name == "std" else -math.inf):
-                card[name] = tuple(float(one) for one in said[key])
-            else:
-                what = f"has {key} {said[key]!r}, not three numbers{' above zero' * (name == 'std')}."
-                faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give one number per colour."))
-    else:
-        card |= {"mean": (0.0, 0.0, 0.0), "std": (1.0, 1.0, 1.0)}
-    if said.get("include_top", said.get("image_processor_type", "") == "EfficientNetImageProcessor") and "std" in card:
-        card["std"] = tuple(one**2 for one in card["std"])  # transformers divides by it once more for EfficientNets
-    asked = said.get("crop_size") if said.get("do_center_crop") else said.get("size")
-    side = asked.get("height", asked.get("shortest_edge")) if isinstance(asked, Mapping) else asked
-    if type(side) is int and side > 0 and not hub_folders.hub_architecture(arch).is_fixed:
-        card["size"] = side
-    factor = said.get("rescale_factor", 1 / 255)
-    if type(factor) not in (int, float) or not abs(factor - 1 / 255) <= 1e-6:
-        what = f"rescales pixels by {factor!r}, not by 1/255."
-        faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model of pixels between 0 and 1."))
-    if said.get("rescale_offset"):
-        what = "moves pixels below zero before they are normalised (rescale_offset)."
-        faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model of pixels between 0 and 1."))
-    if said.get("do_flip_channel_order"):
-        what = "asks for blue before red (do_flip_channel_order)."
-        faults.append(Fault(f"{folder.name}/{PREPROCESSOR}", what, "Give a model that reads red, green, blue."))
-    return card, faults
+def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:
+    """What the processor beside the weights says of images, if there is one, as a card has it."""
+    file, said, faults = _processor_file(folder)
+    if not said or faults:
+        return {}, faults
+    where = f"{folder.name}/{file}"
+    found, faults = processor_of(said, family, where)
+    if found is None:
+        return {}, faults
+    own = hub_folders.hub_architecture(arch)
+    if own.is_fixed and found.side != own.default_size:
+        what = f"makes pictures of {found.side} pixels a side, the model takes {own.default_size}."
+        return {}, [Fault(where, what, "Set its size and crop_size to the model's.")]
+    names = ", ".join(unread(PREPROCESSOR, said))
+    notes = (f"Nobody here knows these fields of {file}, so they are not obeyed: {names}.",) if names else ()
+    mean, std = found.colours
+    return {"mean": mean, "std": std, "size": found.side, "processor": found, "notes": notes}, []
+
+
+def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
+    """The file that says how images are prepared, and what it says, {} where there is none. As transformers does it
+    looks into a processor's own file first."""
+    if (folder / PROCESSOR).is_file():
+        said, faults = _object(folder / PROCESSOR)
+        if faults or isinstance(said.get("image_processor"), dict):
+            return PROCESSOR, said.get("image_processor", {}), faults
+    return PREPROCESSOR, *(_object(folder / PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else ({}, []))
 
 
 def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[Fault]]:
@@ -123,13 +116,6 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         return {}, [Fault(str(folder), f"cannot be loaded: {first}.", _AGAIN)]
     faults = incomplete(str(folder), match_in(told))
     return ({}, faults) if faults else plain_state(folder.name, found.state_dict())
-
-
-def _is_colour(value: Any, above: float) -> bool:
-    """Whether it is a list of three finite numbers, each greater than `above`."""
-    if not isinstance(value, list) or len(value) != 3:
-        return False
-    return all(fits(one, NUMBER) and math.isfinite(one) and one > above for one in value)
 
 
 def _object(path: Path) -> tuple[dict[str, Any], list[Fault]]:

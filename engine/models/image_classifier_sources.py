@@ -18,6 +18,7 @@ import torch
 from engine.core.errors import Fault, RequestError, unknown
 from engine.models import catalog, runtime
 from engine.models.hub_image_folder import is_hub_folder, read_card, read_weights
+from engine.models.image_processor import processor_of
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures, is_known
 from engine.models.vision.hub_folders import made_known
@@ -186,6 +187,9 @@ def _card(folder: Path) -> tuple[dict[str, Any], list[Fault]]:
     ]
     texts = {key: card[key] for key in ("target", "weight_hash") if isinstance(card.get(key), str)}
     texts |= {"config": card["config"]} if isinstance(card.get("config"), dict) else {}
+    if isinstance(card.get("processor"), dict):
+        texts["processor"], more = processor_of(card["processor"], None, f"{where}: processor")
+        faults += more
     return {**{key: tuple(one) if isinstance(one, list) else one for key, one in good.items()}, **texts}, faults
 
 

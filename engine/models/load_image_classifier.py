@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from engine.models.vision import Architecture, architecture_for, architectures, 
 
 if TYPE_CHECKING:
     from engine.core.types import FilterMask
+    from engine.models.image_processor import OwnProcessor
 
 __all__ = [
     "Classifier",
@@ -60,7 +62,8 @@ class ClassifierInfo:
     """A classifier without its weights. `weight_hash`: see state_dicts.state_hash. mean, std: of pixels in [0, 1].
 
     `place` is the model folder or weight file, None for downloaded weights. `target` is the column it predicts, ""
-    where unknown. `notes` are sentences a screen must show.
+    where unknown. `notes` are sentences a screen must show. `processor` makes pictures of `size`, None for the middle
+    square, bilinear.
     """
 
     name: str
@@ -74,6 +77,7 @@ class ClassifierInfo:
     n_parameters: int
     target: str = ""
     notes: tuple[str, ...] = ()
+    processor: OwnProcessor | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +100,7 @@ class Classifier:
     cut: FilterMask | None = None
     target: str = ""
     notes: tuple[str, ...] = ()
+    processor: OwnProcessor | None = None
 
     @property
     def n_parameters(self) -> int:
@@ -131,8 +136,9 @@ def inspect_classifier(
     name: an embedded name or model folder (then no weights); or an architecture with `weights`, which is a state
     dict's file (.safetensors, or .pt, .pth, .th, .bin of plain tensors) or "imagenet"; or a name of your own with
     `arch` and `weights`; or a weight file alone, whose architecture is then recognised by its tensors.
-    classes: must be the model's own, except for "imagenet", whose last layer is made anew, drawn by `seed`, for
-    another number of classes. size: side of the images in pixels, else the model's.
+    classes: what to call the outputs, in their order (engine.classifiers.outputs says which is which); of "imagenet"
+    the last layer is made anew, drawn by `seed`, for another number of classes. size: side of the images in pixels,
+    else the model's.
     """
     return _examined(name, weights, arch, classes, size, seed)[0]
 
@@ -251,9 +257,12 @@ def save_classifier(classifier: Classifier, folder: str | Path, about: Mapping[s
 
 
 def config_of(classifier: Classifier) -> dict[str, Any]:
-    """What a card must say besides, for a model that only its config.json describes."""
-    config = getattr(classifier.architecture, "config", None)
-    return {"config": config} if config else {}
+    """What a card must say besides, for a model that only its config.json and its processor describe."""
+    config, processor = getattr(classifier.architecture, "config", None), classifier.processor
+    return {
+        **({"config": config} if config else {}),
+        **({"processor": json.loads(processor.said)} if processor else {}),
+    }
 
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
@@ -272,6 +281,7 @@ def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Clas
         device,
         target=info.target,
         notes=info.notes,
+        processor=info.processor,
     )
 
 
@@ -280,18 +290,27 @@ def _info(
 ) -> ClassifierInfo:
     """What model.json says, else the architecture's own."""
     own, card = architecture_for(source.arch), source.card
+    processor, side = card.get("processor"), size or card.get("size", own.default_size)
+    if source.place is not None and "mean" not in card:
+        mean = ", ".join(f"{one:g}" for one in own.mean)
+        notes += (f"Nothing beside its weights says how images are normalised; the usual mean ({mean}) is assumed.",)
+    if processor is not None and side != card["size"]:
+        what = f"Its own processor makes images of {card['size']} pixels, {side} are asked for"
+        notes += (f"{what}: the middle square of each is taken instead.",)
+        processor = None
     return ClassifierInfo(
         source.name,
         source.arch,
         source.place,
         classes,
-        size or card.get("size", own.default_size),
+        side,
         card.get("mean", own.mean),
         card.get("std", own.std),
         digest,
         skeleton(source.arch, len(classes)).n_parameters,
         card.get("target", ""),
-        (*notes, own.note) if own.note else notes,
+        (*notes, *card.get("notes", ()), *([own.note] if own.note else [])),
+        processor,
     )
 
 
@@ -365,9 +384,9 @@ def _class_faults(names: tuple[str, ...] | None, own: tuple[str, ...] | None, he
     if heads is not None and len(names) != heads:
         what = f"there are {len(names)} classes, but the weights end in {heads}."
         return [Fault("classes", what, "Give the classes that the weights were trained for, in their order.")]
-    if own is not None and names != own:
-        what = f"{', '.join(names[:5])} were asked for, the model knows {', '.join(own[:5])}."
-        return [Fault("classes", what, "Use the model's classes in their order, or another model.")]
+    if own is not None and sorted(names) == sorted(own) and names != own:
+        what = f"{', '.join(names[:5])} is not the order of the model: {', '.join(own[:5])}."
+        return [Fault("classes", what, "Give the classes in the order of the outputs.")]
     return []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pandas as pd
@@ -40,6 +41,7 @@ def model_meta(plan: ImagePlan, context: ImageContext) -> dict[str, Any]:
         "parameters": context.start.n_parameters,
         "flops": context.graph.flops(),
         "size": context.start.size,
+        **({"processor": json.loads(context.start.processor.said)} if context.start.processor else {}),
     }
 
 

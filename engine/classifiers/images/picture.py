@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from engine.core.errors import Fault, RequestError
-from engine.data.images.readers.pixels import Damaged, decoded
+from engine.data.images.decoding import SAID, Damaged, Preparation, decoded
 from engine.store.runs import Run
 
 LARGEST_FILE = 5_000_000
@@ -35,7 +35,8 @@ def pixels_of(given: Mapping[str, Any], run: Run) -> tuple[np.ndarray, list[str]
     notes: list[str] = []
     content = _kept(run, image, size, notes) if file is None else _brought(file)
     try:
-        return decoded(content, size), notes
+        pixels, told = decoded(content, size, None if file is None else _processor(run))
+        return pixels, [*notes, *(f"{SAID[name]} in this picture." for name in told if file is not None)]
     except Damaged as error:
         raise RequestError(Fault("picture", f"cannot be decoded ({error}).", "Bring a PNG or JPEG.")) from error
 
@@ -51,6 +52,19 @@ def _kept(run: Run, image: Any, size: int, notes: list[str]) -> bytes:
     if size > SMALL_COPY:
         notes.append(f"The audit kept a copy of {SMALL_COPY} pixels: the answers can differ from those of the audit.")
     return rows.iloc[0]["png"]
+
+
+def _processor(run: Run) -> Preparation | None:
+    """The model's own processor, where the audit's pictures went through one."""
+    said = run.meta["model"].get("processor")
+    if said is None:
+        return None
+    from engine.models.image_processor import processor_of  # transformers
+
+    found, faults = processor_of(said, None, "the model's processor")
+    if faults:
+        raise RequestError(faults)
+    return found
 
 
 def _brought(file: Any) -> bytes:

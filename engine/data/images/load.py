@@ -18,6 +18,7 @@ from engine.data.images.readers.base import CLASS, SPLITS, ImageAsk, ImageInfo, 
 from engine.data.images.readers.pixels import Check, Shelf, listed
 from engine.data.sources import explained, reader_of
 from engine.data.splits import completed, sampled
+from engine.data.tables import column_of
 
 __all__ = ["CLASS", "SPLITS", "ImageAsk", "ImageInfo", "ImageSet", "image_readers", "load_images", "look"]
 
@@ -31,10 +32,11 @@ class ImageSet:
 
     `table`: one row per image: image_id (str, unique), label (int64, place in `classes`), split (one of SPLITS), then
     one str column per name in `groups`. `digest`: SHA-256 over all that a number can depend on: pictures, labels,
-    groups, splits, size. Pictures enter by the hash of their content; of sets of 20,000 files and more by name and
-    length (no file is read for it), and of drawn ones by the version of the drawing, the seed and the number. `notes`:
-    sentences a screen must show. `read`: row positions [k] int -> [k, size, size, 3] uint8, safe in threads,
-    RequestError for a damaged file. `stand_in`: a sentence where the images are not real ones.
+    groups, splits, size, and how the model's processor prepares them. Pictures enter by the hash of their content; of
+    sets of 20,000 files and more by name and length (only the first file is looked into), and of drawn ones by the
+    version of the drawing, the seed and the number. `notes`: sentences a screen must show. `read`: row positions [k]
+    int -> [k, size, size, 3] uint8, safe in threads, RequestError for a damaged file. `stand_in`: a sentence where the
+    images are not real ones.
     """
 
     name: str
@@ -91,12 +93,13 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
         info = reader.look(source, path)
         wanted = _checked(ask, info)
         listing = reader.read(source, path, wanted)
+        listing = replace(listing, pixels=listing.pixels.prepared_by(ask.prepare))
         return _Loading(source, listing, info, wanted).result(ask.max_images)
 
 
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
-    target = ask.target if ask.target is not None else info.default_target
+    target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
     groups = tuple(dict.fromkeys(ask.groups or info.default_groups))
     columns = tuple(dict.fromkeys(column for group in groups for column in _parts(group, info.groups)))
     size = ask.size if ask.size is not None else info.size
@@ -118,8 +121,8 @@ def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
 
 
 def _parts(group: str, known: Sequence[str]) -> list[str]:
-    """The columns of "a+b"; a column whose own name has a plus is itself."""
-    return [group] if group in known else [part.strip() for part in group.split("+")]
+    """The columns of "a+b", in which capitals do not count; a column whose own name has a plus is itself."""
+    return [group] if group in known else [column_of(part.strip(), known) for part in group.split("+")]
 
 
 @dataclass
@@ -184,7 +187,7 @@ class _Loading:
         faults = []
         for group in self.wanted.groups:
             parts = _parts(group, self.info.groups)
-            if len(parts) > 1:
+            if parts != [group]:
                 self.table[group] = _joined([self.table[part] for part in parts])
             values = sorted(set(self.table[group]))
             where = f"data {self.info.name}, group column {group}"
@@ -208,7 +211,10 @@ class _Loading:
         """
         check = shelf.check()
         if len(check.damaged):
-            self._left_out("cannot be decoded", check.damaged, lambda row: table["image_id"].iloc[row])
+            why = dict(zip(check.damaged.tolist(), check.reasons, strict=True))
+            name_of = table["image_id"].str.slice(stop=80).iloc
+            self._left_out("cannot be decoded", check.damaged, lambda row: f"{name_of[row]} ({why[row]})")
+        self.notes += check.notes
         gone = set(check.damaged.tolist())
         if check.hashed:
             held = {check.identities[row] for row in np.flatnonzero(table["split"] != "train") if row not in gone}
@@ -233,7 +239,9 @@ class _Loading:
             present = set(table["label"][table["split"] == split])
             absent = [name for place, name in enumerate(classes) if place not in present]
             if not present and split != "validation":
-                faults.append(Fault(where, f"No {split} images are left.", "Check the images and their splits."))
+                left_out = [note for note in self.notes if "left out" in note]
+                what = " ".join([f"No {split} images are left.", *left_out])
+                faults.append(Fault(where, what, "Check the images and their splits."))
             elif absent and split == "train":
                 what = f"No training image shows {listed([repr(name) for name in absent])}."
                 faults.append(Fault(where, what, "Give some, or leave the class out."))
@@ -256,6 +264,8 @@ class _Loading:
         """The finished set; identities: one text per row of `table`; keep: place on the shelf of each, [rows] int."""
         size, groups = self.wanted.size, self.wanted.groups
         parts = [size, list(classes), list(groups), identities, *(table[column].tolist() for column in table)]
+        if self.listing.pixels.prepare is not None:
+            parts.append(self.listing.pixels.prepare.said)
         digest, notes = digest_of(parts), tuple(self.notes)
         read = _Read(shelf, keep)
         return ImageSet(self.listing.name, table, classes, groups, size, digest, read, notes, self.info.stand_in)

@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from engine.core.errors import Fault, RequestError
 from engine.core.files import explained, write_json, write_whole
+from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
 from engine.models.state_dicts import state_hash
 from engine.models.vision.hub_folders import made_known
@@ -29,7 +30,7 @@ _CARD = Form(
     "model card",
     "Export the checkpoint again.",
     needed={"mean": list, "std": list, "weights_sha256": str},
-    optional={"target": str, "config": dict},
+    optional={"target": str, "config": dict, "processor": dict},
     kind="cut",
 )
 
@@ -100,6 +101,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
         mean=tuple(card["mean"]),
         std=tuple(card["std"]),
         target=str(card["target"]),
+        processor=card["processor"],
         weight_hash=record.weight_hash,
         notes=(),
     )
@@ -109,7 +111,12 @@ def _read_card(path: Path) -> dict[str, Any]:
     card = read_brought(path, _CARD)
     if not all(_three_numbers(card[name]) for name in ("mean", "std")):
         raise RequestError(Fault(str(path), "is missing or no model card.", _CARD.fix))
-    return {"target": "", **card}
+    said, faults = card.get("processor"), []
+    if said:
+        card["processor"], faults = processor_of(said, None, f"{path}: processor")
+    if faults:
+        raise RequestError(faults)
+    return {"target": "", "processor": None, **card}
 
 
 def _three_numbers(value: Any) -> bool:

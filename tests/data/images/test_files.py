@@ -204,7 +204,7 @@ def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
         ("path,kind\na.jpg,x\n", "Columns missing: label."),
         ("path,label,label\na.jpg,x,y\n", "named twice: label"),
         ("path,label,class\na.jpg,x,y\n", "names the audit uses itself: class"),
-        ('path,label\n"a.jpg,x\n', "Not a CSV"),
+        ('path,label\n"a.jpg,x\n', "quotation is broken"),
         ("path,label\n,x\n", "name no path"),
         ("path,label\n/etc/passwd,x\nb.jpg,y\n", "absolute or climb out"),
         ("path,label\n../b.jpg,x\nb.jpg,y\n", "../b.jpg"),
@@ -213,7 +213,7 @@ def test_splits_of_a_csv_are_taken_and_validation_is_held_out(tmp_path):
         ("path,label\nb.jpg,x\nb.jpg,y\n", "contradict each other"),
         ("path,label\nc.jpg,x\nd.jpg,y\n", "None of its images is there"),
         ("path,label\rc.jpg,x\rd.jpg,y\r", "None of its images is there"),  # lines as old Macs end them
-        (f"path,{'x' * 200_000}\nc.jpg,x\n", "Not a CSV"),
+        (f"path,{'x' * 200_000}\nc.jpg,x\n", "Columns missing: label."),
     ],
 )
 def test_faults_of_a_csv(tmp_path, csv, said):
@@ -298,13 +298,14 @@ def test_pictures_are_cropped_to_their_middle_and_made_rgb(tmp_path):
 
 
 def test_large_photographs_are_decoded_small(tmp_path):
-    from engine.data.images.readers.pixels import decoded
+    from engine.data.images.decoding import decoded
 
     steps = np.linspace(0, 255, 512).astype(np.uint8)
     photo = np.stack([np.broadcast_to(steps, (512, 512))] * 3, axis=2)
     buffer = io.BytesIO()
     Image.fromarray(np.ascontiguousarray(photo)).save(buffer, "JPEG", quality=95)
-    small = decoded(buffer.getvalue(), 32)
+    small, told = decoded(buffer.getvalue(), 32)
+    assert not told
     assert np.abs(small[:, :, 0].mean(axis=0) - photo[0, :, 0].reshape(32, 16).mean(axis=1)).max() < 3
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from engine.data.images.decoding import Preparation
 from engine.data.images.readers.pixels import Pixels
 from engine.data.splits import CLASS, SPLITS
 
@@ -21,7 +22,8 @@ class ImageAsk:
     """What is wanted of a source; None and () mean its defaults.
 
     `target`: column to predict. `groups`: group columns, "a+b" for the intersection of two. `size`: side in pixels.
-    `max_images`: at most this many per split, drawn with `seed` in proportion to label x groups.
+    `max_images`: at most this many per split, drawn with `seed` in proportion to label x groups. `prepare`: how the
+    model's own processor makes pictures of `size`; None: the middle square, bilinear.
     """
 
     target: str | None = None
@@ -29,6 +31,7 @@ class ImageAsk:
     size: int | None = None
     max_images: int | None = None
     seed: int = 0
+    prepare: Preparation | None = None
 
 
 @dataclass(frozen=True)

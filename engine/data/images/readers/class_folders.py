@@ -10,12 +10,13 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.cifar10_batches import CLASSES
-from engine.data.images.readers.pixels import SUFFIXES, FilePixels
+from engine.data.images.readers.pixels import SUFFIXES, FilePixels, is_picture
+from engine.data.spellings import one_spelling
 from engine.data.splits import WORDS
 
 
 class ClassFolders(ImageReader):
-    """The folder's name is the class. Files with other endings than images have are ignored."""
+    """The folder's name is the class. Files with other endings than images have are ignored, and hidden ones."""
 
     name = "an image folder (train/<class>/ and test/<class>/ with images)"
     general = True
@@ -24,19 +25,29 @@ class ClassFolders(ImageReader):
         return path.is_dir() and {"train", "test"} & set(_splits(path)) != set() and bool(_classes(path))
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        classes, files = _classes(path), _files(path)
+        table, classes, notes = _listed(path)
         cifar = set(classes) == set(CLASSES)
         name, size = ("CIFAR-10", 32) if cifar else (path.name, 64)
         sizes, classes = (32, *PHOTO_SIZES[1:]), CLASSES if cifar else classes
         groups = (CLASS,)
-        return ImageInfo(name, "image files", ("label",), groups, "label", groups, sizes, len(files), size, classes)
+        said = " ".join(notes)
+        return ImageInfo(
+            name, "image files", ("label",), groups, "label", groups, sizes, len(table), size, classes, note=said
+        )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        files, classes = _files(path), _classes(path)
-        table = pd.DataFrame(files, columns=["split", "target", "image_id"])
+        table, classes, notes = _listed(path)
         pixels = FilePixels.below(path, list(table["image_id"]))
         cifar = set(classes) == set(CLASSES)
-        return Listing("CIFAR-10" if cifar else path.name, table, pixels, CLASSES if cifar else classes)
+        return Listing("CIFAR-10" if cifar else path.name, table, pixels, CLASSES if cifar else classes, notes)
+
+
+def _listed(path: Path) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """Columns split, target, image_id of every image; the classes, sorted; notes on folders that are one class."""
+    table = pd.DataFrame(_files(path), columns=["split", "target", "image_id"])
+    empty = set(_classes(path)) - set(table["target"])
+    table["target"], notes = one_spelling(table["target"], "class folders", missing=())
+    return table, tuple(sorted(empty | set(table["target"]))), notes
 
 
 def _splits(path: Path) -> dict[str, str]:
@@ -60,7 +71,7 @@ def _files(path: Path) -> list[tuple[str, str, str]]:
     for split, folder in _splits(path).items():
         for name in _folders(path / folder):
             with os.scandir(path / folder / name) as entries:
-                files = [entry.name for entry in entries if entry.name.lower().endswith(SUFFIXES)]
+                files = [entry.name for entry in entries if is_picture(entry.name)]
             found += [(split, name, f"{folder}/{name}/{file}") for file in files]
     absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
     if absent:

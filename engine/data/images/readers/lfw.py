@@ -89,7 +89,7 @@ def _has_people(folder: Path) -> bool:
     """Whether some folder of it holds pictures named after it."""
     if not folder.is_dir():
         return False
-    people = [entry for entry in folder.iterdir() if entry.is_dir()][:20]
+    people = [entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")][:20]
     return any(next(person.glob(f"{person.name.replace('[', '[[]')}_*.jpg"), None) for person in people)
 
 

@@ -11,7 +11,8 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.cifar10_batches import CLASSES
-from engine.data.images.readers.pixels import ArrayPixels
+from engine.data.images.readers.pixels import ArrayPixels, visible
+from engine.data.spellings import one_spelling
 
 MARKS = {"train": "train", "validation": "val", "test": "test"}
 MAX_BYTES = 8 * 2**30
@@ -19,6 +20,12 @@ MAX_BYTES = 8 * 2**30
 TAKEN = ("labels", "class_names", "label", "split", "image_id", "target", "unit", CLASS)
 """Names of arrays that cannot be group columns."""
 FIX = "Save it with np.savez: images uint8 [n, height, width, 3], labels integers [n], class_names texts [k]."
+
+TO_EIGHT_BITS = {
+    "f": " Of numbers from 0 to 1: np.rint(images * 255).astype(np.uint8).",
+    "u": " Of 16 bits: np.rint(images / 257).astype(np.uint8).",
+}
+"""What to do about other numbers, by their kind: only who made them knows their range."""
 
 
 class NpzArrays(ImageReader):
@@ -57,7 +64,12 @@ class NpzArrays(ImageReader):
         if len({image.shape[1:] for image in images}) > 1:
             raise RequestError(Fault(f"npz files in {path}", "Their images differ in size.", FIX))
         name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
-        return Listing(name, pd.concat(tables, ignore_index=True), ArrayPixels(np.concatenate(images)), classes)
+        table, notes = pd.concat(tables, ignore_index=True), ()
+        for column in wanted.columns:
+            if column != CLASS:
+                table[column], more = one_spelling(table[column], column)
+                notes = (*notes, *more)
+        return Listing(name, table, ArrayPixels(np.concatenate(images)), classes, notes)
 
 
 class _Part:
@@ -72,6 +84,8 @@ class _Part:
                 raise RequestError(Fault(file.name, f"There is no array {name}; found besides images: {found}.", FIX))
         self.labels, names = arrays["labels"], arrays["class_names"]
         self.classes = tuple(str(name) for name in names.ravel())
+        if len(set(self.classes)) < len(self.classes):
+            raise RequestError(Fault(file.name, "class_names holds one name twice.", FIX))
         good = self.labels.ndim == 1 and self.labels.dtype.kind in "iu" and len(self.labels)
         if not good or self.labels.min() < 0 or self.labels.max() >= len(self.classes):
             raise RequestError(Fault(file.name, f"labels must be whole numbers below {len(self.classes)}.", FIX))
@@ -101,7 +115,7 @@ class _Part:
     def _fits(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         if len(shape) != 4 or shape[3] != 3 or not min(shape) or dtype != np.uint8 or shape[0] != len(self.labels):
             what = f"images are {dtype} {list(shape)}, not uint8 [{len(self.labels)}, height, width, 3]."
-            raise RequestError(Fault(self.file.name, what, FIX))
+            raise RequestError(Fault(self.file.name, what, f"{FIX}{TO_EIGHT_BITS.get(dtype.kind, '')}"))
 
     def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
         """Arrays of the file by name, in their own shapes; `only` one, or all `but` one. Raises RequestError."""
@@ -121,6 +135,6 @@ class _Part:
 def _files(path: Path) -> dict[str, Path]:
     """File per split, for a folder or for one of its npz files."""
     folder = path if path.is_dir() else path.parent if path.suffix == ".npz" and path.is_file() else None
-    names = sorted(folder.glob("*.npz")) if folder else []
+    names = visible(folder, "*.npz") if folder else []
     found = {split: [file for file in names if mark in file.stem.lower()] for split, mark in MARKS.items()}
     return {split: files[0] for split, files in found.items() if files}

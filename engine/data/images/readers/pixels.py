@@ -8,21 +8,21 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from PIL import Image
 
 from engine.core.errors import Fault, RequestError
+from engine.data.images.decoding import DEEP, Damaged, Preparation, decoded, extremes, is_deep, notes_on, prepared
 
 CHECK_BELOW = 20_000
 """Sets of fewer files than this are decoded and hashed whole when they are loaded."""
 KEEP_BYTES = 1_500_000_000
 """Sets that take less than this as uint8 stay in memory once decoded."""
-FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-"""The only formats that are opened: some others of Pillow's start programs."""
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm")
 THREADS = min(8, os.cpu_count() or 1)
 
@@ -31,17 +31,22 @@ THREADS = min(8, os.cpu_count() or 1)
 class Check:
     """What a first look at images found. `identities`: one text per image that stands for its content.
 
-    damaged: places [n] int of the images that cannot be read.
+    damaged: places [n] int of the images that cannot be read, and `reasons` why, one text each. notes: sentences on
+    the images that were decoded.
     """
 
     damaged: np.ndarray
     identities: list[str]
     hashed: bool
     """Whether identities are hashes of the content, so that equal ones mean equal pictures."""
+    reasons: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 class Pixels(ABC):
-    """Images by position."""
+    """Images by position. `prepare`: how each becomes what the model sees, None for the middle square."""
+
+    prepare: Preparation | None = None
 
     @abstractmethod
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
@@ -57,6 +62,10 @@ class Pixels(ABC):
         keep: called with the place and the pixels [size, size, 3] of each image that was decoded.
         """
 
+    def prepared_by(self, prepare: Preparation | None) -> Self:
+        """The same images, prepared so; those that are drawn at the size wanted need no preparing."""
+        return replace(self, prepare=prepare) if isinstance(self, ArrayPixels | FilePixels) else self
+
     def missing(self) -> np.ndarray:
         """Positions of images that are not there, ascending, [n] int64."""
         return np.empty(0, dtype=np.int64)
@@ -70,18 +79,20 @@ class ArrayPixels(Pixels):
     """Images in memory, [n, height, width, 3] uint8."""
 
     images: np.ndarray
+    prepare: Preparation | None = None
 
     def take(self, rows: np.ndarray, size: int) -> np.ndarray:
         """The images `rows` [k] int, [k, size, size, 3] uint8."""
-        if self.images.shape[1:3] == (size, size):
+        if self.prepare is None and self.images.shape[1:3] == (size, size):
             return self.images[rows]
-        parts = [fitted(Image.fromarray(self.images[row]), size) for row in rows]
+        parts = [prepared(Image.fromarray(self.images[row]), size, self.prepare) for row in rows]
         return np.stack(parts) if parts else np.empty((0, size, size, 3), np.uint8)
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
         """Identities of the images `rows` [k] int: hashes of their pixels. None is damaged."""
         found = [hashlib.sha256(np.ascontiguousarray(self.images[row])).hexdigest() for row in rows]
-        return Check(np.empty(0, np.int64), found, True)
+        notes = notes_on((name for row in rows for name in extremes(self.images[row])), len(rows))
+        return Check(np.empty(0, np.int64), found, True, notes=tuple(notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +102,7 @@ class FilePixels(Pixels):
     root: Path
     names: tuple[str, ...]
     sizes: np.ndarray
+    prepare: Preparation | None = None
 
     @classmethod
     def below(cls, root: Path, names: Sequence[str], confined: bool = False) -> FilePixels:
@@ -122,7 +134,7 @@ class FilePixels(Pixels):
         def one(place: int) -> None:
             name = self.names[rows[place]]
             try:
-                out[place] = decoded((self.root / name).read_bytes(), size)
+                out[place] = decoded((self.root / name).read_bytes(), size, self.prepare)[0]
             except Damaged as error:
                 raise RequestError(damaged_fault(name, str(error))) from error
             except OSError as error:
@@ -134,23 +146,39 @@ class FilePixels(Pixels):
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
         """Identities of `rows` [k] int: hashes of the files' bytes, each decoded too, where there are few.
 
-        From CHECK_BELOW images on they are names and sizes, and no file is read.
+        From CHECK_BELOW images on they are names and sizes, and only the first file is looked into. What grey pictures
+        of more than 8 bits are read as has changed, so they have other identities.
         """
         if len(rows) >= CHECK_BELOW:
-            return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}" for row in rows], False)
-        identities = [""] * len(rows)
+            mark = " in its range" if is_deep(self.root / self.names[rows[0]]) else ""
+            return Check(np.empty(0, np.int64), [f"{self.names[row]}:{self.sizes[row]}{mark}" for row in rows], False)
+        places = range(len(rows))
+        found = in_threads(lambda place: self._examined(rows[place], size, partial(keep, place)), places)
+        bad = [place for place, one in enumerate(found) if one.reason]
+        told = [name for one in found for name in one.told]
+        reasons, notes = tuple(found[place].reason for place in bad), tuple(notes_on(told, len(rows) - len(bad)))
+        return Check(np.array(bad, np.int64), [one.identity for one in found], True, reasons, notes)
 
-        def one(place: int) -> bool:
-            try:
-                content = (self.root / self.names[rows[place]]).read_bytes()
-                keep(place, decoded(content, size))
-            except (Damaged, OSError):
-                return False
-            identities[place] = hashlib.sha256(content).hexdigest()
-            return True
+    def _examined(self, row: int, size: int, keep: Callable[[np.ndarray], None]) -> _Examined:
+        try:
+            content = (self.root / self.names[row]).read_bytes()
+            pixels, told = decoded(content, size, self.prepare)
+        except Damaged as error:
+            return _Examined(reason=str(error))
+        except OSError as error:
+            return _Examined(reason=error.strerror or "cannot be read")
+        keep(pixels)
+        mark = " in its range" if DEEP in told and is_deep(io.BytesIO(content)) else ""
+        return _Examined(hashlib.sha256(content).hexdigest() + mark, told)
 
-        good = np.array(in_threads(one, range(len(rows))), dtype=bool)
-        return Check(np.flatnonzero(~good), identities, True)
+
+@dataclass(frozen=True)
+class _Examined:
+    """One file: what stands for its content, what is told of it (names in decoding.SAID), why it cannot be read."""
+
+    identity: str = ""
+    told: tuple[str, ...] = ()
+    reason: str = ""
 
 
 @dataclass(eq=False)
@@ -195,39 +223,6 @@ class Shelf:
             self._have[place] = True
 
 
-class Damaged(Exception):
-    """An image file that cannot be decoded."""
-
-
-def decoded(content: bytes, size: int) -> np.ndarray:
-    """An image file as [size, size, 3] uint8: RGB, middle square, bilinear. Raises Damaged.
-
-    JPEGs are decoded at a fraction of their size where that still has twice the pixels wanted. EXIF turns are ignored,
-    as torchvision does.
-    """
-    try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as image:
-            if image.width * image.height > (Image.MAX_IMAGE_PIXELS or 2**28):
-                raise Damaged(f"{image.width} x {image.height} pixels are too many")
-            image.draft("RGB", (2 * size, 2 * size))
-            return fitted(image.convert("RGB"), size)
-    except Damaged:
-        raise
-    except Exception as error:  # Pillow raises a dozen kinds for broken files: OSError, SyntaxError, ValueError, …
-        raise Damaged(str(error)[:120].replace("<_io.BytesIO object", "<the file") or type(error).__name__) from error
-
-
-def fitted(image: Image.Image, size: int) -> np.ndarray:
-    """The middle square of an RGB image at the wanted size, [size, size, 3] uint8."""
-    side = min(image.size)
-    left, top = (image.width - side) // 2, (image.height - side) // 2
-    if image.size != (side, side):
-        image = image.crop((left, top, left + side, top + side))
-    if side != size:
-        image = image.resize((size, size), Image.Resampling.BILINEAR)
-    return np.asarray(image, dtype=np.uint8)
-
-
 def in_threads(work: Callable[[int], Any], places: Iterable[int]) -> list[Any]:
     """`work` for each place, in order of the places; decoding leaves Python's lock, so threads help."""
     places = list(places)
@@ -245,7 +240,17 @@ def damaged_fault(name: str, why: str) -> Fault:
 
 def listed(names: Sequence[str], most: int = 3) -> str:
     """The first few names."""
-    return ", ".join(str(name)[:80] for name in names[:most]) + (", …" if len(names) > most else "")
+    return ", ".join(str(name)[:200] for name in names[:most]) + (", …" if len(names) > most else "")
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file's name is a picture's. Names that begin with a dot are hidden files, such as macOS's copies."""
+    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
+
+
+def visible(folder: Path, pattern: str) -> list[Path]:
+    """Its files of that pattern, sorted, without hidden ones."""
+    return sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
 
 
 def _stays_inside(name: str) -> bool:
