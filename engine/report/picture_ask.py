@@ -46,5 +46,6 @@ class PictureAsk(Ask):
 
         dense, pruned, more = pair_of(run, model.variant, self.cut, warm)
         about = {"run": run.id, "cut": model.label, "gone": track_of(run).cut_of(run, model.variant)}
-        said = [*notes, *model.notes, *more]
+        own = dense.notes if run.meta["request"].get("train") is None else ()  # of what is fitted they say nothing
+        said = [*notes, *own, *model.notes, *more]
         return {**about, **answered(dense, pruned, pixels, way, hooks), "notes": said}

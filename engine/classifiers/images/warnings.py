@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pandas as pd
 
 from engine.classifiers.images.request import ImagePlan, recipe_of
+from engine.data.images.load import ImageSet
+
+
+def input_notes(images: ImageSet, of_model: Sequence[str], is_fresh: bool = False) -> list[str]:
+    """What audits and evaluate say of their input before they measure.
+
+    of_model: notes of the classifier; is_fresh: it was fitted on these images.
+    """
+    found = [*([images.stand_in] if images.stand_in else []), *images.notes, *of_model]
+    if not is_fresh and any(note.startswith("No split is given") for note in images.notes):
+        found.append(
+            "The split was dealt here: if the model has seen these test images in training, every change looks worse."
+        )
+    return found
 
 
 def model_warnings(plan: ImagePlan) -> list[str]:
@@ -18,23 +34,14 @@ def model_warnings(plan: ImagePlan) -> list[str]:
 
 
 def brought_warnings(plan: ImagePlan, results: pd.DataFrame) -> list[str]:
-    """What cannot be known of weights from elsewhere: order of outputs, normalisation, images they have seen.
+    """What cannot be known of weights from elsewhere: the order of their outputs.
 
     results: the table `results`, whose AUC of the dense model betrays outputs in another order.
     """
     request, found = plan.request, []
     if request.weights not in (None, "imagenet"):
         order = ", ".join(f"{place} = {name}" for place, name in enumerate(plan.images.classes))
-        mean = ", ".join(f"{value:g}" for value in plan.model.mean)
         found.append(f"The weights do not name their outputs; they are taken as {order}.")
-        found.append(
-            f"The weights do not say how images are normalised; the architecture's usual mean ({mean}) is used."
-        )
-    dealt = any(note.startswith("No split is given") for note in plan.images.notes)
-    if dealt and not plan.is_fresh:
-        found.append(
-            "The split was dealt here: if the model has seen these test images in training, every change looks worse."
-        )
     auc = results[(results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")]["value"]
     if len(auc) and float(auc.iloc[0]) < 0.5:
         found.append(

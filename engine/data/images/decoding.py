@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The only formats that are opened: some others of Pillow's start programs."""
@@ -66,8 +66,10 @@ def decoded(content: bytes, size: int, prepare: Preparation | None = None) -> tu
             return pixels, (*told, *more, *extremes(pixels))
     except Damaged:
         raise
+    except UnidentifiedImageError as error:
+        raise Damaged(f"it is no whole file of {', '.join(FORMATS)}") from error
     except Exception as error:  # Pillow raises a dozen kinds for broken files: OSError, SyntaxError, ValueError, …
-        raise Damaged(str(error)[:120].replace("<_io.BytesIO object", "<the file") or type(error).__name__) from error
+        raise Damaged(str(error)[:120] or type(error).__name__) from error
 
 
 def prepared(image: Image.Image, size: int, prepare: Preparation | None) -> np.ndarray:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.classifiers.gaps import words_of
 from engine.classifiers.images.context import DENSE, VALIDATION
-from engine.classifiers.images.warnings import brought_warnings, group_warnings, model_warnings
+from engine.classifiers.images.warnings import brought_warnings, group_warnings, input_notes, model_warnings
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.core.words import AXES
 from engine.stats import group_gaps
@@ -36,8 +36,8 @@ def fair_warnings(
 ) -> list[str]:  # fmt: skip
     """Sentences, most general first."""
     images, request = plan.images, plan.request
-    found = [images.stand_in] if images.stand_in else []
-    found += [*images.notes, *model_warnings(plan), *brought_warnings(plan, tables["results"]), *notes]
+    found = [*input_notes(images, model_warnings(plan), plan.is_fresh), *brought_warnings(plan, tables["results"])]
+    found += notes
     found += [
         *group_warnings(tables["groups"]),
         *_few_images(plan, context),

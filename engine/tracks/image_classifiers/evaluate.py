@@ -9,6 +9,7 @@ import numpy as np
 from engine.classifiers.evaluation import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
 from engine.classifiers.images.request import CLASS_AXIS, outputs_of
+from engine.classifiers.images.warnings import input_notes
 from engine.classifiers.outputs import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
 from engine.data.images.load import SPLITS, ImageAsk, load_images, look
@@ -45,9 +46,10 @@ def evaluate(
         raise RequestError(Fault("split", f"{images.name} has no {split} images.", "Choose another split."))
     answers = with_backoff(partial(answered, rows), 256)
     table = images.table.iloc[rows].reset_index(drop=True)
-    measured = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split).dense()
+    measure = GroupMeasure(table, images.classes, axes, answers.astype(np.float64), split=split)
+    measured = measure.dense()
     whole = measured.results[measured.results["axis"] == ""].to_dict("records")
     parts = measured.groups[measured.groups["metric"].isin(GROUPS)].to_dict("records")
     gaps = measured.results[measured.results["metric"].str.endswith("_gap")].to_dict("records")
-    notes = tuple(dict.fromkeys([*input_notes(images, classifier.notes), *measured_notes]))
-    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps], notes)
+    notes = dict.fromkeys([*input_notes(images, classifier.notes), *measure.notes])
+    return Evaluation(model, images.name, len(rows), [*whole, *parts, *gaps], tuple(notes))

@@ -8,7 +8,7 @@ import pandas as pd
 
 from engine.classifiers.images.context import ImageContext
 from engine.classifiers.images.request import recipe_of
-from engine.classifiers.images.warnings import brought_warnings, group_warnings, model_warnings
+from engine.classifiers.images.warnings import brought_warnings, group_warnings, input_notes, model_warnings
 from engine.classifiers.metrics import OVR
 from engine.tracks.image_classifiers.request import ImagePlan
 
@@ -18,10 +18,8 @@ def image_warnings(
 ) -> list[str]:
     """Sentences, most general first."""
     images = plan.images
-    found = [images.stand_in] if images.stand_in else []
-    found += [
-        *images.notes,
-        *model_warnings(plan),
+    found = [
+        *input_notes(images, model_warnings(plan), plan.is_fresh),
         *brought_warnings(plan, tables["results"]),
         *notes,
         *group_warnings(tables["groups"]),

@@ -217,7 +217,7 @@ def test_refused_pictures_are_named_with_their_reason(tmp_path, monkeypatch):
     (home / "train" / "cat" / "2.png").write_bytes(b"no picture")
     said = " ".join(load_images(str(home), ImageAsk(size=16)).notes)
     assert "2 images cannot be decoded and were left out" in said
-    assert "1.png (its floating-point numbers have no known range" in said and "2.png (cannot identify" in said
+    assert "1.png (its floating-point numbers have no known range" in said and "2.png (it is no whole file of JPEG, PNG" in said
     monkeypatch.setattr("engine.data.images.readers.pixels.CHECK_BELOW", 10)
     with pytest.raises(RequestError, match="1.png.*floating-point numbers have no known range"):
         read_all(home)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
-from engine.data.images.readers.pixels import FilePixels
+from engine.data.images.readers.pixels import FilePixels, visible
 from engine.data.splits import deal
 from engine.data.tables import csv_table, need_columns
 
@@ -36,12 +36,14 @@ class Fitzpatrick17k(ImageReader):
 
     def look(self, source: str, path: Path) -> ImageInfo:
         file = _csv_of(path)
-        table = csv_table(file)
+        csv = csv_table(file)
+        table = csv.cells
         scale = _scale(file, table)
         targets = tuple(name for name in TARGETS if name in table.columns)
         if not targets:
             need_columns(file, table, TARGETS[:1])
-        classes = tuple(sorted(set(table[targets[0]]) - {""}))
+        spelled, said = csv.spelled(targets[0])
+        classes = tuple(sorted(set(spelled) - {""}))
         groups = ("skin", scale, CLASS)
         return ImageInfo(
             "Fitzpatrick17k",
@@ -54,17 +56,18 @@ class Fitzpatrick17k(ImageReader):
             len(table),
             128,
             classes,
+            note=" ".join((*csv.notes, *said)),
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         file = _csv_of(path)
-        raw = csv_table(file)
-        scale = _scale(file, raw)
-        tone = pd.to_numeric(raw[scale], errors="coerce").map(TONES)
-        known = tone.notna() & (raw[wanted.target] != "") & (raw["md5hash"] != "")
+        csv = csv_table(file)
+        raw, scale = csv.cells, _scale(file, csv.cells)
+        (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)
+        tone = pd.to_numeric(grade, errors="coerce").map(TONES)
+        known = tone.notna() & (target != "") & (raw["md5hash"] != "")
         notes = _count_note(int((~known).sum()), "rows name no skin tone from 1 to 6, no class or no hash")
-        table = pd.DataFrame({"image_id": raw["md5hash"], "target": raw[wanted.target], "skin": tone})
-        table[scale] = raw[scale]
+        table = pd.DataFrame({"image_id": raw["md5hash"], "target": target, "skin": tone, scale: grade})
         table, more = _one_per_hash(table[known])
         table["split"] = np.where(table["skin"] == "light", "train", "test")
         held = np.flatnonzero(table["split"] == "test")
@@ -72,14 +75,14 @@ class Fitzpatrick17k(ImageReader):
         folder = _images(file, list(table["image_id"]))
         pixels = FilePixels.below(folder, [f"{name}.jpg" for name in table["image_id"]])
         keep = ["image_id", "target", "split", *(name for name in wanted.columns if name != CLASS)]
-        said = "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in the paper."
-        return Listing("Fitzpatrick17k", table[keep].astype(str), pixels, notes=(said, *notes, *more))
+        how = "Light skin trains; a quarter of medium and dark skin validates, the rest tests, as in the paper."
+        return Listing("Fitzpatrick17k", table[keep].astype(str), pixels, notes=(how, *csv.notes, *said, *notes, *more))
 
 
 def _csv_of(path: Path) -> Path | None:
     """The CSV, given itself or its folder, whose header names md5hash."""
     if path.is_dir():
-        files = sorted(path.glob("*.csv"))[:20]
+        files = visible(path, "*.csv")[:20]
     else:
         files = [path] if path.suffix.lower() == ".csv" and path.is_file() else []
     for file in files:

@@ -9,9 +9,10 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.group_columns import left_out, usable
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
-from engine.data.images.readers.pixels import FilePixels, listed
+from engine.data.images.readers.pixels import FilePixels, listed, visible
+from engine.data.spellings import regression_faults
 from engine.data.splits import WORDS
-from engine.data.tables import csv_table, in_order, need_columns
+from engine.data.tables import CsvTable, csv_table, in_order, need_columns
 
 REQUIRED = ("path", "label")
 
@@ -27,13 +28,15 @@ class ImageCsv(ImageReader):
 
     def look(self, source: str, path: Path) -> ImageInfo:
         file = _csv_of(path)
-        table = _table(file)
-        values = {name: sorted(set(table[name]) - {""}) for name in table.columns if name not in ("path", "split")}
+        csv = _table(file)
+        spelled = {name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")}
+        values = {name: set(column) - {""} for name, (column, _) in spelled.items()}
         counts = {name: len(found) for name, found in values.items()}
         targets = tuple(dict.fromkeys(["label", *usable(counts)]))
         groups = tuple(name for name in usable(counts) if name != "label")
         classes = in_order(values["label"])
         default = groups[:1] or (CLASS,)
+        said = [note for name in targets for note in spelled[name][1]]
         return ImageInfo(
             _name(file),
             "image files",
@@ -42,36 +45,40 @@ class ImageCsv(ImageReader):
             "label",
             default,
             PHOTO_SIZES,
-            len(table),
+            len(csv.cells),
             64,
             classes,
-            note=left_out(counts),
+            note=" ".join(filter(None, (left_out(counts), *csv.notes, *said))),
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         file = _csv_of(path)
-        raw = _table(file)
-        table = pd.DataFrame({"image_id": raw["path"], "target": raw[wanted.target]})
-        table["split"] = _splits(file, raw)
+        csv = _table(file)
+        target, notes = csv.spelled(wanted.target)
+        table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})
+        table["split"] = _splits(file, csv.cells)
         for column in wanted.columns:
             if column != CLASS:
-                table[column] = raw[column]
-        notes = ()
+                table[column], more = csv.spelled(column)
+                notes = (*notes, *more)
         if blank := int((table["target"] == "").sum()):
-            notes = (f"{blank} rows have no {wanted.target} and were left out.",)
+            notes = (*notes, f"{blank} rows have no {wanted.target} and were left out.")
         table = table[table["target"] != ""].drop_duplicates().reset_index(drop=True)
         if len(again := table.loc[table["image_id"].duplicated(), "image_id"]):
             what = f"{len(again)} paths have rows that contradict each other: {listed(list(again))}."
             raise RequestError(Fault(file.name, what, "Give one row per image."))
         pixels = FilePixels.below(file.parent, list(table["image_id"]), confined=True)
-        return Listing(_name(file), table, pixels, in_order(sorted(set(table["target"]))), notes)
+        classes = in_order(table["target"])
+        if faults := regression_faults(f"{file.name}, column {wanted.target}", classes):
+            raise RequestError(faults)
+        return Listing(_name(file), table, pixels, classes, (*csv.notes, *notes))
 
 
 def _csv_of(path: Path) -> Path | None:
     """The CSV itself, or the only one in a folder."""
     if path.suffix.lower() == ".csv" and path.is_file():
         return path
-    files = sorted(path.glob("*.csv")) if path.is_dir() else []
+    files = visible(path, "*.csv") if path.is_dir() else []
     return files[0] if len(files) == 1 else None
 
 
@@ -79,20 +86,17 @@ def _name(file: Path) -> str:
     return file.stem if file.stem not in ("labels", "data", "index", "metadata", "images") else file.parent.name
 
 
-def _table(file: Path) -> pd.DataFrame:
+def _table(file: Path) -> CsvTable:
     """The CSV, columns path, label and split in lower case, further ones as they are. Raises RequestError."""
-    table = csv_table(file)
-    known = {"path", "label", "split"}
-    table.columns = [name.lower() if name.lower() in known else name for name in table.columns]
+    csv = csv_table(file, (*REQUIRED, "split"))
+    table = csv.cells
     need_columns(file, table, REQUIRED)
-    if not table.columns.is_unique:
-        raise RequestError(Fault(file.name, "path, label or split is named twice.", "Capitals do not count there."))
     if taken := [name for name in table.columns if name in (CLASS, "image_id", "target", "unit")]:
         what = f"Columns with names the audit uses itself: {', '.join(taken)}."
         raise RequestError(Fault(file.name, what, "Call them something else."))
     if len(rows := table.index[table["path"] == ""]):
         raise RequestError(Fault(f"{file.name}, row {rows[0] + 1}", f"{len(rows)} rows name no path.", "Fill them."))
-    return table
+    return csv
 
 
 def _splits(file: Path, table: pd.DataFrame) -> list[str]:
