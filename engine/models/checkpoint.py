@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,16 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import known_types
-from engine.models.completeness import incomplete, match_of
-from engine.models.config_file import CONFIG, config_of
+from engine.models.completeness import Match, incomplete, match_of
+from engine.models.config_file import CONFIG, GENERATION, config_of, config_or_nothing, end_tokens
+from engine.models.file_fields import FIELDS, refusals
+from engine.models.notes import TOKENIZER, notes_on
 from engine.models.quantised import quantisation_of, quantised_faults
 from engine.models.structure.find import adapter_of
 from engine.models.weights import count_parameters, tensors_in, weight_files, weight_hash
 
+ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
+_ADAPTER = re.compile(r"(^|\.)(lora_(A|B|embedding_A|embedding_B|magnitude_vector)|base_model\.model)\.")
 TOKENIZER_FILES = ("tokenizer.json", "vocab.json", "tokenizer.model", "vocab.txt")
 MOST_LAYERS = 10_000
 
@@ -40,6 +46,10 @@ class ModelInfo:
     weight_hash: str
     how: str = ""
     """How the model was read, where no file of adapters/ knows its family."""
+    notes: tuple[str, ...] = ()
+    """What the folder holds that is not read, in sentences with a question each."""
+    more_ends: tuple[int, ...] = ()
+    """Tokens that end a text besides the tokenizer's own."""
     shared: bool = False
     """Whether a layer is gone through several times in one pass."""
 
@@ -64,14 +74,18 @@ def inspect_folder(
     shapes: dict[str, list[int]] = {}
     for path in files:
         found, more = tensors_in(path)
+        faults += more + _twice_faults(path.name, sorted(found.keys() & shapes.keys()))
         shapes |= found
-        faults += more
+    faults += adapter_faults(folder, shapes) + _field_faults(folder, causal)
     faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
+    match = Match()
     if not faults and causal and not quantisation_of(folder):
-        faults = _match_faults(name, config, files)
+        match = _match(config, files)
+        faults = incomplete(name, replace(match, unexpected=()))
     if faults:
         raise RequestError(faults)
     adapter = adapter_of(config, causal)
+    ends = end_tokens(folder, load_tokenizer(folder).eos_token_id) if causal else ()
     return ModelInfo(
         name=name,
         revision=revision,
@@ -86,14 +100,45 @@ def inspect_folder(
         weight_hash=weight_hash(files),
         how=adapter.how,
         shared=adapter.shared,
+        notes=notes_on(folder, config, files, match.unexpected, ends),
+        more_ends=ends,
     )
 
 
-def _match_faults(name: str, config: Any, files: list[Path]) -> list[Fault]:
-    """Tensors that a language model's config asks for and its files lack, or have in another shape."""
+def _match(config: Any, files: list[Path]) -> Match:
     from transformers import AutoModelForCausalLM
 
-    return incomplete(name, replace(match_of(config, files, AutoModelForCausalLM), unexpected=()))
+    return match_of(config, files, AutoModelForCausalLM)
+
+
+def _twice_faults(file: str, names: list[str]) -> list[Fault]:
+    if not names:
+        return []
+    what = f"holds {names[0]}, which another file of the model holds too ({len(names)} such tensors)."
+    return [Fault(file, what, "Use a complete checkpoint of one model.")]
+
+
+def _field_faults(folder: Path, causal: bool) -> list[Fault]:
+    """Fields of the files beside the weights that ask for what is not done here."""
+    faults = []
+    if causal and (folder / GENERATION).exists():
+        try:
+            faults += refusals(GENERATION, config_of(folder, GENERATION), GENERATION)
+        except RequestError as error:
+            faults += error.faults
+    for name in (CONFIG, TOKENIZER):
+        faults += refusals(name, config_or_nothing(folder, name), name)
+    return faults
+
+
+def adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
+    """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is installed or not."""
+    files = [name for name in ("adapter_config.json", *ADAPTERS) if (folder / name).exists()]
+    inside = [name for name in tensors if _ADAPTER.search(name)]
+    if not files and not inside:
+        return []
+    what = f"holds an adapter ({', '.join(files or inside[:1])}), which is applied or not as peft is installed or not."
+    return [Fault(str(folder), what, FIELDS["adapter_config.json"]["peft_type"].why)]
 
 
 def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
@@ -189,6 +234,9 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
         return [Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")]
     if not causal and classifier:
         return []
+    if causal and not writes and not reads:
+        what = f"{model_type!r} is a part of other models or reads no texts: transformers has no language model of it."
+        return [Fault("architecture", what, "Use a folder whose config.json names a language model.")]
     if causal and not writes:
         what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
         return [Fault("architecture", what, "Assess it as a text classifier, or use a language model.")]

@@ -13,10 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 
 from engine.core.errors import Fault
 from engine.models import runtime  # noqa: F401
 from engine.models.weights import read_header
+
+BEGINNING = 65_536
+"""Numbers of a tensor that are compared with the file's."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,50 @@ def incomplete(name: str, found: Match) -> list[Fault]:
         for names, what in told
         if names
     ]
+
+
+def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
+    """What of a model that transformers has just loaded is not what its safetensors files hold.
+
+    transformers marks every parameter that it takes from a file. Where one is called as in the files, its beginning is
+    compared with theirs; what a family's loader brings into another order has the same numbers all the same.
+    """
+    own, start = model.state_dict(), f"{model.base_model_prefix}."
+    other = []
+    for path in files:
+        with safe_open(path, framework="pt") as stored:
+            for key in stored.keys():  # noqa: SIM118  (it is no mapping)
+                mine = own.get(key, own.get(start + key))
+                if mine is not None and not _is_as_stored(mine, stored, key):
+                    other.append(key)
+    made_up = sorted(one for one, part in model.named_parameters() if not getattr(part, "_is_hf_initialized", False))
+    told = (
+        (made_up, "was loaded with {} that nothing in its files went into"),
+        (sorted(other), "was loaded with {} whose numbers are not those of its files"),
+    )
+    fix = (
+        "Use a checkpoint saved by the version of transformers that this runs with, of a model that is tied as it says."
+    )
+    return [
+        Fault(name, f"{what.format(_counted(tuple(names)))}, the first is {names[0]}.", fix)
+        for names, what in told
+        if names
+    ]
+
+
+def _is_as_stored(mine: torch.Tensor, stored: Any, key: str) -> bool:
+    """Whether a tensor begins as in the file, or has all its numbers in another order; of another shape: it was made
+    from several, which nothing is said about."""
+    part = stored.get_slice(key)
+    if list(mine.shape) != part.get_shape():
+        return True
+    if mine.dim() == 0:
+        return torch.equal(mine, stored.get_tensor(key).to(mine.dtype))
+    rows = 1 + BEGINNING * len(mine) // max(1, mine.numel())
+    if torch.equal(mine[:rows], part[:rows].to(mine.dtype)):
+        return True
+    whole = stored.get_tensor(key).to(mine.dtype)
+    return torch.equal(mine.flatten().sort().values, whole.flatten().sort().values)
 
 
 def _counted(names: tuple[str, ...]) -> str:

@@ -130,7 +130,8 @@ def _sample(
     steps = torch.tensor([len(new) for new in begun.drawn], device=lm.device)
     alive = torch.arange(len(begun), device=lm.device)
     leads = np.full((len(begun), decoding.max_new_tokens), near, np.float32)
-    end, out = lm.tokenizer.eos_token_id, [list(new) for new in begun.drawn]
+    ends = torch.tensor(sorted(lm.ends), dtype=torch.int64, device=lm.device)
+    out = [list(new) for new in begun.drawn]
     if past is not None:
         ids, positions = ids[:, -1:], positions[:, -1:]
     done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
@@ -153,7 +154,7 @@ def _sample(
         steps = steps + 1
         done += 1
         hooks.inside(done / most)
-        going = steps < decoding.max_new_tokens if end is None else (steps < decoding.max_new_tokens) & (token != end)
+        going = (steps < decoding.max_new_tokens) & ~torch.isin(token, ends)
         if not bool(going.any()):
             break
         if not bool(going.all()):

@@ -73,7 +73,7 @@ _IMAGES: dict[str, Fate] = {
 
 _DRAWING = irrelevant("the audit's request says how texts are drawn")
 _PASSES = irrelevant("how passes are made, not what they give")
-_NEVER_DRAWN = refused("Take the field out: the audit would measure texts that this model is never let to write.", [], {})
+_NEVER_DRAWN = refused("Take the field out: the audit would measure texts that this model may not write.", [], {})
 _GENERATION: dict[str, Fate] = {
     "eos_token_id": obeyed("each of its tokens ends a text, besides the tokenizer's own"),
     **dict.fromkeys(
@@ -115,7 +115,8 @@ _TOKENIZER: dict[str, Fate] = {
     "add_eos_token": obeyed("and the end that it appends to a prompt is taken off before the prompt is continued"),
     "truncation_side": obeyed("of classifiers; prompts of a language model lose what is beyond the request's limit"),
     "padding_side": irrelevant("padding is masked out, on whichever side a pass wants it"),
-    **dict.fromkeys(("model_max_length", "max_len"), irrelevant("config.json and the request say how long texts are")),
+    **dict.fromkeys(("model_max_length", "max_len"),
+                    obeyed("of classifiers; how long a language model's texts are, config.json and the request say")),
     **dict.fromkeys(
         ("chat_template", "response_template", "response_schema", "chat_control_tokens", "use_default_system_prompt"),
         irrelevant("prompts are plain texts: none is put into the words of a chat")),
@@ -170,7 +171,9 @@ _CONFIG: dict[str, Fate] = {
          "gradient_checkpointing", "use_reentrant", "tf_legacy_loss"), _PASSES),
     **dict.fromkeys(("task_specific_params", "finetuning_task"), irrelevant("of other tasks, or their names")),
     "n_ctx": irrelevant("an older name of n_positions"),
-    **dict.fromkeys(("_name_or_path", "transformers_version", "unsloth_version", "unsloth_fixed"),
+    **dict.fromkeys(("unk_token_id", "cls_token_id", "mask_token_id"), irrelevant("the tokenizer says them")),
+    **dict.fromkeys(("_name_or_path", "_model_name_or_path", "name_or_path", "transformers_version",
+                     "unsloth_version", "unsloth_fixed"),
                     irrelevant("names for transformers itself")),
 }  # fmt: skip
 

@@ -6,16 +6,18 @@ import io
 import os
 from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from engine.core.errors import Fault, RequestError
+from engine.core.types import digest_of
 from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
-from engine.models.completeness import Match, incomplete
+from engine.models.completeness import Match, incomplete, unlike_files
 from engine.models.quantised import quantisation_of
 from engine.models.room import refuse_too_large
 from engine.models.structure.find import adapter_of
@@ -30,6 +32,20 @@ WANTED = ["*.safetensors", "*.json", "merges.txt", "vocab.txt", "tokenizer.model
 @dataclass(frozen=True, eq=False)
 class LanguageModel(TransformerModel):
     """A causal language model ready to use; the tokenizer pads left. What it holds: see TransformerModel."""
+
+    more_ends: tuple[int, ...] = ()
+    """Tokens that end a text besides the tokenizer's own, as the files beside the weights say."""
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """Every token that ends a text."""
+        own = getattr(self.tokenizer, "eos_token_id", None)
+        return frozenset(self.more_ends) | ({own} if own is not None else set())
+
+    @cached_property
+    def reading_digest(self) -> str:
+        plain = super().reading_digest
+        return digest_of([plain, self.more_ends]) if self.more_ends else plain
 
 
 def inspect_model(name_or_folder: str | Path, revision: str | None = None, as_arm: bool = False) -> ModelInfo:
@@ -59,7 +75,9 @@ def load_language_model(
     _unpacked(model, info)
     adapter = proved(model, adapter, info.name) if adapter.how and not as_arm else adapter
     tokenizer = load_tokenizer(info.folder)
-    return LanguageModel(info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind)
+    return LanguageModel(
+        info.name, info.revision, model, tokenizer, adapter, info.weight_hash, place, kind, more_ends=info.more_ends
+    )
 
 
 def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
@@ -85,7 +103,10 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
         first = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
     # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all the same.
-    if faults := incomplete(info.name, Match(tuple(sorted(report["missing_keys"])))):
+    faults = incomplete(info.name, Match(tuple(sorted(report["missing_keys"]))))
+    if not faults and not quantisation_of(info.folder):
+        faults = unlike_files(info.name, model, [info.folder / one for one in info.files])
+    if faults:
         raise RequestError(faults)
     _without_padding_warning(model)
     return model

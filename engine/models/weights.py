@@ -34,7 +34,11 @@ _FLOATS = {
 def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
     """The safetensors files that make up the model, in name order, and what is wrong with the set."""
     if (folder / INDEX).is_file():
-        return _sharded(folder)
+        files, faults = _sharded(folder)
+        if (folder / SINGLE).is_file() and folder / SINGLE not in files:
+            what = f"holds {SINGLE}, and beside it the shards that {INDEX} names: two models, it may be."
+            faults.append(Fault(str(folder), what, "Take away the one that is not meant: that file, or the index."))
+        return files, faults
     if (folder / SINGLE).is_file():
         return [folder / SINGLE], []
     shards = sorted(path.name for path in folder.glob("model-*-of-*.safetensors"))

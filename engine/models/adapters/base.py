@@ -76,6 +76,10 @@ class Adapter(ABC):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         """The attention module of a layer (a `NoHeads` where the whole layer was cut)."""
 
+    def backbone(self, model: nn.Module) -> nn.Module:
+        """All that lies below the language model's head, final norm included; its call gives `last_hidden_state`."""
+        return model.base_model
+
     def blocks(self, model: nn.Module) -> nn.ModuleList:
         """The layers in order. A block returns hidden states [batch, tokens, hidden], or a tuple that begins so."""
         return model.base_model.h

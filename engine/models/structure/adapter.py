@@ -151,6 +151,10 @@ class StructuralDecoder(_Read, Adapter):
     def attention_implementation(self, config: Any) -> str:
         return "sdpa" if self.layout.fast else "eager"
 
+    def backbone(self, model: nn.Module) -> nn.Module:
+        # Llama 4's text model is its own base model: its prefix names a part of the whole with pictures.
+        return model.get_submodule(self.layout.holder) if model.base_model is model else model.base_model
+
     def blocks(self, model: nn.Module) -> nn.ModuleList:
         return model.get_submodule(self.layout.blocks[0].rpartition(".")[0])
 

@@ -7,7 +7,9 @@
 4. With all heads silenced no token sees another: nothing else carries anything from token to token.
 5. Blocks can be run again from kept inputs, stacked, and logits follow from the last one's output. Where that fails,
    passes start at the embeddings, and that is said.
-6. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives with them silenced.
+6. Perplexity and drawing make their own calls: what lies below the head, then the head; texts padded on the left, with
+   a cache, rows that leave the batch. Both give the logits of the plain pass.
+7. With a head cut out, two that leave shared keys uneven, or all, an attention gives what it gives with them silenced.
    Where that fails heads are zeroed instead, and that is said.
 """
 
@@ -66,8 +68,9 @@ class _Proof:
                 self.a_head_acts_from_its_layer_on(layer)
             self.nothing_else_mixes_tokens()
             adapter = self.adapter
-            if adapter.causal and not self.passes_can_be_split():
-                adapter = _unsplit(adapter)
+            if adapter.causal:
+                self.an_audit_can_run()
+                adapter = adapter if self.passes_can_be_split() else _unsplit(adapter)
             if adapter.cuts and not self.heads_can_leave():
                 adapter = adapter.zeroing("cut out, its attention did not give what it gives with them silenced")
                 adapter.splits = self.adapter.splits
@@ -188,7 +191,7 @@ class _Proof:
                 for layer in range(at + 1):
                     handle = blocks[layer].register_forward_pre_hook(note(layer), with_kwargs=True)
                     hooks.callback(handle.remove)
-                model.base_model(inputs_embeds=model.get_input_embeddings()(ids), use_cache=False)
+                adapter.backbone(model)(inputs_embeds=model.get_input_embeddings()(ids), use_cache=False)
             hidden = calls[0][0].repeat(2, 1, 1)
             for layer in range(at + 1):
                 hidden = again(blocks[layer], hidden, calls[layer][1:], len(ids), 2)
@@ -198,6 +201,32 @@ class _Proof:
         return all(_near(one, wanted, 1e4 * self.eps) for one in made)
 
     # 6
+
+    def an_audit_can_run(self) -> None:
+        """The calls that measure perplexity (tracks/…/nll.py) and draw texts (decode.py)."""
+        plain, longest = self.logits(self.ids), self.ids.shape[1]
+        if not bool(torch.isfinite(plain).all()):
+            return  # damaged weights: said where the mask is proved
+        hidden = self.adapter.backbone(self.model)(input_ids=self.ids, use_cache=False).last_hidden_state
+        if not _near(self.adapter.logits(self.model, hidden[0], normed=True), plain[0], 1e4 * self.eps):
+            self.refuse("its logits do not follow from what lies below its head.")
+        mask = torch.ones_like(self.ids).repeat(2, 1)
+        mask[1, : min(2, longest - 2)] = 0
+        places = (mask.cumsum(1) - 1).clamp(min=0)
+        ids, past = self.ids.repeat(2, 1), None
+        for part, rows in ((slice(0, longest - 1), slice(0, 2)), (slice(longest - 1, longest), slice(1, 2))):
+            if past is not None:
+                past.batch_select_indices(torch.tensor([1], device=ids.device))
+            made = self.model(
+                input_ids=ids[rows, part], attention_mask=mask[rows, : part.stop], position_ids=places[rows, part],
+                past_key_values=past, use_cache=True, logits_to_keep=1,
+            )  # fmt: skip
+            past = made.past_key_values
+        wanted = self.logits(self.ids[:, mask[1].bool()])[:, -1]
+        if not _near(made.logits[:, -1], wanted, 1e4 * self.eps):
+            self.refuse("a token drawn with what is kept of those before it is not the token of the whole text.")
+
+    # 7
 
     def heads_can_leave(self) -> bool:
         """One layer's attention in the model, cut and silenced."""

@@ -9,7 +9,7 @@ differently, so a text with a token that leads its runner-up by so little that r
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -58,9 +58,9 @@ class Draft:
     near: bool = False
     known: kv_cache.Known | None = None
 
-    def ended(self, most: int, end: int | None) -> bool:
-        """Whether nothing is left to draw."""
-        return self.sure >= most or (self.sure > 0 and self.tokens[self.sure - 1] == end)
+    def ended(self, most: int, ends: Collection[int]) -> bool:
+        """Whether nothing is left to draw; ends: tokens that end a text."""
+        return self.sure >= most or (self.sure > 0 and self.tokens[self.sure - 1] in ends)
 
 
 def near_of(lm: LanguageModel, decoding: Decoding, steps: float = NEAR) -> float:
@@ -89,8 +89,8 @@ def opened(
     lm: LanguageModel, masks: Sequence[HeadMask], drafts: Sequence[Sequence[int]], decoding: Decoding
 ) -> list[list[Draft]]:
     """[masks][texts], nothing of which is read; what no text has is left out: tokens beyond the limit or its end."""
-    end, most = lm.tokenizer.eos_token_id, decoding.max_new_tokens
-    ends = [1 + list(tokens).index(end) if end in tokens else len(tokens) for tokens in drafts]
+    ending, most = lm.ends, decoding.max_new_tokens
+    ends = [next((at for at, one in enumerate(tokens, 1) if one in ending), len(tokens)) for tokens in drafts]
     return [[Draft(list(one[: min(at, most)])) for one, at in zip(drafts, ends, strict=True)] for _ in masks]
 
 
@@ -152,7 +152,7 @@ def _read_all(
 
 def _settled(lm: LanguageModel, draft: Draft, decoding: Decoding) -> bool:
     """Whether reading it tells nothing more."""
-    return draft.near or draft.ended(decoding.max_new_tokens, lm.tokenizer.eos_token_id)
+    return draft.near or draft.ended(decoding.max_new_tokens, lm.ends)
 
 
 def _read(
@@ -239,7 +239,8 @@ def _hidden(lm: LanguageModel, ids: torch.Tensor, keep: bool) -> tuple[torch.Ten
     handle = last_hidden(lm, out)
     try:
         with one_pass_gelu(lm.model):
-            found = lm.model.base_model(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=keep)
+            below = lm.adapter.backbone(lm.model)
+            found = below(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=keep)
     finally:
         handle.remove()
     return out["last"], getattr(found, "past_key_values", None)

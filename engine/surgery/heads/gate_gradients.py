@@ -80,7 +80,7 @@ def _logps(lm: LanguageModel, rows: Rows, score: Scorer) -> torch.Tensor:
         logits = lm.model(input_ids=rows.ids, use_cache=False).logits
         return score.of_logits(logits[score.row, score.place], score.wanted)
     embedded = lm.model.get_input_embeddings()(rows.ids)
-    last = lm.model.base_model(inputs_embeds=embedded, use_cache=False)
+    last = lm.adapter.backbone(lm.model)(inputs_embeds=embedded, use_cache=False)
     return score.token_logps(last.last_hidden_state[score.row, score.place], score.wanted)
 
 

@@ -208,7 +208,7 @@ def dense_pass(
         if not whole:
             hooks.enter_context(_answered_above(lm, max(layers)))
         # Embeddings instead of ids: transformers warns about padding it finds in ids, and there is none that matters.
-        lm.model.base_model(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
+        lm.adapter.backbone(lm.model)(inputs_embeds=lm.model.get_input_embeddings()(ids), use_cache=False)
     return kept, out["last"]
 
 

@@ -7,6 +7,7 @@ torch is imported when it is needed: the mask file alone (engine.surgery.heads.r
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask
+from engine.models.config_file import GENERATION, end_tokens
 from engine.surgery.heads.record import MASK_FILE, MaskRecord, check_mask_fits, read_mask, record_of, write_mask
 
 if TYPE_CHECKING:
@@ -42,7 +44,14 @@ def save_cut(lm_cut: LanguageModel, record: MaskRecord, folder: str | Path) -> P
 
     RequestError where the folder exists and is not empty, or when the record is not the mask of this model.
     """
-    return write_cut(lm_cut, record, folder, lm_cut.tokenizer.save_pretrained)
+
+    def beside(draft: Path) -> None:
+        lm_cut.tokenizer.save_pretrained(draft)
+        if lm_cut.more_ends:
+            said = {"eos_token_id": sorted(lm_cut.ends)}
+            (draft / GENERATION).write_text(json.dumps(said), encoding="utf-8")
+
+    return write_cut(lm_cut, record, folder, beside)
 
 
 def write_cut(
@@ -78,7 +87,8 @@ def load_cut(folder: str | Path, device: str = "cpu") -> LanguageModel:
     """Load what `save_cut` wrote. RequestError with every fault; each tensor must be there with its exact shape."""
     from engine.models.load_language_model import LanguageModel
 
-    return LanguageModel(**read_cut(Path(folder), device))
+    made = read_cut(Path(folder), device)
+    return LanguageModel(**made, more_ends=end_tokens(Path(folder), made["tokenizer"].eos_token_id))
 
 
 def read_cut(folder: Path, device: str, causal: bool = True) -> dict[str, Any]:

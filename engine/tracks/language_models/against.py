@@ -97,8 +97,9 @@ def _parts_at(model: Any, other: Any, prompts: PromptSet, corpus: Corpus) -> str
         known, new = one.get_vocab(), two.get_vocab()
         apart = sum(known.get(token) != new.get(token) for token in {*known, *new})
         return f"{apart} entries of the two vocabularies differ ({len(known)} and {len(new)} entries)"
-    if one.eos_token_id != two.eos_token_id:
-        return f"the token that ends a text is {one.eos_token_id} and {two.eos_token_id}"
+    ends = [sorted({tokens.eos_token_id, *each.more_ends} - {None}) for tokens, each in ((one, model), (two, other))]
+    if ends[0] != ends[1]:
+        return f"the tokens that end a text are {ends[0]} and {ends[1]}"
     texts = [PROBE, corpus.text[:MUCH], *prompts.table["text"].drop_duplicates().tolist()]
     rows = [each(texts, verbose=False)["input_ids"] for each in (one, two)]
     for text, left, right in zip(texts, *rows, strict=True):

@@ -14,4 +14,5 @@ def inspected(given: Mapping[str, Any]) -> list[str]:
     name, revision = str(given.get("model") or ""), given.get("revision")
     device = str(given.get("device") or "auto")
     info = inspect_model(name, revision)
-    return heads_said(info, lambda: load_language_model(name, revision=revision, device=device).adapter)
+    said = heads_said(info, lambda: load_language_model(name, revision=revision, device=device).adapter)
+    return [*said, *info.notes]

@@ -56,7 +56,7 @@ def _nll_of(lm: LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     step = positions_at_once(lm)
     if ids.shape[1] <= step:
         return token_nll(lm.model(input_ids=ids, use_cache=False).logits, ids)
-    hidden = lm.model.base_model(input_ids=ids, use_cache=False).last_hidden_state
+    hidden = lm.adapter.backbone(lm.model)(input_ids=ids, use_cache=False).last_hidden_state
     parts = []
     for at in range(0, ids.shape[1] - 1, step):
         end = min(at + step, ids.shape[1] - 1)

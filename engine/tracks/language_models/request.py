@@ -338,6 +338,8 @@ class PromptPlan(Plan):
         found = [words.same_weights(name, self.model.name) for name in same]
         if self.judge.is_foreign_to(self.model.weight_hash):
             found.append(words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name))
+        found += self.model.notes
+        found += [f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes]
         return [*found, *([self.model.how] if self.model.how else [])]
 
     @property
@@ -363,7 +365,8 @@ class PromptPlan(Plan):
 
 def _of_model(model: Any) -> list[Any]:
     """Hashes of a checkpoint: its weights, and the files of its configuration and tokenizer."""
-    return [model.weight_hash, [sha256_of(path) for path in sorted(model.folder.glob("*.json"))]]
+    found = [model.weight_hash, [sha256_of(path) for path in sorted(model.folder.glob("*.json"))]]
+    return [*found, list(model.more_ends)] if model.more_ends else found
 
 
 def validate(request: AuditRequest) -> PromptPlan:

@@ -204,7 +204,7 @@ def _likely(
     rows = []
     for token in sorted(top, key=lambda token: (-dense[token], token)):
         by = [side for side, one in zip(("dense", "pruned"), drawn, strict=False) if one == token]
-        name = ENDS if token == lm.tokenizer.eos_token_id else lm.tokenizer.decode([token])
+        name = ENDS if token in lm.ends else lm.tokenizer.decode([token])
         rows.append({"token": name, "dense": float(dense[token]),
                      "pruned": float(pruned[token]), "drawn_by": by})  # fmt: skip
     return rows
