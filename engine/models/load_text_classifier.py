@@ -183,8 +183,10 @@ def load_text_classifier(
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
     model, notes = _load(info, adapter, names, fresh, seed, kind)
     model = model.to(place).eval().requires_grad_(False)
+    tokenizer, config = load_tokenizer(info.folder, "right"), model.config.get_text_config()
+    if config.pad_token_id is None:  # decoders answer at the last token that is no padding
+        config.pad_token_id = tokenizer.pad_token_id
     adapter = proved(model, adapter, info.name) if adapter.how else adapter
-    tokenizer = load_tokenizer(info.folder, "right")
     notes += _notes(info, names, fresh, max_length, seed) + ((adapter.how,) if adapter.how else ())
     return TextClassifier(
         info.name,

@@ -15,7 +15,16 @@ from safetensors.torch import load_file, save_file
 from engine.core.errors import RequestError
 from engine.models.load_text_classifier import inspect_text_model, load_text_classifier, save_text_classifier
 from engine.surgery.heads.mask import prove_mask_works
-from tests.tiny import CLASSES, ENCODERS, READ_WHOLE, folder_of, save_encoder_tokenizer, text, tiny_text_classifier
+from tests.tiny import (
+    CLASSES,
+    ENCODERS,
+    READ_WHOLE,
+    build,
+    folder_of,
+    save_encoder_tokenizer,
+    text,
+    tiny_text_classifier,
+)
 
 TEXTS = [text(3, 1, 4, 1, 5), text(9), text(2, 6, 5)]
 FIRST = [0.0117429, 0.0021751, -0.0078669]
@@ -76,6 +85,18 @@ def test_logits_are_those_of_plain_transformers(name):
     plain = AutoModelForSequenceClassification.from_pretrained(folder_of(name)).eval()
     assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)
     assert clf.logits(batch).shape == (3, 3) and clf.logits(batch).dtype == torch.float32
+
+
+@pytest.mark.parametrize("name", ["gpt2_classifier", "llama_classifier", "qwen3_classifier", "opt_classifier"])
+def test_a_decoder_that_names_no_padding_answers_at_the_end_of_each_text(tmp_path, name):
+    from transformers import AutoModelForSequenceClassification
+
+    clf = load_text_classifier(build(name, tmp_path, pad_token_id=None), CLASSES, device="cpu", max_length=64)
+    plain = AutoModelForSequenceClassification.from_pretrained(tmp_path).eval()
+    assert plain.config.pad_token_id is None
+    texts = [text(1), text(2, 3, 4, 5), text(*range(6, 20))]
+    alone = torch.cat([plain(input_ids=clf.encode([one])["input_ids"]).logits for one in texts])
+    assert torch.allclose(clf.logits(clf.encode(texts)), alone, atol=1e-5)
 
 
 def test_texts_as_the_model_reads_them():
