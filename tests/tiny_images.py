@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -21,20 +22,35 @@ FAMILIES: dict[str, dict] = {
     "convnext": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
     "mobilenet_v2": {"depth_multiplier": 0.35, "image_size": 32},
 }
+_STAGES = {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "num_heads": [2, 4]}
+MORE: dict[str, dict] = {
+    "dinov2": {**_HEADS, "image_size": 32, "mlp_ratio": 2},
+    "pp_lcnet": {"scale": 0.25},
+    "bit": {"embedding_size": 8, "hidden_sizes": [8, 16], "depths": [1, 1], "num_groups": 4},
+    "convnextv2": {"hidden_sizes": [8, 16], "depths": [1, 1], "num_stages": 2},
+    "swin": {**_STAGES, "patch_size": 4, "window_size": 4},
+    "hiera": {**_STAGES, "image_size": [32, 32], "mlp_ratio": 2.0, "num_query_pool": 1, "masked_unit_size": [4, 4],
+              "query_stride": [2, 2], "masked_unit_attention": [True, False]},
+    "siglip": {"vision_config": {**_HEADS, "image_size": 32}},
+    "focalnet": {"image_size": 32, "embed_dim": 16, "depths": [1, 1], "focal_levels": [2, 2], "focal_windows": [3, 3],
+                 "hidden_sizes": [16, 32]},
+}  # fmt: skip
+"""Families of which not all can be audited."""
 
 
-def saved_by_transformers(family: str, folder: Path) -> Path:
+def saved_by_transformers(family: str, folder: Path, classes: Sequence[str] = CLASSES) -> Path:
     """A folder of config.json, model.safetensors and preprocessor_config.json."""
     import transformers
 
-    labels = {"id2label": dict(enumerate(CLASSES)), "label2id": {name: at for at, name in enumerate(CLASSES)}}
-    config = transformers.AutoConfig.for_model(family, **FAMILIES[family], **labels)
+    said = (FAMILIES | MORE)[family]
+    labels = {"id2label": dict(enumerate(classes)), "label2id": {name: at for at, name in enumerate(classes)}}
+    config = transformers.AutoConfig.for_model(family, **said, **labels)
     kind = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
     kind = kind[0] if isinstance(kind, tuple) else kind
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         enliven(kind(config), 0).save_pretrained(folder)
-    side = FAMILIES[family].get("image_size", 32)
+    side = 32 if family in MORE else said.get("image_size", 32)
     card = {"image_processor_type": "ViTImageProcessor", "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.2, 0.2],
             "size": {"height": side, "width": side}}  # fmt: skip
     (folder / "preprocessor_config.json").write_text(json.dumps(card))

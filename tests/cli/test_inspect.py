@@ -6,13 +6,27 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.audit.tracks import tracks
 from engine.cli import main
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
+from engine.models.load_image_classifier import fresh_classifier
 from engine.resident.asks import answer_here
+from engine.tracks.fair_training.request import FairRequest, validate_fair
+from engine.tracks.image_classifiers.request import ImageRequest, validate_images
+from tests.tiny_images import saved_by_transformers
+
+CNN = "is a CNN, and no filter of its"
+TRANSFORMER = "is a transformer whose attention"
+HEADS = "is a transformer with heads that cannot be cut one by one"
+FAMILIES = {"resnet": "", "pp_lcnet": "", "dinov2": "", "bit": f"{CNN} 9 convolutions", "convnextv2": CNN,
+            "siglip": f"{TRANSFORMER} (SiglipAttention)", "hiera": f"{TRANSFORMER} (HieraMaskUnitAttention)",
+            "swin": HEADS, "focalnet": "split and joined in a way that is not understood"}  # fmt: skip
+"""What an audit of each says against it, "" for nothing."""
+HEADS_ONLY = ("dinov2", "fair_training")
 
 
 def said_of(capsys, *words):
@@ -57,3 +71,32 @@ def test_a_new_architecture_and_none(capsys, monkeypatch):
     assert code == 0 and all("a new resnet18" in lines[0] for lines in found["said"].values())
     code, found = said_of(capsys, "is/nowhere")
     assert code == 2 and len(found["faults"]) >= 2
+
+
+@pytest.mark.parametrize("family", [pytest.param(one, marks=pytest.mark.slow) if one == "focalnet" else one
+                                    for one in FAMILIES])  # fmt: skip
+def test_inspect_promises_nothing_that_an_audit_refuses(tmp_path, capsys, family):
+    """The same check, so the same answer, for each kind of audit; and what the model is, where it cannot be taken."""
+    folder = str(saved_by_transformers(family, tmp_path / family, ("not blond", "blond")))
+    for track, check, kind in (
+        ("image_classifiers", validate_images, ImageRequest), ("fair_training", validate_fair, FairRequest),
+    ):  # fmt: skip
+        code, found = said_of(capsys, folder, "--track", track)
+        why = FAMILIES[family] or ("whose units are attention heads" if (family, track) == HEADS_ONLY else "")
+        values = {"model": folder, "data": "avatars", "axes": ["male"], "max_images": 60}
+        more = {"speedups": [1.01]} if track == "image_classifiers" else {"sparsities": [0.1]}
+        try:
+            check(kind.from_dict({**values, **more}))
+            assert code == 0 and not why and found["said"][track][-1].startswith("What can be cut: ")
+        except RequestError as error:
+            assert code == 2 and why and [why in str(one) for one in error.faults] == [True]
+            assert [one["what"] for one in found["faults"]] == [one.what for one in error.faults]
+
+
+def test_inspect_proves_the_weights_as_an_audit_does(tmp_path, capsys):
+    """A network whose last layer is zero: nothing that is cut can show, and not because masks do not reach it."""
+    model = fresh_classifier("resnet10-w16", ("cat", "dog"), device="cpu").model
+    state = {name: one.contiguous() for name, one in model.state_dict().items()}
+    save_file({**state, "fc.weight": torch.zeros_like(state["fc.weight"])}, tmp_path / "w.safetensors")
+    code, found = said_of(capsys, "resnet10-w16", "--weights", str(tmp_path / "w.safetensors"))
+    assert code == 2 and "answers the same to every picture" in found["faults"][0]["what"]

@@ -133,6 +133,7 @@ def _with_logits(kind: Any) -> Any:
     """transformers' class, its tensors under the same names, answering logits [batch, classes]."""
 
     def forward(self: Any, images: Tensor) -> Tensor:
-        return kind.forward(self, pixel_values=images).logits
+        made = kind.forward(self, pixel_values=images)
+        return made.logits if "logits" in made else made.last_hidden_state  # as PP-LCNet calls them
 
     return type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})

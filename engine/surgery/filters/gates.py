@@ -100,7 +100,17 @@ def prove_filter_mask_works(
             with gated(classifier.model, graph, keep):
                 changed = classifier.model(images)
             if torch.equal(dense, changed):
-                raise MaskError(f"Silencing all filters of {group.root} changes nothing: masks do not reach the model.")
+                raise MaskError(_unmoved(classifier.name, group.root, dense))
+
+
+def _unmoved(name: str, root: str, dense: torch.Tensor) -> str:
+    """Why the answers, dense [images, classes], stay when all of a group is silenced."""
+    if torch.equal(dense, dense[:1].expand_as(dense)):
+        return (
+            f"{name} answers the same to every picture, so nothing that is cut can show: its last layer may be zero, "
+            "or the network dead. Give a trained model."
+        )
+    return f"Silencing all filters of {root} changes nothing: masks do not reach the model."
 
 
 def _probes(classifier: Classifier) -> torch.Tensor:

@@ -24,6 +24,12 @@ from engine.models import runtime  # noqa: F401  (before torchvision)
 from engine.models.load_image_classifier import Classifier
 
 COUNTED = (nn.Conv2d, nn.Linear)
+MOST_TIMES = 1000
+"""How often one node of a graph is passed while one group is looked for: DenseNet-201 needs 50."""
+SERVES = (
+    "Give a CNN with batch norm (ResNet, EfficientNet, MobileNet), a ConvNeXt, or, for its heads, a plain vision "
+    "transformer (ViT, DeiT, DINOv2)."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,26 +138,42 @@ def candidate_graph(classifier: Classifier, without: frozenset[str] = frozenset(
     unsafe = [conv for _, root, convs in members if root in without for conv in convs]
     members = [one for one in members if one[1] not in without]
     if not members:
-        raise RequestError(Fault(classifier.name, "has no convolution whose filters can be cut.", "Give a CNN."))
+        whole |= dict.fromkeys(unsafe, "read wrongly: cut and silenced, the model gives other answers")
+        raise RequestError(Fault(classifier.name, _nothing_to_cut(model, whole), SERVES))
     return _assembled(model, graph, classifier, members, (*whole, *unsafe), tuple(unsafe))
 
 
-def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Members, list[str]]:
-    """Groups that can be cut as far as the graph tells, in the order of the network; convolutions that cannot."""
+def _nothing_to_cut(model: nn.Module, whole: dict[str, str]) -> str:
+    """What a model is none of whose filters or heads can be cut; whole: why not, by convolution."""
+    if not whole:
+        return "has no convolution and no attention whose heads can be cut."
+    kinds = (type(one).__name__ for one in model.modules())
+    attention = next((kind for kind in kinds if "Attention" in kind), "")
+    why = f"their channels are {' or '.join(dict.fromkeys(whole.values()))}."
+    if not attention:
+        return f"is a CNN, and no filter of its {len(whole)} convolutions can be cut: {why}"
+    parts = "is not made of q_proj, k_proj, v_proj and o_proj, so its heads cannot be cut"
+    return f"is a transformer whose attention ({attention}) {parts}. Nor can filters of its convolutions: {why}"
+
+
+def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Members, dict[str, str]]:
+    """Groups that can be cut as far as the graph tells, in the order of the network; convolutions that cannot, each
+    with why."""
     names = {module: name for name, module in model.named_modules()}
     order = {name: place for place, name in enumerate(names.values())}
     pointwise = classifier.architecture.pointwise(model)
     head = model.get_submodule(classifier.architecture.classifier(model))
     kinds = [nn.Conv2d, nn.Linear] if pointwise else [nn.Conv2d]
-    members, whole = [], []
+    members, whole = [], {}
     for group in graph.get_all_groups(ignored_layers=[], root_module_types=kinds):
         found = [one for one in _outputs(graph, group, COUNTED) if _is_filters(one, names[one], pointwise)]
         convs = sorted((names[one] for one in found), key=order.__getitem__)
         roots = [name for name in convs if getattr(model.get_submodule(name), "groups", 1) == 1]
-        if roots and head not in found and _can_be_cut(graph, group, {model.get_submodule(one) for one in pointwise}):
+        bars = _hindrance(graph, group, {model.get_submodule(one) for one in pointwise})
+        if roots and head not in found and not bars:
             members.append((order[roots[0]], roots[0], convs))
         else:
-            whole += convs
+            whole |= dict.fromkeys(convs, bars or "the classes")
     return sorted(members), whole
 
 
@@ -178,7 +200,35 @@ def dependency_graph(model: nn.Module, classifier: Classifier) -> Any:
         found = tp.DependencyGraph().build_dependency(
             model, example, forward_fn=classifier.architecture.read, customized_pruners=pruners, verbose=False
         )
-    return found
+    return _bounded(found)
+
+
+class _Followed(list):
+    """What hangs on one node of Torch-Pruning's graph. RuntimeError where it is asked for without end, as it is where
+    the graph counts channels that there are not (FocalNet)."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.times += 1
+        if self.times > MOST_TIMES:
+            raise RuntimeError("its channels are split and joined in a way that is not understood")
+        return super().__iter__()
+
+
+def _bounded(graph: Any) -> Any:
+    """The graph, in which the search for what is tied to some channels always ends."""
+    followed, own = [_Followed(node.dependencies) for node in graph.module2node.values()], graph.get_pruning_group
+    for node, one in zip(graph.module2node.values(), followed, strict=True):
+        node.dependencies = one
+
+    def search(*asked: Any) -> Any:
+        for one in followed:
+            one.times = 0
+        return own(*asked)
+
+    graph.get_pruning_group = search
+    return graph
 
 
 def full_group(graph: Any, root: nn.Module) -> Any:
@@ -205,23 +255,23 @@ def _outputs(graph: Any, group: Any, kind: Any) -> list[nn.Module]:
     )
 
 
-def _can_be_cut(graph: Any, group: Any, pointwise: set[nn.Module]) -> bool:
-    """Not the model's own output, no grouped convolution but depthwise, only norms that work channel by channel.
-
-    pointwise: linear layers whose outputs are filters.
-    """
+def _hindrance(graph: Any, group: Any, pointwise: set[nn.Module]) -> str:
+    """Why a group cannot be cut, "" where it can: not the model's own output, no grouped convolution but depthwise,
+    only norms that work channel by channel. pointwise: linear layers whose outputs are filters."""
     for item in group:
         module = item.dep.target.module
         is_output = graph.is_out_channel_pruning_fn(item.dep.handler)
         if isinstance(module, nn.Linear) and is_output and module not in pointwise:
-            return False
+            return "tied to linear layers"
         if isinstance(module, nn.Conv2d) and module.groups not in (1, module.in_channels):
-            return False
-        if isinstance(module, nn.GroupNorm | nn.LayerNorm | nn.InstanceNorm2d | nn.Parameter):
-            return False
+            return "tied to grouped convolutions"
+        if isinstance(module, nn.GroupNorm | nn.LayerNorm | nn.InstanceNorm2d):
+            return f"mixed by {type(module).__name__}"
+        if isinstance(module, nn.Parameter):
+            return "tied to parameters outside of layers"
         if type(module).__name__ == "_OutputOp":
-            return False
-    return True
+            return "the model's output"
+    return ""
 
 
 def _assembled(
