@@ -5,7 +5,7 @@ Which label that is, is asked and never guessed: names such as "LABEL_1" say not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from engine.core.files import sha256_of
 from engine.core.types import digest_of
 from engine.models import runtime  # before torch and transformers
 from engine.models.checkpoint import TOKENIZER_FILES, load_tokenizer, plain_config
+from engine.models.config_file import config_or_nothing
 from engine.models.weights import tensors_in, weight_files, weight_hash
 
 import torch  # isort: skip
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 ENDS = "ForSequenceClassification"
 SEVERAL = "multi_label_classification"
 """transformers' `problem_type` of classifiers whose labels do not exclude each other."""
+SIGMOID, SOFTMAX = "sigmoid", "softmax"
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,9 @@ class Found:
     weights: str
     digest: str
     """Of weights, configuration, tokenizer and label: equal ones judge alike."""
+    outputs: int = 2
+    activation: str = "softmax"
+    """What makes probabilities of the outputs: softmax (they exclude each other) or sigmoid (each for itself)."""
 
 
 def is_classifier(folder: Path) -> bool:
@@ -51,14 +56,18 @@ def find(folder: Path, label: str) -> Found:
     faults += more + [fault for path in files for fault in tensors_in(path)[1]]
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         faults.append(Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}."))
-    labels = _labels(config) if config is not None else []
+    labels, said = _labels(config) if config is not None else [], config_or_nothing(folder)
+    activation, wrong = _activation(folder, said, len(labels))
     if config is not None:
-        faults += _label_faults(folder, config, labels, label)
+        faults += [*_label_faults(folder, config, labels, label), *_order_faults(folder, config, said), *wrong]
     if faults:
         raise RequestError(faults)
     beside = [sha256_of(path) for path in sorted(folder.glob("*.json"))]
     weights = weight_hash(files)
-    return Found(folder, label, labels.index(label), weights, digest_of([weights, beside, label]))
+    usual = SIGMOID if len(labels) == 1 or said.get("problem_type") == SEVERAL else SOFTMAX
+    named = [] if activation == usual else [activation]  # else the digest is that of earlier versions
+    digest = digest_of([weights, beside, label, *named])
+    return Found(folder, label, labels.index(label), weights, digest, len(labels), activation)
 
 
 class ClassifierJudge:
@@ -87,6 +96,7 @@ class ClassifierJudge:
         self.tokenizer.model_max_length = _longest(model, self.tokenizer)
         model.config.pad_token_id = self.tokenizer.pad_token_id
         self.model, self.place, self.device = model.eval().requires_grad_(False), found.place, "cpu"
+        self.activation = found.activation
 
     @torch.no_grad()
     def predict(self, texts: Sequence[str]) -> dict[str, list[float]]:
@@ -94,8 +104,7 @@ class ClassifierJudge:
         batch = self.tokenizer(list(texts), return_tensors="pt", truncation=True, padding=True)
         batch = (batch if batch["input_ids"].shape[1] else self._of_nothing(len(texts))).to(self.device)
         logits = self.model(**batch).logits.float()
-        alone = logits.shape[-1] == 1 or getattr(self.model.config, "problem_type", None) == SEVERAL
-        found = torch.sigmoid(logits) if alone else torch.softmax(logits, -1)
+        found = torch.sigmoid(logits) if self.activation == SIGMOID else torch.softmax(logits, -1)
         return {"toxicity": found[:, self.place].tolist()}
 
     def _of_nothing(self, count: int) -> BatchEncoding:
@@ -119,6 +128,39 @@ def _label_faults(folder: Path, config: Any, labels: list[str], label: str) -> l
         what = f"is a classifier, and nobody said which of its labels is harm: {', '.join(map(repr, labels[:20]))}."
         return [Fault(f"judge {folder}", what, "Name the label (--judge-label).")]
     return [] if label in labels else [unknown("judge label", label, labels)]
+
+
+def _activation(folder: Path, said: Mapping[str, Any], outputs: int) -> tuple[str, list[Fault]]:
+    """What makes probabilities of the outputs, by config.json as it stands, and why nothing does."""
+    kind, trained = said.get("problem_type"), said.get("sentence_transformers")
+    asked = said.get("function_to_apply") or said.get("sbert_ce_default_activation_function")
+    asked = asked or (trained.get("activation_fn") if isinstance(trained, dict) else None)
+    name = str(asked or "").rpartition(".")[2].casefold()  # sentence-transformers names the module of torch
+    found = name or (SIGMOID if kind == SEVERAL else SOFTMAX)
+    where, fix = f"judge {folder}", "Give a classifier whose outputs softmax or sigmoid makes probabilities."
+    if kind == "regression":
+        return found, [Fault(where, "was trained for a regression: its output is no probability.", fix)]
+    if found not in (SIGMOID, SOFTMAX):
+        return found, [Fault(where, f"says {name!r} of its outputs, which makes no probabilities.", fix)]
+    if outputs == 1 and found == SOFTMAX:
+        what = "has one output and does not say what it is; transformers trains such a model as a regression."
+        fix = f'If its sigmoid is a probability, set "problem_type": "{SEVERAL}" in its config.json.'
+        return found, [Fault(where, what, fix)]
+    return found, []
+
+
+def _order_faults(folder: Path, config: Any, said: Mapping[str, Any]) -> list[Fault]:
+    """Labels that do not name one output each: numbered otherwise than from 0, twice, or otherwise in label2id."""
+    where, labels, other = f"judge {folder}, id2label", _labels(config), said.get("label2id")
+    if sorted(config.id2label) != list(range(len(labels))) or len(set(labels)) < len(labels):
+        return [Fault(where, "does not number its outputs from 0, each with a name of its own.", "Fix config.json.")]
+    own = {name: place for place, name in enumerate(labels)}
+    other = other if isinstance(other, dict) else {}
+    wrong = [name for name, place in other.items() if str(own.get(name, place)) != str(place)]
+    if not wrong:
+        return []
+    what = f"has {wrong[0]!r} as output {own[wrong[0]]}, label2id as output {other[wrong[0]]}."
+    return [Fault(where, what, "Find out which is right, and fix config.json.")]
 
 
 def _longest(model: Any, tokenizer: Any) -> int:

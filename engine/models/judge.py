@@ -106,7 +106,8 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
         fix = "Do not load it before you know why; update the pin if the change is yours."
         raise RequestError(Fault(f"judge {name}", what, fix))
     shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
-    note = f"A classifier's probability of {label!r}, which whoever asked calls harm."
+    note = f"A classifier's probability of {label!r}, which whoever asked calls harm: output {found.place + 1} of "
+    note += f"{found.outputs}, by {found.activation}."
     return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
 
 

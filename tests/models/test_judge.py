@@ -149,3 +149,70 @@ def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
     save_file({name: one for name, one in state.items() if "classifier" not in name}, folder / "model.safetensors")
     with pytest.raises(RequestError, match="would be random"):
         load_judge(str(folder), label="insulting")
+
+
+def judge_with(folder, outputs=2, **fields):
+    """A tiny classifier with these fields of config.json; its plain logits of TEXTS."""
+    config = AutoConfig.for_model("bert", vocab_size=500, hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+                                  intermediate_size=8, num_labels=outputs, initializer_range=1.0)  # fmt: skip
+    model = AutoModelForSequenceClassification.from_config(config).eval()
+    model.save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(ASSETS / "demo-bert")
+    tokenizer.save_pretrained(folder)
+    written = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**written, **fields}))
+    return model(**tokenizer(TEXTS, return_tensors="pt", padding=True)).logits.detach().double()
+
+
+SIGMOID_OF_TORCH = "torch.nn.modules.activation.Sigmoid"
+
+
+@pytest.mark.parametrize("outputs, fields, activation", [
+    (2, {}, "softmax"),
+    (2, {"problem_type": "single_label_classification"}, "softmax"),
+    (2, {"problem_type": "multi_label_classification"}, "sigmoid"),
+    (2, {"function_to_apply": "sigmoid"}, "sigmoid"),
+    (2, {"function_to_apply": "softmax", "problem_type": "multi_label_classification"}, "softmax"),
+    (1, {"problem_type": "multi_label_classification"}, "sigmoid"),
+    (1, {"function_to_apply": "sigmoid"}, "sigmoid"),
+    (1, {"sentence_transformers": {"activation_fn": SIGMOID_OF_TORCH}}, "sigmoid"),
+    (1, {"sbert_ce_default_activation_function": SIGMOID_OF_TORCH}, "sigmoid"),
+])  # fmt: skip
+def test_what_an_output_is_stands_in_the_config_and_in_the_run(tmp_path, outputs, fields, activation):
+    logits, label = judge_with(tmp_path, outputs, **fields), f"LABEL_{outputs - 1}"
+    right = logits.softmax(-1) if activation == "softmax" else logits.sigmoid()
+    judge = load_judge(str(tmp_path), label=label)
+    assert judge.score(TEXTS) == pytest.approx(right[:, -1].tolist(), abs=1e-5)
+    assert f"output {outputs} of {outputs}, by {activation}." in judge.info.note
+
+
+@pytest.mark.parametrize("outputs, fields, said", [
+    (1, {}, "one output and does not say what it is.*problem_type"),
+    (1, {"problem_type": "regression"}, "trained for a regression"),
+    (2, {"problem_type": "regression"}, "trained for a regression"),
+    (2, {"function_to_apply": "none"}, "says 'none' of its outputs"),
+    (1, {"function_to_apply": "softmax"}, "one output and does not say what it is"),
+    (1, {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, "says 'identity'"),
+    (2, {"label2id": {"LABEL_0": 1, "LABEL_1": 0}}, "'LABEL_0' as output 0, label2id as output 1"),
+    (2, {"id2label": {"0": "bad", "1": "bad"}}, "each with a name of its own"),
+    (2, {"id2label": {"1": "LABEL_0", "2": "LABEL_1"}}, "does not number its outputs from 0"),
+])  # fmt: skip
+def test_a_classifier_that_gives_no_probability_of_a_label_is_no_judge(tmp_path, outputs, fields, said):
+    judge_with(tmp_path, outputs, **fields)
+    with pytest.raises(RequestError, match=said):
+        inspect_judge(str(tmp_path), label="LABEL_0")
+
+
+def test_only_a_judge_that_is_read_otherwise_than_before_has_another_digest(tmp_path):
+    """The digests are those of the version before activations were read."""
+    from engine.core.files import sha256_of
+    from engine.core.types import digest_of
+    from engine.models.weights import weight_hash
+
+    found = {}
+    for name, fields in (("as before", {}), ("otherwise", {"function_to_apply": "sigmoid"})):
+        judge_with(tmp_path / name, **fields)
+        beside = [sha256_of(path) for path in sorted((tmp_path / name).glob("*.json"))]
+        before = digest_of([weight_hash([tmp_path / name / "model.safetensors"]), beside, "LABEL_1"])
+        found[name] = inspect_judge(str(tmp_path / name), label="LABEL_1").digest == before
+    assert found == {"as before": True, "otherwise": False}

@@ -31,8 +31,9 @@ NOBODY = "no group named"
 
 
 def read_cases(path: Path) -> pd.DataFrame:
-    """Columns text, label, group, cluster. RequestError with the rows at fault."""
-    table = csv_table(path).cells
+    """Columns text, label, group, cluster; notes in its `attrs`. RequestError with the rows at fault."""
+    csv = csv_table(path)
+    table = csv.cells
     need_columns(path, table, NEEDED)
     faults = []
     for name, wrong in (
@@ -46,12 +47,11 @@ def read_cases(path: Path) -> pd.DataFrame:
         raise RequestError(faults)
     own = np.arange(len(table)).astype(str)
     cluster = np.where(table[CLUSTER] == "", own, table[CLUSTER]) if CLUSTER in table else own
-    found = {
-        "text": table["test_case"],
-        "label": table["label_gold"],
-        "group": table["target_ident"].replace("", NOBODY),
-    }
-    return pd.DataFrame(found).assign(cluster=cluster)
+    group, notes = csv.spelled("target_ident")
+    found = {"text": table["test_case"], "label": table["label_gold"], "group": group.replace("", NOBODY)}
+    cases = pd.DataFrame(found).assign(cluster=cluster)
+    cases.attrs["notes"] = (*csv.notes, *notes)
+    return cases
 
 
 def card_of(judge: Judge, cases: pd.DataFrame, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)

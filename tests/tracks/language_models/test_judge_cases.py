@@ -65,7 +65,7 @@ def test_every_fault_of_the_file_is_named_with_its_line(tmp_path):
 
 
 def test_from_the_command_line(tmp_path, capsys):
-    assert main(["judge", "demo-bert", "--label", "insulting", "--cases", str(write(tmp_path)), "--json"]) == 0
+    assert main(["judge", "demo-bert", "--judge-label", "insulting", "--cases", str(write(tmp_path)), "--json"]) == 0
     assert {row["n"] for row in json.loads(capsys.readouterr().out)["card"]} == {1, 2}
     assert main(["judge", "demo-bert", "--cases", str(write(tmp_path))]) == 2
     assert "'insulting'" in capsys.readouterr().err

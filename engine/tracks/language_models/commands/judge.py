@@ -13,7 +13,8 @@ from engine.core.files import json_able
 def add(commands: Any) -> None:
     parser = commands.add_parser("judge", help="a judge's card on written cases about groups, such as HateCheck's")
     parser.add_argument("judge", metavar="NAME_OR_FOLDER")
-    parser.add_argument("--label", default="", help="which label is harm, where the judge is a classifier of texts")
+    parser.add_argument("--judge-label", default="", metavar="LABEL",
+                        help="which label is harm, where the judge is a classifier of texts")  # fmt: skip
     parser.add_argument("--cases", required=True, type=Path, metavar="FILE",
                         help="CSV with test_case, label_gold (hateful, non-hateful), target_ident")  # fmt: skip
     json_flag(parser)
@@ -26,16 +27,17 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     from engine.tracks.language_models.judge_cases import card_of, read_cases, said_of
 
     cases = read_cases(args.cases)
-    judge = load_judge(args.judge, label=args.label)
+    judge = load_judge(args.judge, label=args.judge_label)
     card = card_of(judge, cases)
     found = {
         "judge": judge.info.name,
         "digest": judge.info.digest,
+        "notes": [judge.info.note, *cases.attrs["notes"]],
         "said": said_of(card),
         "card": card.to_dict("records"),
     }
     return json_able(found), "\n".join(
-        [f"{judge.info.name}, {len(cases)} cases", *map(_line, found["card"]), found["said"]]
+        [f"{judge.info.name}, {len(cases)} cases", *found["notes"], *map(_line, found["card"]), found["said"]]
     )
 
 
