@@ -22,9 +22,10 @@ class CrowsPairs(BenchmarkReader):
     roles = ("more", "less")
 
     def read(self, path: Path) -> tuple[list[Item], list[Fault], list[str]]:
-        table = csv_table(path).cells
-        need_columns(path, table, NEEDED)
-        faults, items = [], []
+        csv = csv_table(path)
+        need_columns(path, csv.cells, NEEDED)
+        kinds, notes = csv.spelled("bias_type")
+        table, faults, items = csv.cells.assign(bias_type=kinds), [], []
         for number, row in enumerate(table.to_dict("records"), 1):
             where = f"row {number}"
             if row["stereo_antistereo"] not in KINDS:
@@ -35,4 +36,4 @@ class CrowsPairs(BenchmarkReader):
             texts = {"more": row["sent_more"], "less": row["sent_less"]}
             more = {"kind": row["stereo_antistereo"]}
             items.append(Item(where, f"{number - 1}", row["bias_type"], f"{number - 1}", texts, more=more))
-        return items, faults, []
+        return items, faults, [*csv.notes, *notes]

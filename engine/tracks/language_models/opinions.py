@@ -148,9 +148,10 @@ def _versions() -> dict[str, int]:
 
 
 def _notes(run: Run, info: JudgeInfo) -> list[str]:
+    what = [info.note] if info.label else []
     if not info.is_foreign_to(run.meta["model"]["weight_hash"]):
-        return []
-    return [words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"])]
+        return what
+    return [*what, words.foreign_judge(info.name, " and ".join(info.made_for), run.meta["model"]["name"])]
 
 
 def _tables(run: Run, request: Growth, judge: Judge, store: Store, hooks: Hooks) -> dict[str, pd.DataFrame]:
