@@ -14,6 +14,7 @@ from engine.classifiers.groups import GroupMeasure
 from engine.core.errors import RequestError
 from engine.data.images.decoding import decoded
 from engine.data.images.load import ImageAsk, load_images
+from engine.data.images.readers.pixels import ArrayPixels
 from engine.models.file_fields import FIELDS, REFUSED
 from engine.models.image_processor import FILE, _class_of, _kinds, processor_of
 from engine.models.load_image_classifier import inspect_classifier, load_classifier
@@ -162,6 +163,16 @@ def test_images_are_read_as_the_processor_makes_them(tmp_path):
     assert not np.array_equal(own.read([0]), plain.read([0]))
     drawn = [load_images("avatars", ImageAsk(size=32, max_images=20, prepare=one)) for one in (None, ask.prepare)]
     assert drawn[0].digest == drawn[1].digest  # drawn at the size wanted, so that nothing is prepared
+
+
+def test_arrays_that_it_cannot_read_are_refused():
+    found, _ = processor_of({"image_processor_type": VIT, "size": 16}, None, "x")
+    long = ArrayPixels(np.zeros((2, 4, 500, 3), np.uint8)).prepared_by(found)
+    with pytest.raises(RequestError, match="too long and narrow"):
+        long.take(np.arange(2), 16)
+    wide = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), dtype=np.uint8)
+    own = [found(Image.fromarray(one)) for one in wide]
+    np.testing.assert_array_equal(ArrayPixels(wide).prepared_by(found).take(np.arange(2), 16), own)
 
 
 def test_evaluate_asks_the_model_what_its_processor_makes(tmp_path):

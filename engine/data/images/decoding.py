@@ -135,9 +135,10 @@ def _in_eight_bits(image: Image.Image) -> tuple[Image.Image, list[str]]:
         kind = {"I": "32-bit or signed", "F": "floating-point"}.get(image.mode, f"signed or {image.mode}")
         raise Damaged(f"its {kind} numbers have no known range: save it with 8 or 16 bits per colour")
     told = [DEEP] if image.tile and ";16" in str(image.tile[0].args) else []
+    image = image.convert("LA") if image.mode == "La" else image
     if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
         told.append(CLEAR)
-    return image.convert("RGBA").convert("RGB") if image.mode == "La" else image.convert("RGB"), told
+    return image.convert("RGB"), told
 
 
 def _from_sixteen(image: Image.Image) -> tuple[Image.Image, list[str]]:

@@ -10,13 +10,15 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.cifar10_batches import CLASSES
-from engine.data.images.readers.pixels import SUFFIXES, FilePixels, is_picture
+from engine.data.images.readers.pixels import SUFFIXES, FilePixels, is_picture, listed
 from engine.data.spellings import one_spelling
 from engine.data.splits import WORDS
 
+LEFT_BEHIND = ("thumbs.db", "desktop.ini")
+
 
 class ClassFolders(ImageReader):
-    """The folder's name is the class. Files with other endings than images have are ignored, and hidden ones."""
+    """The folder's name is the class. Hidden files are ignored, and those with other endings counted."""
 
     name = "an image folder (train/<class>/ and test/<class>/ with images)"
     general = True
@@ -43,11 +45,13 @@ class ClassFolders(ImageReader):
 
 
 def _listed(path: Path) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
-    """Columns split, target, image_id of every image; the classes, sorted; notes on folders that are one class."""
-    table = pd.DataFrame(_files(path), columns=["split", "target", "image_id"])
+    """Columns split, target, image_id of every image; the classes, sorted; notes on folders that are one class and on
+    files that are not read."""
+    files, others = _files(path)
+    table = pd.DataFrame(files, columns=["split", "target", "image_id"])
     empty = set(_classes(path)) - set(table["target"])
     table["target"], notes = one_spelling(table["target"], "class folders", missing=())
-    return table, tuple(sorted(empty | set(table["target"]))), notes
+    return table, tuple(sorted(empty | set(table["target"]))), (*notes, *_said(others))
 
 
 def _splits(path: Path) -> dict[str, str]:
@@ -65,16 +69,27 @@ def _folders(path: Path) -> list[str]:
         return [entry.name for entry in entries if entry.is_dir() and not entry.name.startswith(".")]
 
 
-def _files(path: Path) -> list[tuple[str, str, str]]:
-    """(split, class, path below the folder) of every image. Raises RequestError without training or test images."""
-    found = []
+def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """(split, class, path below the folder) of every image, and names of other files. RequestError without training or
+    test images."""
+    found, others = [], []
     for split, folder in _splits(path).items():
         for name in _folders(path / folder):
             with os.scandir(path / folder / name) as entries:
-                files = [entry.name for entry in entries if is_picture(entry.name)]
-            found += [(split, name, f"{folder}/{name}/{file}") for file in files]
+                files = [entry.name for entry in entries if entry.is_file()]
+            found += [(split, name, f"{folder}/{name}/{file}") for file in files if is_picture(file)]
+            others += [file for file in files if not is_picture(file)]
     absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
     if absent:
         what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
         raise RequestError(Fault(f"image folder {path}", what, f"Endings read: {', '.join(SUFFIXES)}."))
-    return sorted(found)
+    return sorted(found), others
+
+
+def _said(others: list[str]) -> tuple[str, ...]:
+    """A note on files that may be pictures all the same; none on those that systems leave behind."""
+    left = [name for name in others if not name.startswith(".") and name.lower() not in LEFT_BEHIND]
+    if not left:
+        return ()
+    kinds = sorted({Path(name).suffix.lower() or "no ending" for name in left})
+    return (f"{len(left)} files do not end as pictures that are read here and were left out: {listed(kinds)}.",)

@@ -85,7 +85,12 @@ class ArrayPixels(Pixels):
         """The images `rows` [k] int, [k, size, size, 3] uint8."""
         if self.prepare is None and self.images.shape[1:3] == (size, size):
             return self.images[rows]
-        parts = [prepared(Image.fromarray(self.images[row]), size, self.prepare) for row in rows]
+        try:
+            parts = [prepared(Image.fromarray(self.images[row]), size, self.prepare) for row in rows]
+        except (Damaged, ValueError) as error:  # all have one shape: what the processor cannot do, it can do to none
+            raise RequestError(
+                Fault("images", f"The model's processor cannot read them ({error}).", "Use others.")
+            ) from error
         return np.stack(parts) if parts else np.empty((0, size, size, 3), np.uint8)
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
