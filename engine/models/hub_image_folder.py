@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from engine.core.errors import Fault, RequestError
 from engine.models import runtime
-from engine.models.completeness import incomplete, match_in, quietly
+from engine.models.completeness import incomplete, match_in, quietly, unlike_files
 from engine.models.config_file import LARGEST
-from engine.models.file_fields import unread
+from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
+from engine.models.notes import other_weights
 from engine.models.state_dicts import State, plain_state
 from engine.models.vision import hub_folders
-from engine.models.weights import tensors_in, weight_files
+from engine.models.weights import SINGLE, tensors_in, weight_files
 from engine.store.brought import read_object
 
 CONFIG, PREPROCESSOR, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
+ONE_CLASS = "single_label_classification"
+UNNAMED = "LABEL_"
+"""Begins transformers' own name of an output that nobody has named."""
 _AGAIN = "Download or copy the folder again."
 
 
@@ -31,22 +36,64 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     config, faults = _object(folder / CONFIG)
     if faults:
         return "", {}, faults
+    where = f"{folder.name}/{CONFIG}"
+    if "architecture" in config:
+        return "", {}, [_of_timm(where, config["architecture"])]
     family, known = config.get("model_type"), hub_folders.families()
     listed = config.get("architectures")
     named = str(listed[0]) if isinstance(listed, list) and listed else ""
     if "auto_map" in config:
         what = "asks for code of its own (auto_map), which is never run."
-        return "", {}, [Fault(f"{folder.name}/{CONFIG}", what, "Give a model that transformers knows itself.")]
+        return "", {}, [Fault(where, what, "Give a model that transformers knows itself.")]
     if not isinstance(family, str) or family not in known or "ImageClassification" not in named:
         what = f"is {named or 'no model'} of family {family!r}, not an image classifier that transformers knows."
-        return "", {}, [Fault(f"{folder.name}/{CONFIG}", what, f"Known families: {', '.join(sorted(known))}.")]
+        return "", {}, [Fault(where, what, f"Known families: {', '.join(sorted(known))}.")]
     try:
         arch = hub_folders.made_known(config)
     except RequestError as error:
-        return "", {}, [replace(one, where=f"{folder.name}/{CONFIG}") for one in error.faults]
+        return "", {}, [replace(one, where=where) for one in error.faults]
     card, faults = _images(folder, arch, family)
-    classes, more = _classes(config.get("id2label"), f"{folder.name}/{CONFIG}")
-    return "" if more else arch, {**card, **({"classes": classes} if classes else {})}, faults + more
+    outputs, more = _outputs(config, where)
+    more += refusals(CONFIG, config, where)
+    return "" if more else arch, {**card, **outputs}, faults + more
+
+
+def _of_timm(where: str, name: Any) -> Fault:
+    fix = f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its weights."
+    return Fault(where, f"describes {str(name)[:80]!r} of the package timm, as timm itself saves it.", fix)
+
+
+def _outputs(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[Fault]]:
+    """Their number and, where they have names of their own, the classes; and what says otherwise."""
+    labels, back = config.get("id2label"), config.get("label2id")
+    if labels is None and isinstance(back, dict):
+        labels = {str(at): name for name, at in back.items()}
+    classes, faults = _classes(labels, where)
+    said, kind = config.get("num_labels", len(classes) or 2), config.get("problem_type")
+    count = len(classes) or said
+    if said != count or type(count) is not int:
+        what = f"has num_labels {said!r}, its id2label names {len(classes)} outputs."
+        faults.append(Fault(where, what, "Give each output of its last layer one name."))
+    elif count < 2:
+        what = f"has {count} output: an audit needs a probability of each class."
+        faults.append(Fault(where, what, "Give a classifier of two or more classes."))
+    if kind not in (None, ONE_CLASS):
+        what = f"says by problem_type {kind!r} that its outputs are no classes that exclude each other."
+        faults.append(Fault(where, what, f"Give a classifier of one class per image; if it is one, set {ONE_CLASS}."))
+    plain = all(one.startswith(UNNAMED) for one in classes)
+    if classes and back is not None and not _agree(back, labels):
+        what = "has a label2id that contradicts its id2label."
+        faults.append(Fault(where, what, "Give both the order in which the model was trained."))
+    return {"outputs": count, **({} if plain else {"classes": classes})}, faults
+
+
+def _agree(back: Any, labels: Mapping[str, Any]) -> bool:
+    """Whether label2id says nothing, or nothing else than id2label."""
+    if not isinstance(back, dict):
+        return False
+    return all(str(one).startswith(UNNAMED) for one in back) or all(
+        str(labels.get(str(at))) == str(name) for name, at in back.items()
+    )
 
 
 def _classes(labels: Any, where: str) -> tuple[tuple[str, ...], list[Fault]]:
@@ -94,15 +141,20 @@ def _processor_file(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     return PREPROCESSOR, *(_object(folder / PREPROCESSOR) if (folder / PREPROCESSOR).is_file() else ({}, []))
 
 
-def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[Fault]]:
-    """The tensors under the names of transformers' class. Safetensors only; headers and numbers are checked first."""
+def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[Fault], tuple[str, ...]]:
+    """The tensors under the names of transformers' class, faults, and a note on files of weights that are not read.
+    Safetensors only; headers and numbers are checked first."""
     files, faults = weight_files(folder)
+    shapes: dict[str, list[int]] = {}
     for path in files:
-        faults += tensors_in(path)[1]
-    if faults:
-        return {}, faults
+        found, wrong = tensors_in(path)
+        shapes |= found
+        faults += wrong
     architecture = hub_folders.hub_architecture(arch)
     shape = architecture.build(arch, n_classes)
+    faults = faults or _row_faults(folder, shapes, f"{architecture.classifier(shape)}.weight", shape, n_classes)
+    if faults:
+        return {}, faults, ()
     try:
         with quietly():
             found, told = type(shape).from_pretrained(
@@ -113,9 +165,20 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         if runtime.is_out_of_memory(error):
             raise
         first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        return {}, [Fault(str(folder), f"cannot be loaded: {first}.", _AGAIN)]
-    faults = incomplete(str(folder), match_in(told))
-    return ({}, faults) if faults else plain_state(folder.name, found.state_dict())
+        return {}, [Fault(str(folder), f"cannot be loaded: {first}.", _AGAIN)], ()
+    faults = incomplete(str(folder), match_in(told)) or unlike_files(str(folder), found, files)
+    if faults:
+        return {}, faults, ()
+    return *plain_state(folder.name, found.state_dict()), tuple(filter(None, [other_weights(folder, files)]))
+
+
+def _row_faults(folder: Path, shapes: Mapping[str, list[int]], head: str, model: Any, n_classes: int) -> list[Fault]:
+    """A last layer in the file that has not as many rows as config.json names outputs. head: the tensor's name."""
+    own, rows = model.state_dict()[head].shape[0], shapes.get(head, [n_classes])[0]
+    if own != n_classes or rows == n_classes:
+        return []
+    what = f"names {n_classes} outputs, the last layer of its weights ({head}) has {rows}."
+    return [Fault(f"{folder.name}/{CONFIG}", what, "Set id2label and num_labels to the outputs that it has.")]
 
 
 def _object(path: Path) -> tuple[dict[str, Any], list[Fault]]:

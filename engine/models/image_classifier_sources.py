@@ -19,6 +19,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.models import catalog, runtime
 from engine.models.hub_image_folder import is_hub_folder, read_card, read_weights
 from engine.models.image_processor import processor_of
+from engine.models.notes import other_weights
 from engine.models.state_dicts import State, fitting_architectures, plain_state, read_state
 from engine.models.vision import architecture_for, architectures, is_known
 from engine.models.vision.hub_folders import made_known
@@ -78,17 +79,16 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
     return Source(name), [_no_such(name)]
 
 
-def weights_of(source: Source) -> tuple[State, list[Fault]]:
-    """The tensors, {} where there are none to be had. Downloads only where `published`."""
+def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
+    """The tensors, {} where there are none to be had, faults, and notes on what is not read. Downloads only where
+    `published`."""
     if source.is_hub:
-        return (
-            read_weights(source.place, source.arch, len(source.card.get("classes", (0, 1))))
-            if source.arch
-            else ({}, [])
-        )
+        return read_weights(source.place, source.arch, source.card["outputs"]) if source.arch else ({}, [], ())
     if source.file is not None:
-        return read_state(source.file)
-    return _published(source.arch) if source.published and source.arch else ({}, [])
+        state, faults, notes = read_state(source.file)
+        beside = other_weights(source.place, [source.file]) if source.place != source.file else ""
+        return state, faults, (*notes, *filter(None, [beside]))
+    return *(_published(source.arch) if source.published and source.arch else ({}, [])), ()
 
 
 def recognised(source: Source, state: State, faults: list[Fault]) -> tuple[Source, list[Fault], tuple[str, ...]]:

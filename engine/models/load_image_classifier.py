@@ -319,8 +319,9 @@ def _examined(
 ) -> tuple[ClassifierInfo, State]:
     """What was asked for, with its tensors. RequestError with every fault found."""
     source, faults = resolve(str(name).strip(), None if weights is None else str(weights), arch)
-    state, more = weights_of(source)
+    state, more, unread = weights_of(source)
     source, faults, notes = recognised(source, state, faults + more)
+    notes += unread
     if source.arch:
         state = architecture_for(source.arch).without_extras(state)
     faults += _size_faults(source.card.get("size") if size is None else size, source.arch)

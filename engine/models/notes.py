@@ -34,7 +34,7 @@ def notes_on(
 ) -> tuple[str, ...]:
     """Sentences. files: those that are read; unused: tensors in them that the model does not have; ends: tokens that
     end a text besides the tokenizer's own."""
-    found = [_other_weights(folder, files), _modules(folder), _unused(unused), _unknown(folder, config)]
+    found = [other_weights(folder, files), _modules(folder), _unused(unused), _unknown(folder, config)]
     found += [_unread(folder, name) for name in (GENERATION, TOKENIZER)]
     found += [_code(folder, name) for name in (CONFIG, TOKENIZER)]
     if ends:
@@ -50,7 +50,8 @@ def _listed(names: Sequence[str], most: int = 3) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def _other_weights(folder: Path, files: Sequence[Path]) -> str:
+def other_weights(folder: Path, files: Sequence[Path]) -> str:
+    """Files of weights beside those that are read, in a sentence; "" where there are none."""
     read = {path.name for path in files}
     other = sorted(
         path.name for path in folder.iterdir()

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -25,8 +25,15 @@ State = dict[str, Tensor]
 
 COUNTER = "num_batches_tracked"
 """Ends the name of batch norm's step counters. They change no number and old files lack them: not read, not hashed."""
-WRAPPERS = ("state_dict", "model_state_dict", "model", "net")
-"""Keys under which training scripts put the tensors."""
+INERT = (
+    *(f"numpy.{core}.multiarray.{name}" for core in ("core", "_core") for name in ("scalar", "_reconstruct")),
+    "numpy.dtype",
+    "numpy.ndarray",
+    "argparse.Namespace",
+)
+"""What training scripts leave beside tensors. It is opened as a thing of no use: none of its code is run."""
+DEEPEST = 5
+"""Keys that lead to the tensors of a checkpoint at most."""
 PREFIXES = ("module.", "_orig_mod.", "model.")
 """What wrappers (data parallel, torch.compile, Lightning) put before every tensor's name."""
 NAMES = Path(__file__).parent / "vision" / "tensor_names.json"
@@ -70,28 +77,32 @@ def state_hash(state: Mapping[str, Tensor]) -> str:
     return digest.hexdigest()
 
 
-def read_state(path: Path) -> tuple[State, list[Fault]]:
-    """The tensors of a .safetensors file, or of a torch file read without running code; and what is wrong with it.
+def read_state(path: Path) -> tuple[State, list[Fault], tuple[str, ...]]:
+    """The tensors of a .safetensors file, or of a torch file read without running code; what is wrong with it; a note
+    on what else it holds.
 
-    Wrappers and prefixes are taken off, floating-point numbers become float32, counters are left out.
+    Keys that lead to the tensors and prefixes are taken off, floating-point numbers become float32, counters are left
+    out.
     """
     try:
         if path.is_dir():
-            return {}, [Fault(str(path), "is a folder.", "Give a weight file; a model folder is given as the model.")]
+            fix = "Give a weight file; a model folder is given as the model."
+            return {}, [Fault(str(path), "is a folder.", fix)], ()
         if not path.is_file():
-            return {}, [Fault(str(path), "is not there.", "Check the path of the weight file.")]
+            return {}, [Fault(str(path), "is not there.", "Check the path of the weight file.")], ()
         is_safe = path.suffix == ".safetensors"
         if is_safe and (faults := read_header(path)[2]):
-            return {}, faults
+            return {}, faults, ()
         found = _read_safetensors(path) if is_safe else _read_torch(path)
     except (OSError, ValueError) as error:  # may not be read, a name too long, a zero byte in it
-        return {}, [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")]
+        return {}, [Fault(str(path), f"cannot be read ({error}).", "Check the path of the weight file.")], ()
     if isinstance(found, Fault):
-        return {}, [found]
-    tensors = _tensors(found)
-    if not tensors:
-        return {}, [Fault(path.name, "holds no tensors by name, so it is no state dict.", _PLAIN)]
-    return plain_state(path.name, tensors)
+        return {}, [found], ()
+    states = _states(found)
+    if len(states) != 1:
+        return {}, [_not_one(path.name, list(states))], ()
+    [(keys, tensors)] = states.items()
+    return *plain_state(path.name, tensors), _unused(path.name, found, keys)
 
 
 def misfits(where: str, state: Mapping[str, Tensor], arch: str) -> list[Fault]:
@@ -173,7 +184,8 @@ def _read_torch(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it asks users to file issues against torch
-            return torch.load(path, map_location="cpu", weights_only=True)
+            with torch.serialization.safe_globals([(_Inert, name) for name in INERT]):
+                return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for damaged or executable pickles; all mean: do not load
         if runtime.is_out_of_memory(error):
             raise
@@ -193,16 +205,66 @@ def _refusal(where: str, message: str, is_pickle: bool) -> Fault:
     return Fault(where, "is damaged or no weight file.", _AGAIN)
 
 
-def _tensors(found: Any) -> State:
-    """Named tensors, wherever a training script put them."""
-    for _ in range(len(WRAPPERS)):
-        if not isinstance(found, Mapping) or any(isinstance(value, Tensor) for value in found.values()):
-            break
-        found = next((found[key] for key in WRAPPERS if isinstance(found.get(key), Mapping)), None)
-    if not isinstance(found, Mapping):
-        return {}
+class _Inert:
+    """Stands for what a checkpoint holds beside tensors: takes everything and keeps nothing."""
+
+    def __init__(self, *given: Any) -> None:
+        pass
+
+    def __setstate__(self, state: Any) -> None:
+        pass
+
+
+def _states(found: Any) -> dict[tuple[str, ...], State]:
+    """Every model in what a training script saved: its tensors, by the keys that lead to it. Of two that are the same
+    the first; where anything holds a matrix, what holds none is no model."""
+    every = list(_mappings(found, (), set()))
+    kept: dict[tuple[str, ...], State] = {}
+    for keys, named in [one for one in every if any(value.dim() > 1 for value in one[1].values())] or every:
+        if not any(_are_same(named, other) for other in kept.values()):
+            kept[keys] = named
+    return kept
+
+
+def _mappings(found: Any, keys: tuple[str, ...], seen: set[int]) -> Iterator[tuple[tuple[str, ...], State]]:
+    """Mappings from names to tensors and the keys that lead to each. An optimizer's are under numbers."""
+    if not isinstance(found, Mapping) or id(found) in seen or len(keys) > DEEPEST:
+        return
+    seen.add(id(found))
     named = {key: value for key, value in found.items() if isinstance(key, str) and isinstance(value, Tensor)}
-    return _without_prefixes(named)
+    if named:
+        yield keys, _without_prefixes(named)
+    for key, value in found.items():
+        if isinstance(key, str):
+            yield from _mappings(value, (*keys, key), seen)
+
+
+def _are_same(one: State, other: State) -> bool:
+    if one.keys() != other.keys():
+        return False
+    pairs = [(tensor, other[name]) for name, tensor in one.items()]
+    plain = all(part.layout == torch.strided and not part.is_meta for pair in pairs for part in pair)
+    return plain and all(a.dtype == b.dtype and torch.equal(a, b) for a, b in pairs)
+
+
+def _not_one(where: str, found: list[tuple[str, ...]]) -> Fault:
+    """A file with no model, or with several."""
+    if not found:
+        return Fault(where, "holds no tensors by name, so it is no state dict.", _PLAIN)
+    names = [".".join(keys) or "its top level" for keys in found]
+    path = "".join(f"[{key!r}]" for key in found[-1])
+    what = f"holds {len(found)} models that differ: {_first(names)}. Which is meant, it does not say."
+    return Fault(where, what, f"Save the right one alone, such as torch.save(torch.load(FILE){path}, NEW).")
+
+
+def _unused(where: str, found: Any, keys: tuple[str, ...]) -> tuple[str, ...]:
+    """A note on what lies beside the tensors that the keys lead to."""
+    others: list[str] = []
+    for depth, key in enumerate(keys):
+        others += [".".join((*keys[:depth], str(one))) for one in found if one != key]
+        found = found[key]
+    others += [str(name) for name, value in found.items() if not isinstance(value, Tensor)]
+    return (f"{where} also holds {_first(others)}: not used.",) if others else ()
 
 
 def _without_prefixes(named: State) -> State:

@@ -81,8 +81,8 @@ def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
     """As in ImageNet, whose two cranes every classifier of it on the hub has."""
     folder = saved_by_transformers("vit", tmp_path / "vit")
     config = json.loads((folder / "config.json").read_text())
-    twice = {"id2label": {"0": "crane", "1": "owl", "2": "crane"}, "image_size": [16, 16]}
-    (folder / "config.json").write_text(json.dumps(config | twice))
+    twice = {"id2label": {"0": "crane", "1": "owl", "2": "crane"}, "label2id": {"owl": 1, "crane": 2}}
+    (folder / "config.json").write_text(json.dumps(config | twice | {"image_size": [16, 16]}))
     found = load_classifier(folder, device="cpu")
     assert (found.classes, found.size) == (("crane", "owl", "crane (2)"), 16)
     (folder / "config.json").write_text(json.dumps(config | {"num_attention_heads": -1}))
@@ -91,6 +91,64 @@ def test_classes_of_one_name_are_told_apart(tmp_path, capfd):
     capfd.readouterr()
     assert "lacks 16 tensors" in refusal(folder)
     assert "MISSING" not in "".join(capfd.readouterr())
+
+
+@pytest.fixture
+def resnet(tmp_path):
+    return saved_by_transformers("resnet", tmp_path / "resnet")
+
+
+def edited_by(folder, **more):
+    config = json.loads((folder / "config.json").read_text()) | more
+    config = {name: value for name, value in config.items() if value != "gone"}
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"problem_type": "regression"}, "no classes that exclude each other"),
+        ({"problem_type": "multi_label_classification"}, "no classes that exclude each other"),
+        ({"label2id": {"cat": 1, "dog": 0, "owl": 2}}, "label2id that contradicts its id2label"),
+        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}}, "label2id that contradicts its id2label"),
+        ({"num_labels": 4}, "has num_labels 4, its id2label names 3 outputs"),
+        ({"id2label": "gone", "label2id": "gone", "num_labels": 1}, "has 1 output: an audit needs"),
+        ({"id2label": {"0": "cat", "1": "dog"}, "label2id": "gone"}, "names 2 outputs, the last layer of its weights"),
+        ({"id2label": "gone", "label2id": "gone", "num_labels": 5}, "names 5 outputs, the last layer of its weights"),
+        ({"pruned_heads": {"0": [1]}}, "sets pruned_heads to"),
+        ({"architecture": "resnet18", "pretrained_cfg": {}}, "give timm/resnet18 as the model and the folder's"),
+    ],
+)  # fmt: skip
+def test_outputs_that_are_no_classes_or_contradict_each_other_are_refused(resnet, more, said):
+    edited_by(resnet, problem_type="single_label_classification")
+    assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
+    edited_by(resnet, **more)
+    assert said in refusal(resnet)
+
+
+def test_names_that_transformers_gave_are_no_names(resnet):
+    """LABEL_0 says nothing: such outputs are numbered, and which is which class must be said."""
+    plain = {
+        "id2label": {str(at): f"LABEL_{at}" for at in range(3)},
+        "label2id": {f"LABEL_{at}": at for at in range(3)},
+    }
+    edited_by(resnet, **plain)
+    found = load_classifier(resnet, device="cpu")
+    assert found.classes == ("0", "1", "2") and any("nobody gave their names" in note for note in found.notes)
+    assert load_classifier(resnet, classes=["cat", "dog", "owl"], device="cpu").classes == ("cat", "dog", "owl")
+    edited_by(resnet, id2label={"0": "cat", "1": "dog", "2": "owl"})  # as written by who names id2label only
+    assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
+    edited_by(resnet, id2label="gone", label2id={"owl": 2, "cat": 0, "dog": 1})
+    assert load_classifier(resnet, device="cpu").classes == ("cat", "dog", "owl")
+
+
+def test_files_of_weights_that_are_not_read_are_named(resnet):
+    assert load_classifier(resnet, device="cpu").notes == ()
+    (resnet / "pytorch_model.bin").write_bytes(b"x")
+    (resnet / "ema.safetensors").write_bytes(b"x")
+    found = load_classifier(resnet, device="cpu").notes
+    assert found == ("ema.safetensors and pytorch_model.bin are not read; model.safetensors is. Are they the same "
+                     "weights?",)  # fmt: skip
 
 
 def edited_raw(folder, text):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -24,7 +25,7 @@ from engine.models.load_image_classifier import (
     save_classifier,
     state_hash,
 )
-from engine.models.state_dicts import fitting_architectures, names_digest, skeleton, stored_names
+from engine.models.state_dicts import _read_torch, fitting_architectures, names_digest, skeleton, stored_names
 from engine.models.vision import architecture_for, architectures
 from tests.places import SHARED
 
@@ -147,6 +148,46 @@ def test_bring_your_own_state_dict(tmp_path, suffix):
     assert (loaded.name, loaded.classes, loaded.size) == ("my own", ("0", "1"), 48)
 
 
+@pytest.mark.parametrize("keys", [("state_dict",), ("checkpoint", "model"), ("ema", "module"), ("net", "x", "y")])
+def test_tensors_are_found_wherever_a_training_script_put_them(tmp_path, keys):
+    """And what else it left is named, numpy's numbers too, which are opened without any code."""
+    model, path = small(), tmp_path / "w.pt"
+    found = plain(model)
+    for key in reversed(keys):
+        found = {key: found}
+    found |= {"best_acc": np.float64(0.9), "seen": np.arange(3), "args": argparse.Namespace(rate=0.1)}
+    moments = {0: {"exp_avg": torch.ones(2, 2)}}
+    torch.save(found | {"optimizer": {"state": moments, "param_groups": []}}, path)
+    info = inspect_classifier("resnet10-w16", weights=path)
+    assert info.weight_hash == model.weight_hash
+    assert "w.pt also holds best_acc, seen, args, …: not used." in info.notes
+
+
+def test_which_of_several_models_in_a_file_is_meant_is_never_guessed(tmp_path):
+    one, other, path = plain(small()), plain(small(seed=1)), tmp_path / "w.pt"
+    torch.save({"model": one, "ema": {"module": other}, "epoch": 3}, path)
+    (fault,) = refusal("resnet10-w16", weights=path)
+    assert "holds 2 models that differ: model, ema.module." in fault and "torch.load(FILE)['ema']['module']" in fault
+    torch.save({"model": one, "copy": {f"module.{name}": one[name] for name in one}, "epoch": 3}, path)
+    info = inspect_classifier("resnet10-w16", weights=path)
+    assert info.weight_hash == small().weight_hash and "w.pt also holds copy, epoch: not used." in info.notes
+
+
+def test_a_stand_in_of_numpy_runs_nothing(tmp_path):
+    """What a pickle asks numpy for is not numpy's: a call by that name with anything in it does nothing."""
+    path, mark = tmp_path / "w.pt", tmp_path / "ran"
+    torch.save({"state_dict": plain(small()), "best": (np.float64(0.5), Evil(mark))}, path)
+    assert "os" in refusal("resnet10-w16", weights=path)[0] or "posix" in refusal("resnet10-w16", weights=path)[0]
+    assert not mark.exists()
+    loaded = _read_torch(save_with(np.float64(0.5), path))
+    assert type(loaded["best"]).__module__ == "engine.models.state_dicts"
+
+
+def save_with(thing, path):
+    torch.save({"best": thing}, path)
+    return path
+
+
 def test_numbers_stand_in_for_class_names_and_it_says_so(tmp_path):
     save_file(plain(small()), tmp_path / "w.safetensors")
     info = inspect_classifier(tmp_path / "w.safetensors")
@@ -237,7 +278,8 @@ def test_classes_must_be_the_heads(tmp_path, folder):
     (fault,) = refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "b", "c"])
     assert "there are 3 classes, but the weights end in 2" in fault
     assert "each named once" in refusal("resnet10-w16", weights=tmp_path / "w.safetensors", classes=["a", "a"])[0]
-    assert "the model knows cat, dog" in refusal(folder, classes=["dog", "cat"])[0]
+    assert "is not the order of the model: cat, dog" in refusal(folder, classes=["dog", "cat"])[0]
+    assert inspect_classifier(folder, classes=["Katze", "Hund"]).classes == ("Katze", "Hund")
     assert inspect_classifier(folder, classes=2).classes == ("cat", "dog")
     edit(folder, classes=["cat", "dog", "cow"])
     assert "there are 3 classes, but the weights end in 2" in refusal(folder)[0]

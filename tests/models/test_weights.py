@@ -114,8 +114,8 @@ def test_an_image_checkpoint_is_checked_alike(tmp_path):
     torch.save({"w": torch.tensor([1.0, np.nan])}, tmp_path / "m.pt")
     written(tmp_path / "n.safetensors", changed("b", data_offsets=[22, 24]))
     found = [read_state(tmp_path / name) for name in ("m.safetensors", "m.pt", "n.safetensors")]
-    assert all(len(faults) == 1 for _, faults in found)
-    assert ["NaN or infinite" in faults[0].what for _, faults in found] == [True, True, False]
+    assert all(len(faults) == 1 for _, faults, _ in found)
+    assert ["NaN or infinite" in faults[0].what for _, faults, _ in found] == [True, True, False]
 
 
 def test_an_activation_that_does_not_exist_is_found_before_the_weights(tmp_path):
