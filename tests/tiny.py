@@ -121,6 +121,7 @@ DECODERS: dict[str, tuple[str, dict]] = {
     "mistral": ("mistral", _ROTARY | {"sliding_window": 4}),
     "mixtral": ("mixtral", _EXPERTS),
     "gpt_oss": ("gpt_oss", _EXPERTS | _WINDOWS),
+    "llama4": ("llama4_text", _EXPERTS | {"intermediate_size_mlp": 32, "interleave_moe_layer_step": 1}),
     "gemma": ("gemma", _ROTARY),
     "gemma2": ("gemma2", _ROTARY | _WINDOWS),
     "gemma3": ("gemma3_text", _ROTARY | _WINDOWS),

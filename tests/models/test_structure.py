@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.core.errors import RequestError
-from engine.core.types import HeadMask
+from engine.core.types import Decoding, HeadMask, Window
+from engine.models.decode import sample
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
@@ -25,7 +28,9 @@ from engine.surgery.heads.prefix import row_logps
 from engine.surgery.heads.record import record_of
 from engine.surgery.heads.replay import load_cut, save_cut
 from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
-from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, text, tiny_model
+from engine.tracks.language_models import nll
+from engine.tracks.language_models.nll import window_nll
+from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, save_tokenizer, text, tiny_model
 
 ZEROED = {"bloom", "falcon", "falcon_grouped", "phi3", "olmo2"}
 """Where no head can be cut out: fused by numbers of config.json, a residual inside, norms over all heads."""
@@ -102,6 +107,37 @@ def test_head_tensors_are_the_heads_own(name):
         wanted = lm.model(tokens).logits
     tensors[-1].mul_(0.25)  # a view of the model's own memory
     assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_perplexity_a_few_positions_at_a_time_and_drawing_are_what_was_proved(name, monkeypatch):
+    lm, tokens = tiny_model(name), list(range(3, 45))
+    plain = window_nll(lm, tokens, Window())
+    monkeypatch.setattr(nll, "positions_at_once", lambda lm: 5)
+    assert abs(window_nll(lm, tokens, Window())["nll"] - plain["nll"]).max() < 1e-2
+    short = Decoding(max_new_tokens=4)
+    each = [sample(lm, [one], [key], [0], short)[0] for one, key in zip(TEXTS, "ab", strict=True)]
+    assert sample(lm, TEXTS, ["a", "b"], [0, 0], short) == each
+
+
+def test_what_cannot_draw_from_what_it_keeps_is_refused(tmp_path):
+    """BERT's generation half sees the whole text unless its config.json says otherwise."""
+    sizes = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 48}
+    config = AutoConfig.for_model("bert-generation", vocab_size=48, bos_token_id=1, eos_token_id=2, **sizes)
+    AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
+    save_tokenizer(tmp_path)
+    with pytest.raises(RequestError, match="no text can be drawn with what is kept of its tokens"):
+        load_language_model(tmp_path, device="cpu")
+
+
+def test_a_model_that_sees_what_comes_is_caught():
+    lm = tiny_model("qwen3")
+    for block in lm.adapter.blocks(lm.model):
+        block.self_attn.is_causal = False
+        block.register_forward_pre_hook(
+            lambda module, args, kwargs: (args, {**kwargs, "attention_mask": None}), with_kwargs=True
+        )
+    assert "is not the token of the whole text" in proof_of(lm, nullcontext())
 
 
 def test_shared_layers_act_at_every_depth_and_say_so():

@@ -204,12 +204,25 @@ class _Proof:
 
     def an_audit_can_run(self) -> None:
         """The calls that measure perplexity (tracks/…/nll.py) and draw texts (decode.py)."""
-        plain, longest = self.logits(self.ids), self.ids.shape[1]
+        plain = self.logits(self.ids)
         if not bool(torch.isfinite(plain).all()):
             return  # damaged weights: said where the mask is proved
         hidden = self.adapter.backbone(self.model)(input_ids=self.ids, use_cache=False).last_hidden_state
         if not _near(self.adapter.logits(self.model, hidden[0], normed=True), plain[0], 1e4 * self.eps):
             self.refuse("its logits do not follow from what lies below its head.")
+        try:
+            made, wanted = self._drawn()
+        except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
+            if runtime.is_out_of_memory(error):
+                raise
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            self.refuse(f"no text can be drawn with what is kept of its tokens ({first[:200]}).")
+        if not _near(made, wanted, 1e4 * self.eps):
+            self.refuse("a token drawn with what is kept of those before it is not the token of the whole text.")
+
+    def _drawn(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits [1, vocabulary] behind a text: by a cache, padded on the left beside another text; and plainly."""
+        longest = self.ids.shape[1]
         mask = torch.ones_like(self.ids).repeat(2, 1)
         mask[1, : min(2, longest - 2)] = 0
         places = (mask.cumsum(1) - 1).clamp(min=0)
@@ -222,9 +235,7 @@ class _Proof:
                 past_key_values=past, use_cache=True, logits_to_keep=1,
             )  # fmt: skip
             past = made.past_key_values
-        wanted = self.logits(self.ids[:, mask[1].bool()])[:, -1]
-        if not _near(made.logits[:, -1], wanted, 1e4 * self.eps):
-            self.refuse("a token drawn with what is kept of those before it is not the token of the whole text.")
+        return made.logits[:, -1], self.logits(self.ids[:, mask[1].bool()])[:, -1]
 
     # 7
 
