@@ -22,7 +22,7 @@ from engine.models.vision import hub_folders
 
 FILE = "preprocessor_config.json"
 Colour = tuple[float, float, float]
-LARGEST_SIDE, MOST_UNEQUAL = 4096, 100
+LARGEST_SIDE, MOST_UNEQUAL = 2048, 100
 _FIX = "Mend the field, or delete the file: then the middle square is taken and the usual mean is assumed."
 _PROBES = ((61, 40), (40, 61), (300, 299))
 

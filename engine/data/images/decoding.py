@@ -144,11 +144,12 @@ def _in_eight_bits(image: Image.Image) -> tuple[Image.Image, list[str]]:
 def _from_sixteen(image: Image.Image) -> tuple[Image.Image, list[str]]:
     """A grey picture of 9 to 16 bits: its largest number becomes 255."""
     most = 2 ** _tag(image, _BITS, 16) - 1
-    grey = np.asarray(image).astype(np.float64)
-    told = [DEEP, *([NARROW] if grey.max() < (most + 1) / 16 else [])]
+    numbers = np.asarray(image)
+    told = [DEEP, *([NARROW] if numbers.max() < (most + 1) / 16 else [])]
+    eight = np.rint(np.arange(most + 1) * (255 / most)).astype(np.uint8)
     if _tag(image, _PHOTOMETRIC, 1) == 0:  # white is zero, which Pillow does not turn round at this depth
-        grey = most - grey
-    return Image.fromarray(np.rint(grey * (255 / most)).astype(np.uint8)).convert("RGB"), told
+        eight = eight[::-1]
+    return Image.fromarray(eight[numbers]).convert("RGB"), told
 
 
 def _tag(image: Image.Image, number: int, usual: int) -> int:
