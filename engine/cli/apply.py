@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import json_flag
+from engine.core.errors import MaskError
 
 if TYPE_CHECKING:
     from engine.surgery.apply import Applied
     from engine.surgery.equivalence import Agreement
+    from engine.surgery.filters.cut import FilterAgreement
 
 PROBES = (
     "The people of the town said that",
@@ -38,6 +41,7 @@ def run(args: argparse.Namespace) -> tuple[dict[str, Any], str]:
     """Check the mask against the model before loading; compare masked, cut and reloaded."""
     from engine.surgery.apply import apply_mask
 
+    args.to = Path(args.to).expanduser()
     applied = apply_mask(args.mask, args.model, args.weights, args.revision, args.device)
     compared = {"heads": _heads, "texts": _texts, "filters": _filters}[applied.kind]
     return compared(applied, args)
@@ -48,11 +52,8 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
     from engine.surgery.equivalence import agree
     from engine.surgery.heads.replay import load_cut, save_cut
 
-    whole, mask = applied.whole, applied.record.mask
-    folder = save_cut(applied.cut, applied.record, Path(args.to))
-    masked_cut = agree(whole, mask, PROBES, applied.cut)
-    masked_reloaded = agree(whole, mask, PROBES, load_cut(folder, str(whole.device)))
-    return _said(applied, folder, (masked_cut, masked_reloaded), f"greedy text on {len(PROBES)} prompts")
+    found = _kept(applied, args.to, save_cut, load_cut, lambda *three: agree(*three[:2], PROBES, three[2]))
+    return _said(applied, args.to, found, f"greedy text on {len(PROBES)} prompts")
 
 
 def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], str]:
@@ -60,11 +61,40 @@ def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
     from engine.surgery.equivalence import agree_on_texts
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
-    whole, mask = applied.whole, applied.record.mask
-    folder = save_cut_classifier(applied.cut, applied.record, Path(args.to))
-    reloaded = load_cut_classifier(folder, str(whole.device))
-    found = tuple(agree_on_texts(whole, mask, PROBES, other=other) for other in (applied.cut, reloaded))
-    return _said(applied, folder, found, f"class of {len(PROBES)} sentences")
+    found = _kept(
+        applied, args.to, save_cut_classifier, load_cut_classifier,
+        lambda *three: agree_on_texts(*three[:2], PROBES, other=three[2]),
+    )  # fmt: skip
+    return _said(applied, args.to, found, f"class of {len(PROBES)} sentences")
+
+
+def _kept(
+    applied: Applied, to: Path, save: Callable[..., Path], load: Callable[..., Any], agree: Callable[..., Agreement]
+) -> tuple[Agreement, Agreement]:
+    """The cut model saved at `to`: masked against cut, and against cut, saved and reloaded.
+
+    MaskError where either differs; then nothing is there.
+    """
+    from engine.surgery.heads.replay import whole
+
+    found = [agree(applied.whole, applied.record.mask, applied.cut)]
+    _refuse_unequal(*found)
+
+    def fill(draft: Path) -> None:
+        again = load(save(applied.cut, applied.record, draft), str(applied.whole.device))
+        found.append(agree(applied.whole, applied.record.mask, again))
+        _refuse_unequal(found[-1])
+
+    whole(to, fill)
+    return found[0], found[1]
+
+
+def _refuse_unequal(found: Agreement | FilterAgreement, reloaded: bool = True) -> None:
+    if not (found.holds and reloaded):
+        raise MaskError(
+            f"The masked model and the one that is cut do not agree: logits differ by {found.max_logit_difference:.2g} "
+            f"(rounding explains {found.tolerance:.2g}). Nothing was kept."
+        )
 
 
 def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], what: str) -> tuple[dict[str, Any], str]:
@@ -72,7 +102,7 @@ def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], wh
     whole, small, record = applied.whole, applied.cut, applied.record
     masked_cut, masked_reloaded = found
     value = {
-        "ok": masked_cut.holds and masked_reloaded.holds,
+        "ok": True,
         "folder": str(folder),
         "heads_cut": len(record.units),
         "sparsity": record.mask.sparsity,
@@ -83,11 +113,10 @@ def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], wh
         "max_logit_difference": max(masked_cut.max_logit_difference, masked_reloaded.max_logit_difference),
         "greedy_text_equal": masked_cut.greedy_equal and masked_reloaded.greedy_equal,
     }
-    verdict = "masked = cut = reloaded" if value["ok"] else "MASKED AND CUT DO NOT AGREE"
     text = (
         f"{value['heads_cut']} heads cut ({value['sparsity']:.1%}), {whole.n_parameters:,} -> {small.n_parameters:,} "
-        f"parameters, saved to {folder}\n{verdict}: largest logit difference {value['max_logit_difference']:.2g}, "
-        f"{what} {'equal' if value['greedy_text_equal'] else 'differs'}"
+        f"parameters, saved to {folder}\nmasked = cut = reloaded: largest logit difference "
+        f"{value['max_logit_difference']:.2g}, {what} {'equal' if value['greedy_text_equal'] else 'differs'}"
     )
     return value, text
 
@@ -99,18 +128,24 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
     from engine.surgery.filters.cut import agree_filters
     from engine.surgery.filters.graph import filter_graph
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
+    from engine.surgery.heads.replay import whole as put_whole
 
     whole, small, record = applied.whole, applied.cut, applied.record
     graph = filter_graph(whole)
     draw = np.random.default_rng(0)
     pixels = draw.integers(0, 256, (IMAGES, whole.size, whole.size, 3), dtype=np.uint8)
     agreement = agree_filters(whole, graph, record.mask, small, pixels)
-    folder = save_cut_classifier(small, record, Path(args.to))
-    reloaded = same_weights(small, load_cut_classifier(folder, str(whole.device)))
+    _refuse_unequal(agreement)
+
+    def fill(draft: Path) -> None:
+        again = load_cut_classifier(save_cut_classifier(small, record, draft), str(whole.device))
+        _refuse_unequal(agreement, same_weights(small, again))
+
+    put_whole(args.to, fill)
     flops = filter_graph(small).flops()
     value = {
-        "ok": agreement.holds and reloaded,
-        "folder": str(folder),
+        "ok": True,
+        "folder": str(args.to),
         "filters_cut": record.mask.n_cut,
         "sparsity": record.mask.sparsity,
         "flops_before": graph.flops(),
@@ -119,15 +154,15 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
         "parameters_before": whole.n_parameters,
         "parameters_after": small.n_parameters,
         "masked_equals_cut": agreement.holds,
-        "reloaded_equals_cut": reloaded,
+        "reloaded_equals_cut": True,
         "max_logit_difference": agreement.max_logit_difference,
     }
-    verdict = "masked = cut = reloaded" if value["ok"] else "MASKED, CUT AND RELOADED DO NOT AGREE"
     units = "heads" if graph.groups[0].is_heads else "filters"
     text = (
         f"{value['filters_cut']} of {record.mask.total} {units} cut, {value['theoretical_speedup']:.2f}x fewer FLOPs, "
-        f"{whole.n_parameters:,} -> {small.n_parameters:,} parameters, saved to {folder}\n{verdict}: largest logit "
-        f"difference {agreement.max_logit_difference:.2g} on {IMAGES} random images. Not retrained: the weights are "
-        f"those of {args.model}. `export` writes the retrained checkpoint of an audit."
+        f"{whole.n_parameters:,} -> {small.n_parameters:,} parameters, saved to {args.to}\n"
+        f"masked = cut = reloaded: largest logit difference {agreement.max_logit_difference:.2g} on "
+        f"{IMAGES} random images. Not retrained: the weights are those of {args.model}. "
+        "`export` writes the retrained checkpoint of an audit."
     )
     return value, text

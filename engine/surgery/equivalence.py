@@ -12,12 +12,11 @@ from engine.core.types import HeadMask
 from engine.models.load_language_model import LanguageModel
 from engine.models.load_text_classifier import TextClassifier
 from engine.models.transformer import TransformerModel
+from engine.surgery.agreement import EXACT, RELATIVE, Judged, Twice, doubled, judged
 from engine.surgery.heads.cut import cut as cut_out
 from engine.surgery.heads.mask import masked
 
 NEW_TOKENS = 16
-RELATIVE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
-"""Largest difference allowed, as a share of the largest logit (at least 1)."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,7 @@ class Agreement:
     greedy_equal: every continuation is the same, token by token. near_ties: continuations that part where the two
     tokens' logits lie within twice the tolerance; these are no disagreement, and `holds` lets them pass.
     Of a text classifier: the classes' logits, and the class that every text gets in place of a continuation.
+    exact: the largest difference of a logit where both are computed in float64, None where they cannot.
     """
 
     max_logit_difference: float
@@ -35,6 +35,7 @@ class Agreement:
     holds: bool
     near_ties: int = 0
     prompts: int = 0
+    exact: float | None = None
 
 
 def agree(
@@ -48,12 +49,11 @@ def agree(
 
     Texts are cut to leave room for `new_tokens` in the model's positions.
     """
-    new_tokens = min(new_tokens, lm.n_positions - 1)
+    new_tokens, other = min(new_tokens, lm.n_positions - 1), other or cut_out(lm, mask)
     batch = tokens_of(lm, prompts, lm.n_positions - new_tokens)
-    one = _run(lm, batch, new_tokens, masked(lm, mask))
-    two = _run(other or cut_out(lm, mask), batch, new_tokens, nullcontext())
-    real = batch["attention_mask"].bool().cpu()
-    return _judged(lm, one, two, real)
+    one, two = _run(lm, batch, new_tokens, masked(lm, mask)), _run(other, batch, new_tokens, nullcontext())
+    found = _judged(lm, mask, other, batch, (one.logits, two.logits), batch["attention_mask"].bool().cpu())
+    return _told(found, one, two)
 
 
 def agree_on_texts(
@@ -64,10 +64,10 @@ def agree_on_texts(
     other: TextClassifier | None = None,
 ) -> Agreement:
     """As `agree`, of text classifiers: masked `clf` against `other`, by default `clf` cut here. One batch."""
-    batch = clf.encode(texts, texts_b)
-    one = _classes(clf, batch, masked(clf, mask))
-    two = _classes(other or cut_out(clf, mask), batch, nullcontext())
-    return _judged(clf, one, two, torch.ones(len(texts), dtype=torch.bool))
+    batch, other = clf.encode(texts, texts_b), other or cut_out(clf, mask)
+    one, two = _class(_logits(clf, batch, masked(clf, mask))), _class(_logits(other, batch, nullcontext()))
+    found = _judged(clf, mask, other, batch, (one.logits, two.logits), torch.ones(len(texts), dtype=torch.bool))
+    return _told(found, one, two)
 
 
 def tokens_of(lm: LanguageModel, prompts: Sequence[str], longest: int) -> dict[str, torch.Tensor]:
@@ -92,9 +92,17 @@ def _run(lm: LanguageModel, batch: dict, new_tokens: int, setting: AbstractConte
     """Logits and greedy continuations of a batch as from `tokens_of`, computed within `setting` (masked or not)."""
     batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
     with torch.no_grad(), setting:
-        logits = lm.model(**batch, use_cache=False).logits
+        logits = _logits(lm, batch, nullcontext())
         chosen, steps = greedy(lm, batch, new_tokens)
-    return _Answer(logits.double().cpu(), chosen.cpu(), steps.double().cpu())
+    return _Answer(logits, chosen.cpu(), steps.double().cpu())
+
+
+def _logits(lm: TransformerModel, batch: dict, setting: AbstractContextManager) -> torch.Tensor:
+    """[prompts, tokens, vocabulary] or [texts, classes], float64 on the CPU, computed within `setting`."""
+    batch = {name: tensor.to(lm.device) for name, tensor in batch.items()}
+    more = {"use_cache": False} if lm.adapter.causal else {}
+    with torch.no_grad(), setting:
+        return lm.model(**batch, **more).logits.double().cpu()
 
 
 def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -121,24 +129,41 @@ def greedy(lm: LanguageModel, batch: dict[str, torch.Tensor], new_tokens: int) -
     return torch.cat(chosen, dim=1), torch.stack(steps, dim=1)
 
 
-def _classes(clf: TextClassifier, batch: dict, setting: AbstractContextManager) -> _Answer:
-    """The answer of a text classifier to an encoded batch: logits [texts, classes] float64.
-
-    The class of a text stands for a continuation of one token.
-    """
-    batch = {name: tensor.to(clf.device) for name, tensor in batch.items()}
-    with torch.no_grad(), setting:
-        logits = clf.model(**batch).logits.double().cpu()
+def _class(logits: torch.Tensor) -> _Answer:
+    """The answer of a text classifier, logits [texts, classes]: a text's class stands for a continuation."""
     return _Answer(logits, logits.argmax(-1, keepdim=True), logits.unsqueeze(1))
 
 
-def _judged(lm: TransformerModel, one: _Answer, two: _Answer, real: torch.Tensor) -> Agreement:
-    """Whether two answers agree. real: [prompts, tokens] or [texts] bool, True where logits count."""
-    difference = float((one.logits - two.logits)[real].abs().max())
-    tolerance = RELATIVE[lm.dtype] * max(1.0, float(one.logits[real].abs().max()))
-    apart, ties = _compare(one, two, tolerance)
-    holds = difference <= tolerance and apart == ties
-    return Agreement(difference, apart == 0, tolerance, holds, ties, len(real))
+def _judged(
+    lm: TransformerModel, mask: HeadMask, other: TransformerModel, batch: dict, own: Twice, real: torch.Tensor
+) -> Judged:
+    """Masked `lm` against `other`, whose logits of the batch are `own`. real: [prompts, tokens] or [texts] bool, True
+    where logits count."""
+
+    def in_float64() -> Twice:
+        one = _logits(big := doubled(lm), batch, masked(big, mask))[real]
+        del big  # one copy at a time
+        return one, _logits(doubled(other), batch, nullcontext())[real]
+
+    def batched_otherwise() -> float:
+        """Every row alone, without its padding."""
+        apart = 0.0
+        for row, logits in enumerate(own[0]):
+            counts = batch["attention_mask"][row].bool()
+            alone = {name: value[row : row + 1, counts] for name, value in batch.items()}
+            again = _logits(lm, alone, masked(lm, mask))[0]
+            apart = max(apart, float((again - logits[real[row]].reshape(again.shape)).abs().max()))
+        return apart
+
+    # means of silenced heads become a bias in the model's own numbers: rounded, in float64 too
+    exact = EXACT if lm.means is None else RELATIVE[lm.dtype]
+    return judged((own[0][real], own[1][real]), lm.dtype, in_float64, batched_otherwise, exact)
+
+
+def _told(found: Judged, one: _Answer, two: _Answer) -> Agreement:
+    apart, ties = _compare(one, two, found.tolerance)
+    holds = found.holds and apart == ties
+    return Agreement(found.difference, apart == 0, found.tolerance, holds, ties, len(one.logits), found.exact)
 
 
 def _compare(one: _Answer, two: _Answer, tolerance: float) -> tuple[int, int]:

@@ -164,6 +164,46 @@ def test_agree_notices_another_classifier():
     assert not found.holds and found.max_logit_difference > found.tolerance
 
 
+MASK = HeadMask(3, 4, MASKS["uneven"])
+ROUNDED = [
+    ("gpt_neo", "transformer.ln_f", "lm_head"),
+    ("bert", "bert.encoder.layer.2.output.LayerNorm", "bert.pooler.dense"),
+]
+
+
+def rounded(name, norm, reader):
+    """A tiny model whose rounding is large, as a real one's is: the last layer reads the sum of what is centred, which
+    is zero but for rounding, ten thousandfold."""
+    lm = tiny_model(name)
+    norm, reader = lm.model.get_submodule(norm), lm.model.get_submodule(reader)
+    norm.weight.data.fill_(1.0), norm.bias.data.zero_()
+    reader.weight = torch.nn.Parameter(reader.weight + 1e4)
+    return lm, agree if lm.adapter.causal else agree_on_texts
+
+
+@pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
+def test_a_right_cut_is_taken_and_one_weight_off_is_not_whatever_the_rounding(case):
+    """By 1 %: rounding moves the logits of the right cut by as much, and by more than 1e-5 of the largest."""
+    lm, compare = rounded(*case)
+    right = cut(lm, MASK)
+    found = compare(lm, MASK, PROMPTS, other=right)
+    assert found.holds and found.exact < 1e-9
+    weight = lm.adapter.output_projection(right.model, 1).weight.data.view(-1)
+    weight[weight.abs().argsort()[len(weight) // 2]] *= 1.01
+    off = compare(lm, MASK, PROMPTS, other=right)
+    assert off.max_logit_difference <= off.tolerance and not off.holds
+
+
+@pytest.mark.parametrize("case", ROUNDED, ids=[name for name, *_ in ROUNDED])
+def test_without_room_for_float64_other_batches_tell_the_rounding(case, monkeypatch):
+    monkeypatch.setattr("engine.surgery.agreement.on_device", lambda device: 0)
+    lm, compare = rounded(*case)
+    found = compare(lm, MASK, PROMPTS, other=cut(lm, MASK))
+    assert found.holds and found.exact is None
+    neighbour = HeadMask(3, 4, ((0, 2), *MASK.cut[1:]))
+    assert not compare(lm, MASK, PROMPTS, other=cut(lm, neighbour)).holds
+
+
 def test_agree_notices_another_model():
     lm, mask = tiny_model("gpt2"), HeadMask(3, 4, ((0, 1),))
     found = agree(lm, mask, PROMPTS, cut(lm, HeadMask(3, 4, ((0, 2),))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,26 +14,29 @@ import torch
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import FilterMask
 from engine.models.load_image_classifier import Classifier
+from engine.surgery.agreement import Twice, doubled, judged
 from engine.surgery.filters.gates import masked_filters
 from engine.surgery.filters.graph import filter_graph
 from engine.surgery.filters.heads import cut_heads
 from engine.surgery.filters.reading import FilterGraph, dependency_graph, some_of_group, width_of
 
-TOLERANCE = 1e-4
-"""Largest difference of a logit between the masked and the cut model, as a share of the largest logit (at least 1)."""
 History = list[list[Any]]
 """Torch-Pruning's pruning history: [module, is it an output pruning, indices], JSON-able, replayed in order."""
 
 
 @dataclass(frozen=True)
 class FilterAgreement:
-    """Masked against cut on the same images: logits, and whether every predicted class is the same."""
+    """Masked against cut on the same images: logits, and whether every predicted class is the same.
+
+    exact: the largest difference of a logit where both are computed in float64, None where they cannot.
+    """
 
     max_logit_difference: float
     tolerance: float
     same_classes: bool
     holds: bool
     images: int
+    exact: float | None = None
 
 
 def cut_filters(classifier: Classifier, mask: FilterMask) -> tuple[Classifier, History]:
@@ -118,14 +122,22 @@ def agree_filters(
 ) -> FilterAgreement:
     """`whole` with `mask` against `small`, which was cut from it, on uint8 images [n, H, W, 3]."""
     images = whole.prepared(pixels)
-    with torch.no_grad():
-        with masked_filters(whole, graph, mask):
-            one = whole.model(images).double()
-        two = small.model(images).double()
-    difference = float((one - two).abs().max())
-    tolerance = TOLERANCE * max(1.0, float(one.abs().max()))
-    same = bool((one.argmax(1) == two.argmax(1)).all())
-    return FilterAgreement(difference, tolerance, same, difference <= tolerance, len(pixels))
+
+    def logits(one: Classifier, some: torch.Tensor) -> torch.Tensor:
+        is_masked = one.cut is None
+        with torch.no_grad(), masked_filters(one, graph, mask) if is_masked else nullcontext():
+            return one.model(some).double().cpu()
+
+    def in_float64() -> Twice:
+        return tuple(logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small))
+
+    def one_by_one() -> float:
+        return float((torch.cat([logits(whole, one) for one in images.split(1)]) - own[0]).abs().max())
+
+    own = logits(whole, images), logits(small, images)
+    found = judged(own, images.dtype, in_float64, one_by_one)
+    same = bool((own[0].argmax(1) == own[1].argmax(1)).all())
+    return FilterAgreement(found.difference, found.tolerance, same, found.holds, len(pixels), found.exact)
 
 
 def widths_after(mask: FilterMask) -> Sequence[tuple[str, int, int]]:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from engine.core.seeds import rng
 from engine.models.load_image_classifier import Classifier
 from engine.models.runtime import is_out_of_memory
+from engine.surgery.agreement import Twice, doubled, judged
 from engine.surgery.filters.gates import gated
 from engine.surgery.filters.heads import cut_heads
 from engine.surgery.filters.reading import FilterGraph, candidate_graph, dependency_graph, some_of_group
@@ -26,8 +27,6 @@ SHARE = 0.7
 """Of the filters of every group that stay in the cut that is tried."""
 RELATIVE = 1e-6
 """Largest difference of a logit in float64, as a share of the largest one."""
-SINGLE = 1e-4
-"""The same in float32, for heads; of logits below 1 as a share of 1."""
 _found: dict[Any, frozenset[str]] = {}
 _heads: dict[Any, bool] = {}
 
@@ -51,25 +50,33 @@ def heads_can_be_cut(classifier: Classifier, graph: FilterGraph) -> bool:
 
 
 def _heads_agree(classifier: Classifier, graph: FilterGraph) -> bool:
+    try:
+        own = _masked_and_cut(classifier, graph)
+        return judged(
+            own, torch.float32, lambda: _masked_and_cut(doubled(classifier), graph),
+            lambda: float((_masked_and_cut(classifier, graph, 2)[0][:1] - own[0]).abs().max()),
+        ).holds  # fmt: skip
+    except (RuntimeError, ValueError, IndexError, TypeError) as error:
+        if is_out_of_memory(error):
+            raise
+        return False
+
+
+def _masked_and_cut(classifier: Classifier, graph: FilterGraph, count: int = 1) -> Twice:
+    """Logits of one image, `count` times, with the last head of every layer silent, and without it."""
     keep = torch.ones(graph.total, device=classifier.device)
     small = copy.deepcopy(classifier.model)
     for one, group in zip(classifier.architecture.attentions(small), graph.groups, strict=True):
         if group.width > 1:
             keep[group.start + group.width - 1] = 0.0
             cut_heads(small, one, [group.width - 1])
-    side = classifier.size
-    images = torch.as_tensor(rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32)
-    images = images.to(classifier.device)
-    with torch.no_grad(), gated(classifier.model, graph, keep):
-        masked = classifier.model(images)
-    try:
-        with torch.no_grad():
-            cut = small(images)
-    except (RuntimeError, ValueError, IndexError, TypeError) as error:
-        if is_out_of_memory(error):
-            raise
-        return False
-    return float((masked - cut).abs().max()) <= SINGLE * max(1.0, float(masked.abs().max()))
+    side, like = classifier.size, next(classifier.model.parameters())
+    image = torch.as_tensor(rng("images tried").standard_normal((1, 3, side, side)), dtype=torch.float32)
+    images = image.to(like).repeat(count, 1, 1, 1)
+    with torch.no_grad():
+        with gated(classifier.model, graph, keep):
+            masked = classifier.model(images)
+        return masked.double(), small(images).double()
 
 
 def _tried(classifier: Classifier) -> frozenset[str]:

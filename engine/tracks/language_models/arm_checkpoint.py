@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.audit.growing import plan_of
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, MaskError, RequestError
+from engine.core.types import HeadMask
 from engine.report.model_card import model_card
 from engine.store.runs import Run
 from engine.tracks.language_models.arm_words import arm_of, is_arm
@@ -64,19 +65,14 @@ def write_arm(run: Run, variant: dict[str, Any], folder: Path, base: str | None 
 
 def _agreement(run: Run, arm: LanguageModel, folder: Path) -> dict[str, Any]:
     """The saved folder, loaded by plain transformers, beside the model in memory."""
-    import torch
     from transformers import AutoModelForCausalLM
 
-    from engine.surgery.equivalence import RELATIVE, tokens_of
+    from engine.surgery.equivalence import agree
 
     loaded = AutoModelForCausalLM.from_pretrained(folder, local_files_only=True, dtype=arm.dtype).eval()
     prompts = run.table("prompts").sort_values("prompt_id")["text"].head(PROMPTS).tolist()
-    batch = tokens_of(arm, prompts, arm.n_positions)
-    with torch.no_grad():
-        one, two = (model(**batch, use_cache=False).logits.double() for model in (arm.model, loaded))
-    real = batch["attention_mask"].bool()
-    difference = float((one - two)[real].abs().max())
-    holds = difference <= RELATIVE[arm.dtype] * max(1.0, float(one[real].abs().max()))
-    if not holds:
-        raise MaskError(f"{folder} does not load as the model that was saved: logits differ by {difference:.1e}.")
-    return {"reloaded": {"max_logit_difference": difference, "prompts": len(prompts), "holds": holds}}
+    found = agree(arm, HeadMask(arm.n_layers, arm.n_heads), prompts, replace(arm, model=loaded))
+    if not found.holds:
+        what = f"logits differ by {found.max_logit_difference:.1e}"
+        raise MaskError(f"{folder} does not load as the model that was saved: {what}.")
+    return {"reloaded": asdict(found)}

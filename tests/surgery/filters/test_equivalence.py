@@ -116,6 +116,24 @@ def test_agree_notices_another_cut():
     assert not found.holds and found.max_logit_difference > found.tolerance
 
 
+@pytest.mark.parametrize("has_room", [True, False])
+def test_agree_notices_one_weight_that_is_one_per_cent_off(has_room, monkeypatch):
+    """A middling weight of a middle layer; without room for float64 a right cut is still taken."""
+    whole = lively(SMALL, 16)
+    graph = filter_graph(whole)
+    mask = graph.mask(some_mask(graph))
+    small, _ = cut_filters(whole, mask)
+    if not has_room:
+        monkeypatch.setattr("engine.surgery.agreement.on_device", lambda device: 0)
+    found = agree_filters(whole, graph, mask, small, some_pixels(4, 16))
+    assert found.holds and (found.exact is not None) == has_room
+    layers = [module for module in small.model.modules() if isinstance(module, torch.nn.Conv2d)]
+    weight = layers[len(layers) // 2].weight.data.view(-1)
+    weight[weight.abs().argsort()[len(weight) // 2]] *= 1.01
+    off = agree_filters(whole, graph, mask, small, some_pixels(4, 16))
+    assert off.max_logit_difference <= 1e-4 and not (has_room and off.holds)
+
+
 def test_a_cut_model_shares_no_memory_and_takes_no_gradient():
     whole = lively(SMALL, 16)
     graph = filter_graph(whole)
