@@ -19,7 +19,7 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, segmented, select
 from pages.shared.safe import plain
 
-EVERY = "(all)"
+EVERY = ""
 BOTH = "both"
 SIDES = ("wrong", "right")
 KINDS = {BOTH: "Both sides", "wrong": "Newly wrong", "right": "Newly right"}

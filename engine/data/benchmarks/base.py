@@ -75,8 +75,8 @@ class BenchmarkReader(ABC):
 
 
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
-    """Texts that are empty or too long, ids and groups that are too long, texts of one item that are equal, and items
-    that are there twice."""
+    """Texts that are empty or too long, ids and groups that are too long, groups that are empty, texts of one item that
+    are equal, and items that are there twice."""
     faults, seen = [], {}
     for item in items:
         where = f"{name}, {item.row}"
@@ -90,6 +90,8 @@ def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[F
             for what, name in (("id", item.item_id), ("group", item.group))
             if len(name) > MAX_NAME
         ]
+        if not item.group.strip():
+            faults.append(Fault(where, "It belongs to no group.", "Name its group, or leave it out."))
         if len(set(item.texts.values())) < len(item.texts):
             faults.append(Fault(where, "Two of its texts are equal.", "Nothing can be told from such an item."))
         if (first := seen.setdefault(item.item_id, item.row)) != item.row:

@@ -31,8 +31,6 @@ class CrowsPairs(BenchmarkReader):
             if row["stereo_antistereo"] not in KINDS:
                 what = f"stereo_antistereo is {row['stereo_antistereo'][:40]!r}."
                 faults.append(Fault(f"{path.name}, {where}", what, f"One of {', '.join(KINDS)}."))
-            if not row["bias_type"]:
-                faults.append(Fault(f"{path.name}, {where}", "bias_type is empty.", "Name the type."))
             texts = {"more": row["sent_more"], "less": row["sent_less"]}
             more = {"kind": row["stereo_antistereo"]}
             items.append(Item(where, f"{number - 1}", row["bias_type"], f"{number - 1}", texts, more=more))

@@ -26,8 +26,13 @@ def titled(titles: Mapping[str, str] | None = None, /, **more: str) -> tuple[Col
 
 
 def group_or(whole: str) -> Callable[[str], str]:
-    """How a subgroup is said where "" means everything."""
-    return lambda group: words.group_name(group) if group else whole
+    """How a subgroup is said where "" means everything; in quotes where it is called as everything is."""
+
+    def said(group: str) -> str:
+        name = words.group_name(group)
+        return (words.quoted(group) if name.casefold() == whole else name) if group else whole
+
+    return said
 
 
 METHOD = Column("method", "method", words.method_name)

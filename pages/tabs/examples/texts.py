@@ -22,7 +22,7 @@ from pages.shared.tabs import Tab
 
 PER_PAGE = 4
 PER_SIDE = 2
-EVERY = "(all)"
+EVERY = ""
 BOTH = "both"
 SIDES = {"more": "rose", "less": "fell"}
 ORDERS = {

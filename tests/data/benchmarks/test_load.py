@@ -135,7 +135,7 @@ def test_every_faulty_row_is_named_at_once(tmp_path):
             (3, "e" * 10_001, "f", "stereo", "age")]  # fmt: skip
     told = " ".join(faults_of("crows_pairs", write_crows(tmp_path / "c.csv", rows)))
     for words in ("row 1: Two of its texts", "row 2, more: The text is empty", "row 3: stereo_antistereo is 'maybe'",
-                  "row 3: bias_type is empty", "row 4, more: The text has 10,001"):  # fmt: skip
+                  "row 3: It belongs to no group", "row 4, more: The text has 10,001"):  # fmt: skip
         assert words in told
 
 
@@ -147,6 +147,14 @@ def test_rows_of_bbq_that_are_no_json_or_lack_a_field_are_named(tmp_path):
     for words in ("row 2: question is missing", "row 3: Not JSON", "row 4: label is '7'", "row 5: answer_info",
                   "row 6: Not a JSON object", "row 7: Not JSON"):  # fmt: skip
         assert words in told
+
+
+def test_an_item_without_a_group_is_refused_for_it_would_be_the_row_of_all_items(tmp_path):
+    rows = [stereoset_row("a"), stereoset_row("b", bias_type=" ")]
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"data": {"intrasentence": rows, "intersentence": []}}), encoding="utf-8")
+    (fault,) = faults_of("stereoset", path)
+    assert "It belongs to no group" in fault
 
 
 def test_a_label_or_a_sentence_that_stereoset_lacks_is_named(tmp_path):

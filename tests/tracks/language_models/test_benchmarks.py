@@ -22,6 +22,7 @@ from engine.tracks.language_models.benchmark_tables import _readable
 from engine.tracks.language_models.benchmarks.base import Scored, scored_benchmarks
 from engine.tracks.language_models.choice_logps import ScoredRows, _equally_long, choice_logps, rows_of
 from engine.tracks.language_models.growing import grow
+from engine.tracks.language_models.panels import benchmarks as panel
 from engine.tracks.language_models.request import validate
 from engine.tracks.language_models.run import run_audit
 from engine.tracks.language_models.told import told
@@ -47,6 +48,18 @@ def test_crows_pairs_by_hand():
     assert found["share_per_token"] == 0.5  # -1 < -.5, -1 > -2, -1.5 < -1, -1 > -3
     exchanged = scored_benchmarks()["crows_pairs"].main.swapped(one)
     assert exchanged.sum(axis=0).tolist() == [1.0, 4.0]
+
+
+def test_a_category_called_all_is_not_the_row_of_all_items():
+    """Six pairs of age, all even; six of "all", all for the stereotype: .75 of all, 1 of the category."""
+    items = {"cluster": list("abcdefghijkl"), "group": ["age"] * 6 + ["all"] * 6}
+    one = scored(items, more=[-1.0] * 12, less=[-1.0] * 6 + [-2.0] * 6)
+    crows = scored_benchmarks()["crows_pairs"]
+    rows = numbers_of(crows, {"dense": one}, "dense")
+    table = panel._table(crows, rows)
+    share = table[table["measure"] == "stereotype likelier"].set_index("kind of bias")
+    assert share["value"].to_dict() == {"all": 0.75, "“all”": 1.0, "age": 0.5}
+    assert panel._pairs(rows, crows.main, "dense")["group"].tolist() == ["all", "age", "“all”"]
 
 
 def test_stereoset_by_hand_means_over_targets():

@@ -13,6 +13,7 @@ from engine.data.benchmarks.load import readers
 from engine.report import phrasing
 from engine.report.charts import lookup
 from engine.report.charts.by_group import ByGroup, dumbbell
+from engine.report.charts.columns import group_or
 from engine.report.charts.marks import row_range
 from engine.report.charts.panel import Choice, Panel, nothing
 from engine.report.contract import Benchmarks, Changed, Measure
@@ -64,7 +65,7 @@ def _pairs(rows: pd.DataFrame, metric: Metric, variant: str) -> pd.DataFrame:
     dense = mine[mine["variant"] == "dense"][["group", "value", "low", "high", "n", "null_low", "null_high"]]
     after = mine[mine["variant"] == variant][["group", "value", "low", "high", "delta", "delta_low", "delta_high"]]
     table = dense.merge(after, on="group", how="left", suffixes=("_dense", ""))
-    table = table.assign(verdict="", order=table["group"].eq("").astype(int), group=table["group"].replace("", ALL))
+    table = table.assign(verdict="", order=table["group"].eq("").astype(int), group=table["group"].map(group_or(ALL)))
     ordered = table.sort_values(["order", "n"], ascending=[False, False], kind="stable")
     return ordered.drop(columns="order").reset_index(drop=True)
 
@@ -173,7 +174,7 @@ def _caveat(run: Run, one: ScoredBenchmark) -> str:
 def _table(one: ScoredBenchmark, rows: pd.DataFrame) -> pd.DataFrame:
     """Every number of both models, in words."""
     titles = {metric.name: metric.title for metric in one.metrics}
-    named = rows.assign(metric=rows["metric"].map(titles), group=rows["group"].replace("", ALL))
+    named = rows.assign(metric=rows["metric"].map(titles), group=rows["group"].map(group_or(ALL)))
     columns = {
         "metric": "measure", "group": one.group, "variant": "variant", "value": "value", "low": "low", "high": "high",
         "null_low": "chance low", "null_high": "chance high", "delta": "change", "delta_low": "change low",

@@ -1,0 +1,37 @@
+"""Names that users give are never taken for a name of the program's own."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.report.charts.columns import group_or
+
+
+def of_texts():
+    import pandas as pd
+
+    from pages.tabs.examples import texts
+
+    found = pd.DataFrame({"subgroup": ["(all)", "female"], "change": [0.1, -0.2]})
+    texts._filters(found)
+
+
+def of_changed_items():
+    import pandas as pd
+
+    from pages.shared import changed_items
+
+    changed_items._filters(pd.DataFrame({"group": ["(all)", "female"], "kind": ["wrong", "right"]}), 8)
+
+
+@pytest.mark.parametrize("page", [of_texts, of_changed_items])
+def test_a_subgroup_of_any_name_is_no_choice_of_all_subgroups(page):
+    at = AppTest.from_function(page).run()
+    assert not at.exception
+    assert at.selectbox[0].options == ["All subgroups", "(all)", "Female"]
+
+
+def test_a_group_that_is_called_as_all_items_are_stands_in_quotes():
+    said = group_or("all")
+    assert [said(name) for name in ("", "all", "All", "age")] == ["all", "“all”", "“All”", "age"]
