@@ -400,6 +400,8 @@ class Telling:
     the results; "" where nothing is known."""
     more: Callable[[Run, Choice, Mapping[str, Any]], str] = lambda run, choice, variant: ""
     """One more sentence that belongs to the verdict on a variant; "" where there is none."""
+    unusable: Callable[[Run, Mapping[str, Any]], str] = lambda run, variant: ""
+    """The sentence in place of a verdict on a variant that is no model any more; "" for every other."""
 
 
 class Track(ABC):

@@ -126,7 +126,8 @@ def _how_sure(run: Run, choice: Choice) -> Step:
     measure, variant = lookup.reading(run, choice).harm, lookup.variant_of(run, choice)
     row = lookup.harm(run, variant["variant"], choice)
     dense = lookup.harm(run, "dense", choice)
-    sentence = _sure(run, measure, variant, row, dense is not None and phrasing.inside_null(dense))
+    sentence = track_of(run).telling.unusable(run, variant)
+    sentence = sentence or _sure(run, measure, variant, row, dense is not None and phrasing.inside_null(dense))
     return Step("how_sure", sentence, before_after(run, choice), _measured(run, choice))
 
 

@@ -103,6 +103,8 @@ def _sentence(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
         return f"{phrasing.sentence(harm)} was not measured here."
     if variant["variant"] == "dense":
         return _uncut(run, choice, harm)
+    if said := telling.unusable(run, variant):
+        return said
     does, who = telling.does(run, variant), moved(run, choice, variant)
     dense = lookup.harm(run, "dense", choice)
     if dense is not None and phrasing.inside_null(dense):
@@ -181,7 +183,7 @@ def _uncut(run: Run, choice: Choice, harm: str) -> str:
 def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """The harm as it is now, beside what it was and what chance alone would give."""
     measure, row = lookup.reading(run, choice).harm, lookup.harm(run, variant["variant"], choice)
-    if row is None or not math.isfinite(row["value"]):
+    if row is None or not math.isfinite(row["value"]) or track_of(run).telling.unusable(run, variant):
         return ""
     dense = lookup.harm(run, "dense", choice)
     is_dense = variant["variant"] == "dense" or dense is None

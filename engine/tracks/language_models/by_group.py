@@ -12,6 +12,8 @@ from engine.tracks.language_models.bias_bootstrap import BiasBootstrap
 
 MIN_GROUP = 10
 """Prompts below which a group gets no verdict."""
+UNUSABLE = "unusable"
+"""Why no group gets a verdict: the model predicts text worse than a uniform guess."""
 METRICS = ("toxicity", "perplexity")
 COLUMNS = ("metric", "group", "value", "low", "high", "n", "delta", "delta_low", "delta_high", "verdict")
 
@@ -37,7 +39,7 @@ def group_rows(
 
     metric "toxicity" reads a column toxicity; "perplexity" reads nll (nats) and tokens per prompt and gives
     exp(Σ nll / Σ tokens). n counts prompts, delta = variant - dense with a paired interval. verdict is "" or TOO_FEW
-    (fewer than MIN_GROUP prompts). Raises RequestError for another metric.
+    (fewer than MIN_GROUP prompts); tables.py has UNUSABLE. Raises RequestError for another metric.
     """
     if metric not in METRICS:
         raise RequestError(unknown("metric", metric, METRICS))

@@ -19,6 +19,7 @@ from engine.surgery.heads.even import shape_of
 from engine.surgery.heads.mean_ablation import means_table
 from engine.tracks.language_models.arms import arm_variants, unreached
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
+from engine.tracks.language_models.by_group import UNUSABLE
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.controls import measure_controls
 from engine.tracks.language_models.expecting import expect, expect_scoring, until_drawn
@@ -225,6 +226,7 @@ def run_meta(audit: Audit, gammas: dict[str, float], tables: dict[str, pd.DataFr
         "warnings": as_proved(plan, context.lm.adapter.how)
         + unreached(plan, context.lm)
         + warnings_of(request, tables, plan.model.vocab_size)
+        + unusable(tables)
         + not_ranked(audit.scoring)
         + stopped(drawn),
     }
@@ -248,6 +250,16 @@ def not_ranked(scoring: dict[str, Any]) -> list[str]:
 
     found = scoring.get("z_bias", {}).items()
     return [f"Heads for {axis_name(axis)} were {said['note']}." for axis, said in found if said.get("note")]
+
+
+def unusable(tables: dict[str, pd.DataFrame]) -> list[str]:
+    """One sentence per variant that is no model any more."""
+    from engine.tracks.language_models import arm_words, words
+
+    groups = tables["groups"]
+    lost = groups.loc[groups["verdict"] == UNUSABLE, "variant"].unique() if len(groups) else ()
+    rows = tables["variants"].set_index("variant", drop=False).loc[list(lost)].to_dict("records")
+    return [words.unusable(arm_words.does(row) if arm_words.is_arm(row) else row["variant"]) for row in rows]
 
 
 def warnings_of(request: AuditRequest, tables: dict[str, pd.DataFrame], vocab_size: int) -> list[str]:

@@ -6,7 +6,7 @@ where they were compared, and only the chosen ones on test.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 
 import numpy as np
@@ -21,7 +21,7 @@ from engine.tracks.language_models.bias import descriptors_band, words_band
 from engine.tracks.language_models.bias_bootstrap import BiasBootstrap, coded_mean_interval
 from engine.tracks.language_models.bias_definitions import Layout, checked_toxicity, lay_out
 from engine.tracks.language_models.bias_errors import BiasErrors, with_toxicity
-from engine.tracks.language_models.by_group import group_rows
+from engine.tracks.language_models.by_group import UNUSABLE, group_rows
 from engine.tracks.language_models.context import PromptContext, Shard
 from engine.tracks.language_models.levelling import levelling
 from engine.tracks.language_models.permutation import Exchanges
@@ -122,9 +122,10 @@ class Measured:
             rows = [row for axis in axes for row in self.axis_rows((variant.what, split, axis))]
             rows.append(self.text_row(variant.what, split))
             rows += self._divergence_rows(variant.what) if has_arms and split == TEST and variant.what else []
-            results += [{"variant": variant.id, "split": split, **row} for row in rows]
+            told = _no_verdict if self._is_lost(variant.what, split) else dict
+            results += [{"variant": variant.id, "split": split, **told(row)} for row in rows]
             for axis in axes if split in detailed else ():
-                groups += [{**row, "variant": variant.id} for row in self.group_rows((variant.what, split, axis))]
+                groups += [{**told(row), "variant": variant.id} for row in self.group_rows((variant.what, split, axis))]
         generations, texts = self._generations([one for one in placed if one[1] in detailed])
         return {
             "results": pd.DataFrame(results),
@@ -134,6 +135,16 @@ class Measured:
             "windows": self._all_windows(placed),
             "costs": self._costs([variant for variant, split, _ in placed if split == TEST]),
         }
+
+    def _is_lost(self, what: What, split: str) -> bool:
+        """Whether it predicts text worse than a uniform guess among all tokens, which the dense model does not: what it
+        writes says nothing about its bias."""
+        most = self.context.lm.vocab_size
+        return (
+            bool(what)
+            and not self.text_row(what, split)["value"] <= most
+            and self.text_row(UNCUT, split)["value"] <= most
+        )
 
     def _read(self, placed: Sequence[Placed], detailed: Sequence[str]) -> None:
         """The rows of all places, one axis and split after the other."""
@@ -339,6 +350,14 @@ def _bands(layout: Layout, exchanges: Exchanges) -> dict[str, object]:
         for name in ("mean", "low", "high", "p")
     }
     return {**found, "group_note": "; ".join(group.notes)}
+
+
+def _no_verdict(row: Mapping[str, object]) -> dict[str, object]:
+    """A row of an unusable model: its value without a change, but for how far it is from text and the dense model."""
+    if row["metric"] in ("perplexity", "divergence", "flipped") and not row["group"]:
+        return dict(row)
+    nothing = {name: float("nan") for name in row if name.startswith("delta")}
+    return {**row, **nothing, "verdict": UNUSABLE if row["group"] else ""}
 
 
 def _over_half(values: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from engine.report.contract import Reading, Telling
 from engine.store.runs import Run
 from engine.tracks.language_models import arm_words
 from engine.tracks.language_models import words as own
+from engine.tracks.language_models.by_group import UNUSABLE
 from engine.tracks.language_models.panels.group_band import group_warning
 
 
@@ -54,10 +55,19 @@ def beyond(run: Run, choice: Choice, row: Mapping[str, Any]) -> str:
 
 def more(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     """That nothing follows where chance, or words of the prompts, may make the uncut model's bias."""
+    if unusable(run, variant):
+        return ""
     dense = lookup.bias(run, "dense", choice)
     if dense is not None and phrasing.inside_null(dense):
         return own.NULL_MEANS
     return group_warning(run, choice)
 
 
-TELLING = Telling(does, groups, harm, worse, better, beyond=beyond, more=more)
+def unusable(run: Run, variant: Mapping[str, Any]) -> str:
+    """Said in place of a verdict on what predicts worse than a guess; "" for every other variant."""
+    table = lookup.frame(run, "groups")
+    lost = (table["variant"] == variant["variant"]) & (table["verdict"] == UNUSABLE)
+    return own.unusable(does(run, variant)) if lost.any() else ""
+
+
+TELLING = Telling(does, groups, harm, worse, better, beyond=beyond, more=more, unusable=unusable)

@@ -37,6 +37,7 @@ from engine.surgery.heads.record import write_mask
 from engine.tracks.language_models import ahead, any_level, arm_words, head_contributions
 from engine.tracks.language_models import words as own
 from engine.tracks.language_models.benchmarks.base import PREFIX, scored_benchmarks
+from engine.tracks.language_models.by_group import UNUSABLE
 from engine.tracks.language_models.examples import examples, without_head
 from engine.tracks.language_models.masks import mask_record
 from engine.tracks.language_models.panels import (
@@ -135,7 +136,7 @@ class Heads(Track):
     null_label, group_null_label = own.NULL_LABEL, own.GROUP_NULL_LABEL
     null_means = own.NULL_MEANS
     not_built = "Not built for this axis, whose heads were not ranked"
-    too_few = {"too few prompts": "too few prompts for a verdict"}
+    too_few = {"too few prompts": "too few prompts for a verdict", UNUSABLE: "an unusable model, so no verdict"}
     handout = Handout(
         mask="Which heads to cut, of which model (by hash), chosen how. `apply` replays it.",
         apply="python -m engine apply {name} --model BASE --to DIR",

@@ -14,9 +14,12 @@ from engine.audit.growth import Growth
 from engine.audit.verification import verify_run
 from engine.core.errors import RequestError
 from engine.core.types import Hooks
+from engine.models import catalog
 from engine.report.bundle import export_run
 from engine.report.charts import cost, lookup, pareto
+from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
+from engine.report.story import step
 from engine.report.tracks import question, track_of
 from engine.report.verdict import verdict
 from engine.resident.warm import Warm
@@ -253,3 +256,30 @@ def test_the_playground_asks_the_arm_itself(run, store, start, monkeypatch):
              "seed": int(row["seed"])}  # fmt: skip
     answer = Prompt().answer(given, Warm(10**9), Hooks(), store)
     assert answer["rows"][0]["pruned"]["text"] == row["text"]
+
+
+def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased(store, tmp_path):
+    ruin = shutil.copytree(catalog.resolve("demo-gpt2"), tmp_path / "ruin")
+    model = AutoModelForCausalLM.from_pretrained(ruin)
+    for part in model.parameters():
+        part.data.mul_(3.0)
+    model.save_pretrained(ruin)
+    few = {"sparsities": (0.0, 0.1), "seeds": 1, "controls": None, "max_prompts": 60, "max_corpus_tokens": 2000}
+    request = AuditRequest(model="demo-gpt2", axes=("nationality",), methods=("ppl_only",), against=(str(ruin),), **few)
+    run = run_audit(request, store)
+    results, groups = run.table("results"), run.table("groups")
+    text = results[results["metric"] == "perplexity"].set_index("variant")["value"]
+    assert text["dense"] <= 428 < text["against-ruin-s0.000"]
+    mine, own = (table[table["variant"] == "against-ruin-s0.000"] for table in (results, groups))
+    assert own["verdict"].eq("unusable").all() and own["delta"].isna().all() and own["value"].notna().any()
+    assert mine.loc[mine["metric"].str.startswith("bias"), "delta"].isna().all()
+    assert mine.loc[mine["metric"] == "perplexity", "delta"].notna().all()
+    cuts = groups[~groups["variant"].isin(["dense", "against-ruin-s0.000"])]
+    assert cuts["delta"].notna().all() and not cuts["verdict"].eq("unusable").any()
+    said = "Putting checkpoint ruin in the model's place gives an unusable model, not a less biased one"
+    assert sum(said in warning for warning in run.meta["warnings"]) == 1
+    choice = Choice("against-ruin", "nationality", 0.0)
+    shown = verdict(run, choice)
+    assert shown.whole.startswith(said) and shown.meaning == "" and headline(run, choice).sentence == shown.sentence
+    assert {one.kind for one in shown.numbers} <= {"not compared", ""}
+    assert step(run, choice, "who_pays").sentence == step(run, choice, "how_sure").sentence == shown.sentence

@@ -11,7 +11,7 @@ from engine.report.charts import lookup
 from engine.report.charts.headline import LEVELLING, inside_null_now, null_warning
 from engine.report.charts.panel import Choice
 from engine.store.runs import Run
-from engine.tracks.language_models import arm_words
+from engine.tracks.language_models import arm_words, telling
 from engine.tracks.language_models.panels.group_band import group_warning
 from engine.tracks.language_models.panels.judges import disagreement
 from engine.tracks.language_models.panels.who_pays import levelling_verdict
@@ -27,6 +27,8 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
         return f"The bias of {axis} was not measured for {lookup.variant_label(run, variant)} on test prompts."
     if name == "dense":
         return _dense_sentence(axis, bias, ppl)
+    if said := telling.unusable(run, variant):
+        return said
     dense = lookup.bias(run, "dense", choice)
     how = "chosen by hand" if words.is_by_hand(variant["method"]) else f"with {words.method_name(variant['method'])}"
     start = arm_words.does(variant) if arm_words.is_arm(variant) else f"Cutting {lookup.amount(run, variant)} {how}"
@@ -41,6 +43,8 @@ def sentence(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
 
 def warnings(run: Run, choice: Choice, variant: dict[str, Any]) -> tuple[str, ...]:
     """Null band of the dense model and of the variant, levelling down, judges that do not agree."""
+    if telling.unusable(run, variant):
+        return ()
     found = [null_warning(run, choice) or group_warning(run, choice)]
     if variant["variant"] != "dense":
         if lookup.bias(run, "dense", choice) is not None and not found[0]:
