@@ -36,7 +36,7 @@ def fair_warnings(
 ) -> list[str]:  # fmt: skip
     """Sentences, most general first."""
     images, request = plan.images, plan.request
-    found = [*input_notes(images, model_warnings(plan), plan.is_fresh), *brought_warnings(plan, tables["results"])]
+    found = [*input_notes(images, model_warnings(plan), plan.is_fresh), *brought_warnings(tables["results"])]
     found += notes
     found += [
         *group_warnings(tables["groups"]),

@@ -20,7 +20,7 @@ def image_warnings(
     images = plan.images
     found = [
         *input_notes(images, model_warnings(plan), plan.is_fresh),
-        *brought_warnings(plan, tables["results"]),
+        *brought_warnings(tables["results"]),
         *notes,
         *group_warnings(tables["groups"]),
         *_trials(tables["variants"]),
