@@ -25,7 +25,7 @@ def inspected(given: Mapping[str, Any], check: Callable[[Any, Any], Any] = lambd
         if new
         else load_classifier(name, weights, size=size, device=device)
     )
-    return [*_what(model, new), _units(model, check)]
+    return [*_what(model, new), _units(model, new, check)]
 
 
 def _what(model: Any, new: bool) -> list[str]:
@@ -41,18 +41,20 @@ def _what(model: Any, new: bool) -> list[str]:
     return [what, *model.notes, *([f"Classes: {', '.join(model.classes[:20])}."] if model.classes else [])]
 
 
-def _units(model: Any, check: Callable[[Any, Any], Any]) -> str:
-    """What of it can be cut, proved on the model."""
+def _units(model: Any, new: bool, check: Callable[[Any, Any], Any]) -> str:
+    """What of it can be cut, proved on the model unless its weights are new."""
     from engine.surgery.filters.gates import prove_filter_mask_works
     from engine.surgery.filters.graph import filter_graph
 
     graph = filter_graph(model)
     check(model.model, graph)
     try:
-        prove_filter_mask_works(model, graph)
+        if not new:
+            prove_filter_mask_works(model, graph)
     except MaskError as error:
         raise RequestError(Fault("model", str(error), "Give another model.")) from error
+    proved = "" if new else ", proved on the model"
     if graph.groups[0].is_heads:
-        return f"What can be cut: {graph.total:,} attention heads in {len(graph.groups)} layers, proved on the model."
+        return f"What can be cut: {graph.total:,} attention heads in {len(graph.groups)} layers{proved}."
     whole = f"; {len(graph.whole)} convolutions stay whole" if graph.whole else ""
-    return f"What can be cut: {graph.total:,} filters in {len(graph.groups)} groups, proved on the model{whole}."
+    return f"What can be cut: {graph.total:,} filters in {len(graph.groups)} groups{proved}{whole}."

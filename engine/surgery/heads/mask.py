@@ -91,10 +91,20 @@ def prove_mask_works(lm: TransformerModel, check: Callable[[], None] = lambda: N
                     "precision is too low. Try --dtype float32."
                 )
             if not (plain - silent).abs().max() > 1e-6 * plain.abs().max():
-                raise MaskError(
-                    f"masking all heads of layer {layer} of {lm.name} changes nothing: "
-                    "its scores would say nothing about its heads, so none are computed."
-                )
+                raise MaskError(_unmoved(lm, layer, is_constant=torch.equal(plain, _logits(lm, tokens.flip(1)))))
+
+
+def _unmoved(lm: TransformerModel, layer: int, is_constant: bool) -> str:
+    """Why the answers stay with all heads of a layer masked. is_constant: they stay with another text too."""
+    if is_constant:
+        return (
+            f"{lm.name} answers the same to every text, so nothing that is cut can show: its last layer may be zero, "
+            "or the network dead. Give a trained model."
+        )
+    return (
+        f"masking all heads of layer {layer} of {lm.name} changes nothing: "
+        "its scores would say nothing about its heads, so none are computed."
+    )
 
 
 def _logits(lm: TransformerModel, tokens: torch.Tensor) -> torch.Tensor:

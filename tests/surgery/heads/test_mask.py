@@ -154,6 +154,15 @@ def test_the_proof_notices_a_mask_on_the_wrong_module(monkeypatch):
         prove_mask_works(lm)
 
 
+def test_a_model_that_answers_the_same_to_everything_is_called_that():
+    """Its last layer is zero: no mask is to blame."""
+    lm = tiny_model("gptj")
+    for part in lm.model.lm_head.parameters():
+        part.data.zero_()
+    with pytest.raises(MaskError, match="answers the same to every text"):
+        prove_mask_works(lm)
+
+
 @pytest.mark.parametrize("layer", [0, 2])
 def test_the_proof_notices_a_layer_whose_heads_write_nothing(layer):
     lm = zeroed(tiny_model("gptj"), HeadMask(3, 4, tuple((layer, head) for head in range(4))))

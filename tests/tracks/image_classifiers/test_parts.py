@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +14,11 @@ from PIL import Image
 from engine.audit import latency
 from engine.audit.latency import latency_row, paired_latency
 from engine.classifiers.images import gallery
-from engine.core.errors import Cancelled, PruneAuditError
+from engine.core.errors import Cancelled, MaskError, PruneAuditError
 from engine.store.array_table import pack, unpack, within
 from engine.store.partial import PartialFit
 from tests.classifiers.worlds import stop_after
+from tests.tracks.image_classifiers.worlds import image_context, image_request
 
 
 def test_packed_arrays_come_back_from_a_file_as_they_were(tmp_path):
@@ -31,6 +33,16 @@ def test_packed_arrays_come_back_from_a_file_as_they_were(tmp_path):
         assert again[name].dtype == array.dtype and again[name].shape == array.shape
         assert np.array_equal(again[name], array, equal_nan=array.dtype.kind == "f") and again[name].flags.writeable
     assert set(within(again, "a/")) == {"weights", "none"} and unpack(pack({}))[1] == {}
+
+
+def test_weights_that_say_nothing_yet_are_no_reason_not_to_fit_them():
+    """As those of torchvision's ViT, whose last layer starts at zero; weights that are kept must say something."""
+    context = image_context(image_request())
+    context.start.model.fc.weight.zero_()
+    context.prove()
+    kept = replace(context, settings=replace(context.settings, train=None))
+    with pytest.raises(MaskError, match="answers the same to every picture"):
+        kept.prove()
 
 
 def test_a_packed_number_without_dimensions_keeps_its_shape():
