@@ -70,9 +70,13 @@ def _uncut(predictions: pd.DataFrame, variant: str) -> str:
 
 
 def groups_of_images(run: Run, table: pd.DataFrame, axis: str) -> pd.Series:
-    """The subgroup of every image or text on an axis: a column, the class itself, or parts joined by "+"."""
-    classes = run.meta["data"]["classes"]
-    parts = []
+    """The subgroup of every image or text on an axis: a column, the class itself, or parts joined by "+".
+
+    Read from the run by id: what `changes` adds to the table can have the name of a user's column.
+    """
+    classes, key = run.meta["data"]["classes"], key_of(run)
+    items = lookup.frame(run, track_of(run).items).set_index(key)
+    parts, table = [], items.loc[table[key]].set_index(table.index)
     for part in axis.split("+"):
         if part in table:
             parts.append(table[part].astype(str))

@@ -249,12 +249,12 @@ def test_scores_mark_what_is_cut(run):
     assert len(crosses[0].x) == cut == (~panel.table["kept"]).sum()
 
 
-def tiny_run(folder) -> Run:
+def tiny_run(folder, group="gender") -> Run:
     """Four images solved by hand: a stays right, b becomes wrong, c becomes right, d is wrong either way."""
     run = make_run(folder, "tiny", images=40, trials=1, **{**SMALL, "speedups": (4.0,)})
     tables = {name: run.table(name) for name in run.meta["tables"]}
     ids = ["a", "b", "c", "d"]
-    tables["images"] = pd.DataFrame({"image_id": ids, "split": "test", "label": [0, 1, 2, 0], "gender": list("mmff"),
+    tables["images"] = pd.DataFrame({"image_id": ids, "split": "test", "label": [0, 1, 2, 0], group: list("mmff"),
                                      "skin": "light"})  # fmt: skip
     before, after = np.eye(3)[[0, 1, 0, 1]], np.eye(3)[[0, 0, 2, 2]]
     parts = [("dense", before), ("autobot-4x#0", after)]
@@ -283,6 +283,14 @@ def test_changes_of_class_by_hand(tmp_path):
     assert classifier_changed.gallery(run, choice, 0, "", "wrong")["image_id"].tolist() == ["b"]
     both = classifier_changed.groups_of_images(run, run.table("images"), "class+gender")
     assert both.tolist() == ["x + m", "y + m", "z + f", "x + f"]
+
+
+@pytest.mark.parametrize("group", ["kind", "before", "after", "group", "place"])
+def test_a_column_of_groups_may_be_called_as_a_column_of_ours(group, tmp_path):
+    run, choice = tiny_run(tmp_path, group), Choice("autobot", group, 4.0, None, "auc")
+    counted = classifier_changed.changed_by_group(run, choice).table.set_index("subgroup")
+    assert counted["changed"].to_dict() == {"m": 1, "f": 2}
+    assert classifier_changed.gallery(run, choice, 0, "f", "")["image_id"].tolist() == ["d", "c"]
 
 
 @pytest.mark.parametrize(
