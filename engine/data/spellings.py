@@ -52,7 +52,7 @@ def one_spelling(
 
 def regression_faults(where: str, classes: Collection[str]) -> list[Fault]:
     """A fault where `classes` are measurements: many numbers, some of them not whole."""
-    numbers = [_number(value, ".") for value in classes]
+    numbers = [_number(value, ",") for value in classes]  # of points or commas: it is only said
     if len(numbers) <= MOST_REAL or None in numbers or all(number == int(number) for number in numbers):
         return []
     what = f"It holds {len(numbers):,} different numbers: a regression, and PruneAudit audits classifiers."
