@@ -76,7 +76,7 @@ def inspect_folder(
         found, more = tensors_in(path)
         faults += more + _twice_faults(path.name, sorted(found.keys() & shapes.keys()))
         shapes |= found
-    faults += adapter_faults(folder, shapes) + _field_faults(folder, causal)
+    faults += _adapter_faults(folder, shapes) + _field_faults(folder, causal)
     faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
     match = Match()
     if not faults and causal and not quantisation_of(folder):
@@ -131,7 +131,7 @@ def _field_faults(folder: Path, causal: bool) -> list[Fault]:
     return faults
 
 
-def adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
+def _adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
     """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is installed or not."""
     files = [name for name in ("adapter_config.json", *ADAPTERS) if (folder / name).exists()]
     inside = [name for name in tensors if _ADAPTER.search(name)]
