@@ -229,7 +229,7 @@ def config_folder(place: Path, **config: object) -> Path:
         ("t5", {}, "encoder-decoder"),
         ("electra", {}, "is an encoder: it reads texts and does not continue them"),
         ("mllama_text_model", {}, "transformers has no language model of it"),
-        ("gemma3", {}, "describes a model of several parts .text_config."),
+        ("gemma3", {"num_hidden_layers": None}, "describes a model of several parts .text_config."),
         ("qwen3", {"num_attention_heads": 5, "num_key_value_heads": 2}, "5 query heads do not divide over 2"),
     ],
 )

@@ -81,6 +81,9 @@ def skeleton(config: Any, causal: bool) -> nn.Module:
 
 def read(model: nn.Module, config: Any) -> Layout:
     """The layout of a model. RequestError says why there is none."""
+    if "text_config" in vars(config) and not getattr(config, "num_attention_heads", None):
+        what = "its config.json describes a model of several parts (text_config): pictures or sound come to its texts."
+        raise _refusal(what, "Save its language model alone, with its own config.json and tokenizer, and give that.")
     blocks, layers = _blocks(model, config)
     parts = [_attention(name, model.get_submodule(name)) for name in blocks]
     heads = _heads(config)
@@ -171,9 +174,6 @@ def _sides(module: nn.Module) -> tuple[int, int] | None:
 
 def _heads(config: Any) -> int:
     heads = getattr(config, "num_attention_heads", None)
-    if heads is None and "text_config" in vars(config):
-        what = "its config.json describes a model of several parts (text_config): pictures or sound come to its texts."
-        raise _refusal(what, "Save its language model alone, with its own config.json and tokenizer, and give that.")
     if not isinstance(heads, int) or heads < 1:
         raise _refusal("its config.json names no number of attention heads, or one per layer.")
     return heads
