@@ -247,3 +247,15 @@ def test_groups_of_bold(tmp_path):
     found = load_prompts(tmp_path / "gender_prompt.json", [])
     assert found.table.groupby("subgroup").size().to_dict() == {"men": 3, "women": 2}
     assert any("read as one: “men”" in note for note in found.notes)
+
+
+def test_buckets_of_a_fasp_pair(tmp_path):
+    (tmp_path / "p.json").write_text(json.dumps({"kin": {"t": [f"text {at}" for at in range(6)]}}))
+    groups = {"axis": ["kin"] * 6, "bucket": ["Aunt", "aunt", "Aunt", "uncle", "uncle", "uncle"]}
+    (tmp_path / "p_groups.json").write_text(json.dumps(groups))
+    found = load_prompts(tmp_path / "p.json", [])
+    assert found.table.groupby("subgroup").size().to_dict() == {"Aunt": 3, "uncle": 3}
+    assert "bucket: “Aunt” (2) and “aunt” (1) are read as one: “Aunt”." in found.notes
+    (tmp_path / "p_groups.json").write_text(json.dumps({**groups, "bucket": [None, *groups["bucket"][1:]]}))
+    with pytest.raises(RequestError, match="1 prompts name no subgroup"):
+        load_prompts(tmp_path / "p.json", [])

@@ -17,6 +17,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.prompts.table import axis_faults, cell_faults, finish, read_utf8, split_faults, subgroup_faults
+from engine.data.spellings import one_spelling
 from engine.data.splits import WORDS
 
 NAME = "a FASP pair (NAME.json beside NAME_groups.json), either file or their folder"
@@ -47,6 +48,7 @@ def load(
     seed and max_prompts are arguments of every format; sampling is done by the caller.
     """
     table, faults = _read(path)
+    table["subgroup"], said = one_spelling(table["subgroup"], "bucket")
     known = sorted(set(table["axis"])) if len(table) else []
     if known:
         wanted = list(axes) or known
@@ -55,7 +57,8 @@ def load(
         faults += split_faults(path.name, table, wanted)
     if faults:
         raise RequestError(faults)
-    return finish(table[table["axis"].isin(wanted)])
+    table, notes = finish(table[table["axis"].isin(wanted)])
+    return table, (*said, *notes)
 
 
 def _read(path: Path) -> tuple[pd.DataFrame, list[Fault]]:
@@ -114,7 +117,7 @@ def _buckets(content: dict[str, Any]) -> dict[str, list[str]]:
     ]
     out: dict[str, list[str]] = {}
     for axis, bucket in zip(*columns, strict=True):
-        out.setdefault(str(axis), []).append(str(bucket))
+        out.setdefault(str(axis), []).append("" if bucket is None else str(bucket))
     return out
 
 
