@@ -28,15 +28,17 @@ def write_text_checkpoint(run: Run, variant: dict[str, Any], folder: Path, base:
     and fills in what was fine-tuned. RequestError where weights were not kept or the model is not the run's; MaskError
     where the reloaded model does not answer as the audit says.
     """
+    from engine.surgery.filters.replay import same_weights
     from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
 
     seed = first_repeat(run, variant)
     record = text_record(run, seed)
     small = cut_classifier(run, seed, record.mask, base)
     folder = save_cut_classifier(small, record, folder)
-    found = answers_agree(run, seed["variant"], load_cut_classifier(folder, device="cpu"))
+    again = load_cut_classifier(folder, device="cpu")
+    found = {"same_weights": same_weights(small, again), **answers_agree(run, seed["variant"], again)}
     write_json(folder / "agreement.json", found)
-    if not found["holds"]:
+    if not (found["same_weights"] and found["holds"]):
         raise MaskError(f"The saved model does not answer as the audit says ({json.dumps(found)}); nothing was kept.")
     return sorted(folder.iterdir())
 

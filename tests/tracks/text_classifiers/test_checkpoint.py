@@ -13,6 +13,7 @@ from engine.report.charts.headline import headline
 from engine.report.charts.panel import Choice
 from engine.report.report import report_html
 from engine.store.runs import Run, Store
+from engine.surgery.heads import replay
 from engine.surgery.heads.text_replay import load_cut_classifier
 from engine.tracks.text_classifiers.checkpoint import answers_agree, write_text_checkpoint
 from engine.tracks.text_classifiers.panels import groups, lens
@@ -47,6 +48,21 @@ def changed(run: Run, folder, table: str, edit) -> Run:
     tables = {name: run.table(name) for name in run.meta["tables"]}
     tables[table] = edit(tables[table])
     return Store(folder).write("changed", {k: v for k, v in run.meta.items() if k != "tables"}, tables)
+
+
+def test_a_checkpoint_that_loads_with_one_weight_off_is_refused(run, tmp_path, monkeypatch):
+    """By 1 %, which moves no probability by more than other hardware may."""
+    real = replay._fill
+
+    def spoiled(model, path):
+        real(model, path)
+        weight = next(value for label, value in model.named_parameters() if ".1." in label and value.dim() > 1)
+        weight.data[0, 0] *= 1.01
+
+    monkeypatch.setattr(replay, "_fill", spoiled)
+    with pytest.raises(MaskError, match="same_weights.: false.*nothing was kept"):
+        export_run(run, tmp_path / "out", ("checkpoint",))
+    assert not list(tmp_path.rglob("mask.json"))
 
 
 @pytest.mark.parametrize("arm", ["one-shot-isp:conductance", "once:conductance"])
