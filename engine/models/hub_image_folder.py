@@ -55,6 +55,8 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     card, faults = _images(folder, arch, family)
     outputs, more = _outputs(config, where)
     more += refusals(CONFIG, config, where)
+    if config.get("quantization_config"):
+        more.append(Fault(where, "is of quantised weights.", "Give the model as it was before it was quantised."))
     return "" if more else arch, {**card, **outputs}, faults + more
 
 

@@ -116,6 +116,7 @@ def edited_by(folder, **more):
         ({"id2label": {"0": "cat", "1": "dog"}, "label2id": "gone"}, "names 2 outputs, the last layer of its weights"),
         ({"id2label": "gone", "label2id": "gone", "num_labels": 5}, "names 5 outputs, the last layer of its weights"),
         ({"pruned_heads": {"0": [1]}}, "sets pruned_heads to"),
+        ({"quantization_config": {"quant_method": "bitsandbytes", "load_in_8bit": True}}, "is of quantised weights"),
         ({"architecture": "resnet18", "pretrained_cfg": {}}, "give timm/resnet18 as the model and the folder's"),
     ],
 )  # fmt: skip
