@@ -166,8 +166,21 @@ def results(track: str) -> str:
     return f"\n{table}\n"
 
 
+def file_fields(file: str) -> str:
+    """What becomes of every field of a configuration file; fields that share a fate share a row."""
+    from engine.models.file_fields import FIELDS
+
+    rows: dict[tuple[str, str], list[str]] = {}
+    for name, fate in FIELDS[file].items():
+        rows.setdefault((fate.kind, fate.why), []).append(f"`{name}`")
+    order = sorted(rows, key=lambda fate: ("obeyed", "refused", "irrelevant").index(fate[0]))
+    cells = (f"| {', '.join(sorted(rows[fate]))} | {fate[0]} | {_cell(fate[1])} |" for fate in order)
+    return "\n".join(["| fields | | |", "|---|---|---|", *cells])
+
+
 PARTS: dict[str, Callable[..., str]] = {
-    "folders": folders, "methods": methods, "fields": fields, "options": options, "results": results
+    "folders": folders, "methods": methods, "fields": fields, "options": options, "results": results,
+    "file_fields": file_fields,
 }  # fmt: skip
 
 

@@ -5,7 +5,7 @@ Which label that is, is asked and never guessed: names such as "LABEL_1" say not
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from engine.core.types import digest_of
 from engine.models import runtime  # before torch and transformers
 from engine.models.checkpoint import TOKENIZER_FILES, load_tokenizer, plain_config
 from engine.models.config_file import config_or_nothing
+from engine.models.said_outputs import REGRESSION, SEVERAL, SIGMOID, SOFTMAX, SaidOutputs, said_outputs
 from engine.models.weights import tensors_in, weight_files, weight_hash
 
 import torch  # isort: skip
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from transformers import BatchEncoding
 
 ENDS = "ForSequenceClassification"
-SEVERAL = "multi_label_classification"
-"""transformers' `problem_type` of classifiers whose labels do not exclude each other."""
-SIGMOID, SOFTMAX = "sigmoid", "softmax"
 
 
 @dataclass(frozen=True)
@@ -56,18 +54,22 @@ def find(folder: Path, label: str) -> Found:
     faults += more + [fault for path in files for fault in tensors_in(path)[1]]
     if not any((folder / name).is_file() for name in TOKENIZER_FILES):
         faults.append(Fault(str(folder), "has no tokenizer.", f"Add one of {', '.join(TOKENIZER_FILES)}."))
-    labels, said = _labels(config) if config is not None else [], config_or_nothing(folder)
-    activation, wrong = _activation(folder, said, len(labels))
+    where = f"judge {folder}"
+    said, wrong = said_outputs(config_or_nothing(folder), where)
+    labels = list(said.labels or (config.id2label[at] for at in sorted(config.id2label))) if config is not None else []
+    if len(set(labels)) < len(labels):
+        wrong.append(Fault(where, "names two outputs alike.", "Give each output a name of its own in config.json."))
     if config is not None:
-        faults += [*_label_faults(folder, config, labels, label), *_order_faults(folder, config, said), *wrong]
+        wrong += _probability_faults(where, said, len(labels))
+        faults += [*_label_faults(folder, config, labels, label), *wrong]
     if faults:
         raise RequestError(faults)
     beside = [sha256_of(path) for path in sorted(folder.glob("*.json"))]
     weights = weight_hash(files)
-    usual = SIGMOID if len(labels) == 1 or said.get("problem_type") == SEVERAL else SOFTMAX
-    named = [] if activation == usual else [activation]  # else the digest is that of earlier versions
+    usual = SIGMOID if len(labels) == 1 or said.problem == SEVERAL else SOFTMAX
+    named = [] if said.activation == usual else [said.activation]  # else the digest is that of earlier versions
     digest = digest_of([weights, beside, label, *named])
-    return Found(folder, label, labels.index(label), weights, digest, len(labels), activation)
+    return Found(folder, label, labels.index(label), weights, digest, len(labels), said.activation)
 
 
 class ClassifierJudge:
@@ -115,11 +117,7 @@ class ClassifierJudge:
         return BatchEncoding({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
 
 
-def _labels(config: Any) -> list[str]:
-    return [str(name) for _, name in sorted(config.id2label.items())]
-
-
-def _label_faults(folder: Path, config: Any, labels: list[str], label: str) -> list[Fault]:
+def _label_faults(folder: Path, config: Any, labels: Sequence[str], label: str) -> list[Fault]:
     kinds = [str(one) for one in config.architectures or []]
     if not any(one.endswith(ENDS) for one in kinds):
         what = f"holds {' and '.join(kinds) or 'no architecture that is named'}, and no classifier of texts."
@@ -130,37 +128,18 @@ def _label_faults(folder: Path, config: Any, labels: list[str], label: str) -> l
     return [] if label in labels else [unknown("judge label", label, labels)]
 
 
-def _activation(folder: Path, said: Mapping[str, Any], outputs: int) -> tuple[str, list[Fault]]:
-    """What makes probabilities of the outputs, by config.json as it stands, and why nothing does."""
-    kind, trained = said.get("problem_type"), said.get("sentence_transformers")
-    asked = said.get("function_to_apply") or said.get("sbert_ce_default_activation_function")
-    asked = asked or (trained.get("activation_fn") if isinstance(trained, dict) else None)
-    name = str(asked or "").rpartition(".")[2].casefold()  # sentence-transformers names the module of torch
-    found = name or (SIGMOID if kind == SEVERAL else SOFTMAX)
-    where, fix = f"judge {folder}", "Give a classifier whose outputs softmax or sigmoid makes probabilities."
-    if kind == "regression":
-        return found, [Fault(where, "was trained for a regression: its output is no probability.", fix)]
-    if found not in (SIGMOID, SOFTMAX):
-        return found, [Fault(where, f"says {name!r} of its outputs, which makes no probabilities.", fix)]
-    if outputs == 1 and found == SOFTMAX:
+def _probability_faults(where: str, said: SaidOutputs, outputs: int) -> list[Fault]:
+    """Why nothing makes probabilities of the outputs."""
+    fix = "Give a classifier whose outputs softmax or sigmoid makes probabilities."
+    if said.problem == REGRESSION:
+        return [Fault(where, "was trained for a regression: its output is no probability.", fix)]
+    if said.activation not in (SIGMOID, SOFTMAX):
+        return [Fault(where, f"says {said.activation!r} of its outputs, which makes no probabilities.", fix)]
+    if outputs == 1 and said.activation == SOFTMAX:
         what = "has one output and does not say what it is; transformers trains such a model as a regression."
         fix = f'If its sigmoid is a probability, set "problem_type": "{SEVERAL}" in its config.json.'
-        return found, [Fault(where, what, fix)]
-    return found, []
-
-
-def _order_faults(folder: Path, config: Any, said: Mapping[str, Any]) -> list[Fault]:
-    """Labels that do not name one output each: numbered otherwise than from 0, twice, or otherwise in label2id."""
-    where, labels, other = f"judge {folder}, id2label", _labels(config), said.get("label2id")
-    if sorted(config.id2label) != list(range(len(labels))) or len(set(labels)) < len(labels):
-        return [Fault(where, "does not number its outputs from 0, each with a name of its own.", "Fix config.json.")]
-    own = {name: place for place, name in enumerate(labels)}
-    other = other if isinstance(other, dict) else {}
-    wrong = [name for name, place in other.items() if str(own.get(name, place)) != str(place)]
-    if not wrong:
-        return []
-    what = f"has {wrong[0]!r} as output {own[wrong[0]]}, label2id as output {other[wrong[0]]}."
-    return [Fault(where, what, "Find out which is right, and fix config.json.")]
+        return [Fault(where, what, fix)]
+    return []
 
 
 def _longest(model: Any, tokenizer: Any) -> int:

@@ -152,7 +152,8 @@ _CONFIG: dict[str, Fate] = {
     **dict.fromkeys(
         ("architectures", "num_labels", "id2label", "label2id", "problem_type"),
         obeyed("they say what an output is, and must agree with each other and the weights")),
-    "function_to_apply": refused("Give a classifier whose classes share a probability of one (softmax).", "softmax"),
+    "function_to_apply": refused("Give a classifier whose classes exclude each other (softmax). Judges obey it.",
+                                 "softmax"),
     "is_encoder_decoder": obeyed("a model in two halves is refused"),
     "quantization_config": obeyed("such a model is read beside another only, with its own package"),
     "pruned_heads": refused("Give the model with the heads still in it.", {}),
@@ -163,8 +164,9 @@ _CONFIG: dict[str, Fate] = {
         ("dtype", "torch_dtype", "use_bfloat16"), irrelevant("the request says in which precision weights are loaded")),
     "auto_map": irrelevant("code of a model is never run; that there is some is said"),
     **dict.fromkeys(
-        ("sbert_ce_default_activation_function", "sentence_transformers", "cross_attention_hidden_size"),
-        irrelevant("of models with one output or two halves, which are refused")),
+        ("sbert_ce_default_activation_function", "sentence_transformers"),
+        obeyed("what makes probabilities of outputs: judges take sigmoid or softmax, classifiers softmax only")),
+    "cross_attention_hidden_size": irrelevant("of models in two halves, which are refused"),
     **dict.fromkeys(
         ("return_dict", "chunk_size_feed_forward", "torchscript", "attn_implementation", "_attn_implementation",
          "attn_implementation_autoset", "_attn_implementation_autoset", "_flash_attn_2_enabled",

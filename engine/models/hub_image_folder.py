@@ -14,15 +14,13 @@ from engine.models.config_file import LARGEST
 from engine.models.file_fields import refusals, unread
 from engine.models.image_processor import processor_of
 from engine.models.notes import other_weights
+from engine.models.said_outputs import said_outputs
 from engine.models.state_dicts import State, plain_state
 from engine.models.vision import hub_folders
 from engine.models.weights import SINGLE, tensors_in, weight_files
 from engine.store.brought import read_object
 
 CONFIG, PREPROCESSOR, PROCESSOR = "config.json", "preprocessor_config.json", "processor_config.json"
-ONE_CLASS = "single_label_classification"
-UNNAMED = "LABEL_"
-"""Begins transformers' own name of an output that nobody has named."""
 _AGAIN = "Download or copy the folder again."
 
 
@@ -53,65 +51,17 @@ def read_card(folder: Path) -> tuple[str, dict[str, Any], list[Fault]]:
     except RequestError as error:
         return "", {}, [replace(one, where=where) for one in error.faults]
     card, faults = _images(folder, arch, family)
-    outputs, more = _outputs(config, where)
-    more += refusals(CONFIG, config, where)
+    said, more = said_outputs(config, where)
+    more += [*said.class_faults(where, "image"), *refusals(CONFIG, config, where)]
     if config.get("quantization_config"):
         more.append(Fault(where, "is of quantised weights.", "Give the model as it was before it was quantised."))
-    return "" if more else arch, {**card, **outputs}, faults + more
+    names = {"classes": said.names} if said.names else {}
+    return "" if more else arch, {**card, "outputs": said.count or 2, **names}, faults + more
 
 
 def _of_timm(where: str, name: Any) -> Fault:
     fix = f"Install timm, then give timm/{name} as the model and the folder's {SINGLE} as its weights."
     return Fault(where, f"describes {str(name)[:80]!r} of the package timm, as timm itself saves it.", fix)
-
-
-def _outputs(config: Mapping[str, Any], where: str) -> tuple[dict[str, Any], list[Fault]]:
-    """Their number and, where they have names of their own, the classes; and what says otherwise."""
-    labels, back = config.get("id2label"), config.get("label2id")
-    if labels is None and isinstance(back, dict):
-        labels = {str(at): name for name, at in back.items()}
-    classes, faults = _classes(labels, where)
-    said, kind = config.get("num_labels", len(classes) or 2), config.get("problem_type")
-    count = len(classes) or said
-    if said != count or type(count) is not int:
-        what = f"has num_labels {said!r}, its id2label names {len(classes)} outputs."
-        faults.append(Fault(where, what, "Give each output of its last layer one name."))
-    elif count < 2:
-        what = f"has {count} output: an audit needs a probability of each class."
-        faults.append(Fault(where, what, "Give a classifier of two or more classes."))
-    if kind not in (None, ONE_CLASS):
-        what = f"says by problem_type {kind!r} that its outputs are no classes that exclude each other."
-        faults.append(Fault(where, what, f"Give a classifier of one class per image; if it is one, set {ONE_CLASS}."))
-    plain = all(one.startswith(UNNAMED) for one in classes)
-    if classes and back is not None and not _agree(back, labels):
-        what = "has a label2id that contradicts its id2label."
-        faults.append(Fault(where, what, "Give both the order in which the model was trained."))
-    return {"outputs": count, **({} if plain else {"classes": classes})}, faults
-
-
-def _agree(back: Any, labels: Mapping[str, Any]) -> bool:
-    """Whether label2id says nothing, or nothing else than id2label."""
-    if not isinstance(back, dict):
-        return False
-    return all(str(one).startswith(UNNAMED) for one in back) or all(
-        str(labels.get(str(at))) == str(name) for name, at in back.items()
-    )
-
-
-def _classes(labels: Any, where: str) -> tuple[tuple[str, ...], list[Fault]]:
-    """Class names in the order of the outputs, () where none are said. Of those that are there twice (ImageNet has two
-    cranes) each later one is told apart by its number."""
-    if labels is None:
-        return (), []
-    numbered = {str(at) for at in range(len(labels))} if isinstance(labels, dict) else set()
-    if not numbered or labels.keys() != numbered or not all(isinstance(one, str | int) for one in labels.values()):
-        what = "has an id2label that does not name the outputs 0, 1, 2 and so on."
-        return (), [Fault(where, what, "Give each output its name.")]
-    found: dict[str, None] = {}
-    for at in range(len(labels)):
-        name = str(labels[str(at)])
-        found[f"{name} ({at})" if name in found else name] = None
-    return tuple(found), []
 
 
 def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[Fault]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from engine.models.checkpoint import (
     named_architecture,
     read_config,
 )
-from engine.models.completeness import Match, incomplete, match_in, match_of, quietly
-from engine.models.config_file import config_of
+from engine.models.completeness import Match, incomplete, match_in, match_of, quietly, unlike_files
+from engine.models.config_file import config_of, config_or_nothing
 from engine.models.load_language_model import fetch
+from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
+from engine.models.said_outputs import said_outputs
 from engine.models.structure.find import adapter_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
@@ -38,7 +40,6 @@ __all__ = ["TextClassifier", "TextModelInfo", "inspect_text_model", "load_text_c
 CLASSIFIER = "ForSequenceClassification"
 PRETRAINED = "pretrained"
 """A folder beside a fine-tuned classifier: the weights that fine-tuning began with."""
-_PLAIN_NAME = "LABEL_"  # transformers' name of a class without a name of its own
 
 NEW_HEAD = "classification head is new and random"
 
@@ -66,8 +67,11 @@ class TextModelInfo:
     pretrained: Path | None
     how: str = ""
     shared: bool = False
+    files: tuple[str, ...] = ()
     n_labels: int = 0
     """Numbers that an existing head gives for a text; 0 without a head."""
+    notes: tuple[str, ...] = ()
+    """What of the folder is not read, each with the question that it raises."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +117,8 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
     plain = inspect_folder(folder, str(name), commit, causal=False)
     config, _ = read_config(folder, causal=False)
     outputs, faults = _head(plain, config)
-    if faults := faults or _match_faults(plain, config, outputs > 0):
+    match = Match() if faults else _match(plain, config)
+    if faults := faults or incomplete(plain.name, _judged(match, *_drawn(config, outputs > 0))):
         raise RequestError(faults)
     pretrained = folder / PRETRAINED
     same = {
@@ -131,14 +136,16 @@ def inspect_text_model(name: str | Path, revision: str | None = None) -> TextMod
             "weight_hash",
             "how",
             "shared",
+            "files",
         )
     }
     return TextModelInfo(
         **same,
         has_head=outputs > 0,
-        classes=_own_classes(config) if outputs else (),
+        classes=said_outputs(config_or_nothing(folder), "config.json")[0].names if outputs else (),
         pretrained=pretrained if (pretrained / "config.json").is_file() else None,
         n_labels=outputs,
+        notes=(*plain.notes, *filter(None, [unused_tensors(match.unexpected)])),
     )
 
 
@@ -267,30 +274,24 @@ def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     if not there or shape is None or len(shape) != 2:
         what = "names a classification head that the weights do not hold."
         return 0, [Fault("config.json", what, "Use a complete checkpoint of one model.")]
-    kind = getattr(config, "problem_type", None)
-    if shape[0] < 2 or kind in ("regression", "multi_label_classification"):
-        what = f"has a head of {shape[0]} outputs for {kind or 'regression'}; one class per text is needed."
-        return 0, [Fault("config.json", what, "Use its encoder alone: the folder it was fine-tuned from.")]
-    return shape[0], []
+    said, faults = said_outputs(config_or_nothing(plain.folder), "config.json")
+    if said.count not in (0, shape[0]):
+        what = f"names {said.count} outputs, the head in the weights has {shape[0]}."
+        faults.append(Fault("config.json", what, "Set id2label and num_labels to the outputs that it has."))
+    return shape[0], faults + replace(said, count=shape[0]).class_faults("config.json", "text")
 
 
-def _match_faults(plain: ModelInfo, config: Any, has_head: bool) -> list[Fault]:
-    """Tensors of another model than config.json describes; a head is drawn anew where one is asked for."""
+def _match(plain: ModelInfo, config: Any) -> Match:
+    """How the files' tensors are those that config.json describes."""
     from transformers import AutoModelForSequenceClassification
 
+    return match_of(config, [plain.folder / name for name in plain.files], AutoModelForSequenceClassification)
+
+
+def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
+    """The family, and which of its modules are drawn anew where the files lack them."""
     adapter = adapter_of(config, causal=False)
-    files = [plain.folder / name for name in plain.files]
-    found = match_of(config, files, AutoModelForSequenceClassification)
-    drawn = (*adapter.head, *(() if has_head else adapter.pooler))
-    return incomplete(plain.name, _judged(found, adapter, drawn))
-
-
-def _own_classes(config: Any) -> tuple[str, ...]:
-    """Names of the outputs, () where config.json has none of its own."""
-    found = dict(getattr(config, "id2label", None) or {})
-    names = tuple(str(found.get(place, "")) for place in range(len(found)))
-    plain = not names or not all(names) or len(set(names)) < len(names)
-    return () if plain or all(name.startswith(_PLAIN_NAME) for name in names) else names
+    return adapter, (*adapter.head, *(() if has_head else adapter.pooler))
 
 
 def _load(
@@ -304,6 +305,8 @@ def _load(
         raise RequestError(Fault(info.name, what, "Use a model whose attention can be computed eagerly."))
     drawn = (*(adapter.head if fresh else ()), *(() if info.has_head else adapter.pooler))
     if faults := incomplete(info.name, _judged(match_in(report), adapter, drawn)):
+        raise RequestError(faults)
+    if not fresh and (faults := unlike_files(info.name, model, [info.folder / name for name in info.files])):
         raise RequestError(faults)
     pooler = not info.has_head and any(_is_in(name, adapter.pooler) for name in report["missing_keys"])
     if fresh:
@@ -376,7 +379,7 @@ def _is_in(name: str, modules: tuple[str, ...]) -> bool:
 
 
 def _notes(info: TextModelInfo, classes: tuple[str, ...], fresh: bool, max_length: int, seed: int) -> tuple[str, ...]:
-    notes = []
+    notes = list(info.notes)
     if fresh:
         why = f"Its {NEW_HEAD} (seed {seed}): "
         notes.append(f"{why}it must be trained before it tells {len(classes)} classes apart.")

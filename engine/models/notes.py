@@ -34,7 +34,7 @@ def notes_on(
 ) -> tuple[str, ...]:
     """Sentences. files: those that are read; unused: tensors in them that the model does not have; ends: tokens that
     end a text besides the tokenizer's own."""
-    found = [other_weights(folder, files), _modules(folder), _unused(unused), _unknown(folder, config)]
+    found = [other_weights(folder, files), _modules(folder), unused_tensors(unused), _unknown(folder, config)]
     found += [_unread(folder, name) for name in (GENERATION, TOKENIZER)]
     found += [_code(folder, name) for name in (CONFIG, TOKENIZER)]
     if ends:
@@ -79,7 +79,7 @@ def _modules(folder: Path) -> str:
     return f"{MODULES} puts {_listed(behind)} behind the encoder, which {_are(behind)} not read." if behind else ""
 
 
-def _unused(names: Sequence[str]) -> str:
+def unused_tensors(names: Sequence[str]) -> str:
     if not names:
         return ""
     asked = next((text for form, text in _QUESTIONS.items() if re.search(form, names[0])), "are they another model's?")

@@ -61,9 +61,8 @@ def judged(
     tolerance = RELATIVE[dtype] * scale
     if dtype == torch.float64:
         return Judged(difference, tolerance, difference, difference <= tolerance)
-    try:
-        true = in_float64()
-    except (RuntimeError, TypeError):  # no room, or a layer that knows its own number format only
+    true = _if_finite(in_float64)
+    if true is None:
         if not difference <= tolerance:
             tolerance = max(tolerance, BATCHINGS * batched_otherwise())
         return Judged(difference, tolerance, None, difference <= tolerance)
@@ -79,6 +78,16 @@ def doubled(one: AnyModel) -> AnyModel:
         raise RuntimeError("no room for a copy in float64")
     more = {"dtype": torch.float64} if isinstance(one, TransformerModel) else {}
     return replace(one, model=copy.deepcopy(one.model).to(place).double(), device=place, **more)
+
+
+def _if_finite(in_float64: Callable[[], Twice]) -> Twice | None:
+    """What was computed in float64. None where there is no room, or where layers know their own number format only:
+    they fail, or make no numbers (BLOOM's and MPT's masks)."""
+    try:
+        found = in_float64()
+    except (RuntimeError, TypeError):
+        return None
+    return found if all(bool(torch.isfinite(one).all()) for one in found) else None
 
 
 def _apart(one: Tensor, two: Tensor) -> float:

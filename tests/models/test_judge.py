@@ -193,9 +193,9 @@ def test_what_an_output_is_stands_in_the_config_and_in_the_run(tmp_path, outputs
     (2, {"function_to_apply": "none"}, "says 'none' of its outputs"),
     (1, {"function_to_apply": "softmax"}, "one output and does not say what it is"),
     (1, {"sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"}}, "says 'identity'"),
-    (2, {"label2id": {"LABEL_0": 1, "LABEL_1": 0}}, "'LABEL_0' as output 0, label2id as output 1"),
-    (2, {"id2label": {"0": "bad", "1": "bad"}}, "each with a name of its own"),
-    (2, {"id2label": {"1": "LABEL_0", "2": "LABEL_1"}}, "does not number its outputs from 0"),
+    (2, {"label2id": {"LABEL_0": 1, "LABEL_1": 0}}, "label2id that contradicts its id2label"),
+    (2, {"id2label": {"0": "bad", "1": "bad"}}, "names two outputs alike"),
+    (2, {"id2label": {"1": "LABEL_0", "2": "LABEL_1"}}, "does not name the outputs 0, 1, 2"),
 ])  # fmt: skip
 def test_a_classifier_that_gives_no_probability_of_a_label_is_no_judge(tmp_path, outputs, fields, said):
     judge_with(tmp_path, outputs, **fields)

@@ -49,7 +49,7 @@ def edit_weights(folder, change):
 def without_head(folder, *also, named="BertForMaskedLM"):
     """As masked-language-model training leaves it; `also`: more beginnings of names that are left out."""
     edit_weights(folder, lambda w: {k: v for k, v in w.items() if not k.startswith(("classifier", *also))})
-    edit_config(folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"})
+    edit_config(folder, architectures=[named], id2label={"0": "LABEL_0", "1": "LABEL_1"}, label2id=None)
     return folder
 
 
@@ -263,7 +263,7 @@ def test_other_names_are_taken_and_said():
 
 
 def test_names_that_nobody_gave_are_none(folder):
-    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
+    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}, label2id=None)
     info = inspect_text_model(folder)
     assert info.has_head and info.classes == () and info.n_labels == 3
     assert load_text_classifier(folder, ("a", "b", "c"), device="cpu", max_length=64).notes == ()
@@ -277,8 +277,19 @@ def test_classes_that_are_none(classes):
 @pytest.mark.parametrize("kind", ["regression", "multi_label_classification"])
 def test_heads_for_something_else(folder, kind):
     edit_config(folder, problem_type=kind)
-    assert f"has a head of 3 outputs for {kind}" in refusal(folder)[0]
-    assert "one class per text is needed" in refusal(folder, new_head=True)[0]
+    assert f"says by problem_type '{kind}' that its outputs are no classes" in refusal(folder)[0]
+    assert "of two or more classes, one per text" in refusal(folder, new_head=True)[0]
+
+
+def test_outputs_whose_names_contradict_each_other_or_the_weights(folder):
+    edit_config(folder, label2id={"red": 1, "green": 0, "blue": 2})
+    assert "label2id that contradicts its id2label" in refusal(folder)[0]
+    edit_config(folder, id2label={"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"})
+    assert inspect_text_model(folder).classes == ("green", "red", "blue"), "one of them has names: they are taken"
+    edit_config(folder, id2label={"0": "no", "1": "yes"}, label2id=None)
+    assert "names 2 outputs, the head in the weights has 3" in refusal(folder)[0]
+    edit_config(folder, id2label=None, function_to_apply="sigmoid")
+    assert any("makes its answers by sigmoid" in one or "function_to_apply" in one for one in refusal(folder))
 
 
 # ---- what is wrong with a checkpoint

@@ -15,7 +15,10 @@ def inspected(given: Mapping[str, Any]) -> list[str]:
     info = inspect_text_model(name)
     classes = info.classes or tuple(str(at) for at in range(info.n_labels or 2))
     said = heads_said(info, lambda: load_text_classifier(name, classes, device=device).adapter)
-    known = f"It tells apart: {', '.join(classes)}." if info.has_head else (
-        "It is an encoder without a classifier: one is fitted on the audit's training texts."
-    )  # fmt: skip
-    return [said[0], known, *said[1:]]
+    if not info.has_head:
+        known = "It is an encoder without a classifier: one is fitted on the audit's training texts."
+    elif info.classes:
+        known = f"It tells apart: {', '.join(classes)}."
+    else:
+        known = f"Its {info.n_labels} outputs have no names: which class each is must be said (--classes)."
+    return [said[0], known, *said[1:], *info.notes]
