@@ -132,12 +132,15 @@ class ImageContext(ArrayContext):
         )
 
     def prove(self) -> None:
-        """See `MeasurementContext`. Not of weights that are fitted first: they may say nothing yet (the last layer of
-        torchvision's ViT starts at zero), and the graph was proved on others."""
+        """See `MeasurementContext`. Weights that are fitted first say nothing yet (the last layer of torchvision's ViT
+        starts at zero): these are proved once they are fitted, when `dense` is first asked for."""
+        if self.settings.train is None:
+            self._prove(self.start)
+
+    def _prove(self, classifier: Classifier) -> None:
         from engine.surgery.filters.gates import prove_filter_mask_works
 
-        if self.settings.train is None:
-            prove_filter_mask_works(self.start, self.graph, self.hooks.check)
+        prove_filter_mask_works(classifier, self.graph, self.hooks.check)
 
     def describe(self, shard: ImageShard) -> str:
         if not shard.method:
@@ -161,7 +164,9 @@ class ImageContext(ArrayContext):
         from engine.surgery.filters.weights import with_weights
 
         arrays = self.fetch_arrays(ImageShard("dense_weights"))[0]
-        return with_weights(self.start, within(arrays, "weights/"))
+        fitted = with_weights(self.start, within(arrays, "weights/"))
+        self._prove(fitted)
+        return fitted
 
     @cached_property
     def graph(self) -> FilterGraph:
