@@ -1,6 +1,7 @@
 """Finding what a package holds, so that adding a method, a format or an adapter is adding one file.
 
-A file holds a class, or, where things differ by a few values only, a tuple `ROWS` of instances.
+A file holds a class, or, where things differ by a few values only, a tuple `ROWS` of instances. A base may be abstract:
+to a type checker that is a callable, not a `type[T]`, which would have to be made.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TypeVar
 
@@ -22,12 +23,12 @@ def modules(package: ModuleType) -> Iterator[ModuleType]:
             yield importlib.import_module(f"{package.__name__}.{info.name}")
 
 
-def concrete_classes(package: ModuleType, base: type[T]) -> list[type[T]]:
+def concrete_classes(package: ModuleType, base: Callable[..., T]) -> list[type[T]]:
     """Every non-abstract subclass of `base` defined in a module of `package`, by module name."""
     return [kind for module in modules(package) for kind in _classes_of(module, base)]
 
 
-def members(package: ModuleType, base: type[T]) -> list[T]:
+def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
     """One of each kind: a module's `ROWS` where it has them, else an instance of each of its concrete classes."""
     found: list[T] = []
     for module in modules(package):
@@ -36,10 +37,9 @@ def members(package: ModuleType, base: type[T]) -> list[T]:
     return found
 
 
-def _classes_of(module: ModuleType, base: type[T]) -> list[type[T]]:
-    found = [kind for _, kind in sorted(inspect.getmembers(module, inspect.isclass)) if kind is not base]
+def _classes_of(module: ModuleType, base: Callable[..., T]) -> list[type[T]]:
     return [
         kind
-        for kind in found
-        if issubclass(kind, base) and not inspect.isabstract(kind) and kind.__module__ == module.__name__
+        for _, kind in sorted(inspect.getmembers(module, inspect.isclass))
+        if base in kind.__mro__[1:] and not inspect.isabstract(kind) and kind.__module__ == module.__name__
     ]
