@@ -31,7 +31,7 @@ TITLES = {
     "how_sure": "How sure are we",
     "recommendation": "What we recommend",
 }
-"""The steps in order; what each is called until somebody writes another title."""
+"""The steps in order, and what each is called."""
 LONGEST_NAME = 40
 """Characters of a name from the user's files."""
 

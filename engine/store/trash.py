@@ -1,21 +1,15 @@
 """Audits that were deleted: moved to STORE/trash/RUN, from where they can be had back.
 
-What people wrote to present it goes with it, and is gone with it when the trash is emptied; title and additions stay
-where they are, so that they are there again after an undo.
+Title and additions stay where they are, so that they are there again after an undo.
 """
 
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.files import explained, safe_id
-from engine.store import talks
 from engine.store.runs import RUN, Run, RunSummary, Store
-
-TALK = "talk.json"
-"""In a run's folder in the trash: the words kept with it (engine/store/talks.py)."""
 
 
 def delete(store: Store, run_id: str) -> RunSummary | None:
@@ -35,9 +29,6 @@ def delete(store: Store, run_id: str) -> RunSummary | None:
         if target.exists():
             shutil.rmtree(target)  # an audit of the same id that was deleted before: the same audit
         path.rename(target)
-        talk = talks.path_of(store.root, run_id)
-        if talk.is_file():
-            talk.rename(target / TALK)
     return found
 
 
@@ -51,19 +42,8 @@ def restore(store: Store, run_id: str) -> Run:
         raise RequestError(Fault("run", f"{run_id!r} is there again.", "It was computed anew since it was deleted."))
     with explained(store.root):
         target.parent.mkdir(parents=True, exist_ok=True)
-        _talk_back(source / TALK, talks.path_of(store.root, run_id))
         source.rename(target)
     return store.open(run_id)
-
-
-def _talk_back(source: Path, target: Path) -> None:
-    """The words kept with a run, where they were; words written meanwhile are newer and stay."""
-    if source.is_file():
-        if target.exists():
-            source.unlink()
-        else:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            source.rename(target)
 
 
 def deleted(store: Store) -> dict[str, RunSummary | None]:

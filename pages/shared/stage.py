@@ -12,7 +12,7 @@ from engine.core.files import ASSETS
 from engine.report.charts.panel import CONFIG
 from engine.report.story import Step
 from pages.shared import state
-from pages.shared.safe import escaped, plain, visible
+from pages.shared.safe import escaped, plain
 
 STILL = {**CONFIG, "staticPlot": True}
 """A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any picture."""
@@ -30,18 +30,16 @@ def as_pages() -> None:
     st.html(ASSETS / "stage_pages.css")
 
 
-def show(step: Step, number: int, of: int, title: str, note: str = "") -> None:
-    """Title, sentence, picture and footnote; `title` and `note` are as a person typed them, "" shows none."""
+def show(step: Step, number: int, of: int) -> None:
+    """Title, sentence, picture and footnote."""
     with st.container(key=state.key_of("stage", step.name)):
         st.html(f'<p class="pa-step{" pa-sheet" if number > 1 else ""}">{number} of {of}</p>')
-        st.title(plain(visible(title)), anchor=False)
+        st.title(plain(step.title), anchor=False)
         st.html(f'<p class="pa-said">{escaped(step.sentence)}</p>')
         if step.picture is not None and step.picture.has_chart:
             _picture(step)
-        below = [f'<p class="pa-footnote">{escaped(step.footnote)}</p>'] if step.footnote else []
-        below += [f'<p class="pa-spoken">{escaped(note)}</p>'] if note else []
-        if below:
-            st.html("".join(below))
+        if step.footnote:
+            st.html(f'<p class="pa-footnote">{escaped(step.footnote)}</p>')
 
 
 def _picture(step: Step) -> None:

@@ -1,4 +1,4 @@
-"""Present: five steps of every kind of audit, short, linkable, escaped; words are kept and come back."""
+"""Present: five steps of every kind of audit, short and linkable."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import pytest
 from engine.audit.tracks import tracks
 from engine.report import story
 from engine.report.contents import default_choice
-from engine.store.talks import Said, read_talk, write_said
 from tests.made_up import make, small
 from tests.pages.checks import assert_calm, html_of, opened, use_store
-
-HOSTILE = "<img src=x onerror=alert(1)> **bold** \u202e"
 
 
 @pytest.fixture(scope="module", params=sorted(tracks()))
@@ -28,21 +25,15 @@ def test_every_step_is_short_and_has_a_picture_or_says_why(told):
         assert step.sentence.endswith(".") and step.title == story.TITLES[name]
 
 
-def test_every_step_opens_by_its_link_and_escapes(told, monkeypatch):
+def test_every_step_opens_by_its_link(told, monkeypatch):
     folder, run = told
     use_store(folder, monkeypatch)
-    write_said(folder, run.id, "who_pays", Said(HOSTILE, HOSTILE), Said())
     for number, title in enumerate(story.TITLES.values(), start=1):
         at = opened("present", run.id, step=str(number))
         assert_calm(at)
         assert f"{number} of 5" in html_of(at)
-        assert at.title[0].value == title or number == 3
+        assert at.title[0].value == title
         assert at.query_params["step"] == [str(number)] or at.query_params["step"] == str(number)
-    at = opened("present", run.id, step="3")
-    at.toggle[0].set_value(True).run()
-    html = html_of(at)
-    assert "&lt;img src=x" in html and "<img" not in html and "\u202e" not in html
-    assert "**bold**" not in at.title[0].value and "\u202e" not in at.title[0].value
 
 
 @pytest.fixture
@@ -67,26 +58,6 @@ def test_a_key_pressed_before_the_step_is_drawn_goes_on_from_it(run_id):
     at.query_params["step"] = "3"  # where the first press led; its buttons are not drawn yet
     at.button(key="turn_PageDown").click().run()
     assert "4 of 5" in html_of(at)
-
-
-def test_words_are_kept_and_another_window_is_told_of(run_id, tmp_path):
-    at = opened("present", run_id)
-    at.text_input[0].set_value("Mine").run()
-    write_said(tmp_path, run_id, "problem", Said("Theirs"), Said())
-    _keep(at).click().run()
-    assert at.title[0].value == "Mine"
-    assert read_talk(tmp_path, run_id).of("problem") == Said("Mine")
-    assert "Theirs" in at.toast[0].value
-    assert opened("present", run_id).title[0].value == "Mine"
-    write_said(tmp_path, run_id, "problem", Said("Again"), Said("Mine"))
-    at.run()
-    assert at.text_input[0].value == "Again", "fields in which nobody typed follow"
-    _keep(at).click().run()
-    assert at.toast[0].value == "Kept\\."
-
-
-def _keep(at):
-    return next(button for button in at.button if button.label == "Keep")
 
 
 def test_all_steps_stand_below_each_other_to_print(run_id):

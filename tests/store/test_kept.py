@@ -15,7 +15,6 @@ import pytest
 from engine.audit.jobs import job_request, job_state, list_jobs
 from engine.cli import main
 from engine.store.runs import SCHEMA, Store
-from engine.store.talks import read_talk
 
 KEPT = Path(__file__).parent / "kept"
 VERSIONS = sorted(path.name for path in KEPT.iterdir())
@@ -48,13 +47,11 @@ def test_finished_parts_are_found_and_kept_with_a_hash(store):
     assert Store(store.root).shards.hash_of("ab" * 32)
 
 
-def test_jobs_and_words(store):
+def test_jobs(store):
     (job,) = list_jobs(store)
     assert (job.title, job.status, job.done, job.total, job.message) == ("Kept job", "cancelled", 3, 9, "Stopped.")
     assert job_state(store, job.job_id) == job
     assert job_request(store, job.job_id).axes == ("nationality",)
-    talk = read_talk(store.root, "kept-run")
-    assert talk.of("cut").title == ("A title" if talk.version else "")
 
 
 def test_fields_that_a_later_version_adds_are_left_alone(tmp_path):

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from engine.core.errors import RequestError
-from engine.store import talks, titles, trash
+from engine.store import titles, trash
 from engine.store.runs import Store, as_called, find_run
 from tests.made_up import small
 
@@ -48,16 +48,6 @@ def test_a_damaged_title_is_passed_over_and_a_long_one_refused(own):
     assert own.open("a-run").meta["title"] == first
     with pytest.raises(RequestError, match="at most 200"):
         titles.rename(own.root, "a-run", "x" * 201)
-
-
-def test_words_to_present_it_go_to_the_trash_and_come_back(own):
-    before, said = bytes_of(own.runs_folder / "a-run"), talks.Said("Ours", "said aloud")
-    talks.write_said(own.root, "a-run", "problem", said, talks.Said())
-    trash.delete(own, "a-run")
-    assert talks.read_talk(own.root, "a-run") == talks.Talk()
-    trash.restore(own, "a-run")
-    assert talks.read_talk(own.root, "a-run").of("problem") == said
-    assert bytes_of(own.runs_folder / "a-run") == before
 
 
 def test_what_was_deleted_comes_back_as_it_was(own):
