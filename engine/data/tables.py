@@ -13,6 +13,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.spellings import one_spelling
+from engine.data.splits import CLASS
 
 MAX_FILE = 256 * 2**20
 """Bytes in one table; CelebA's attributes take 26 MB."""
@@ -178,6 +179,17 @@ def column_of(name: str, columns: Iterable[str]) -> str:
     found = list(columns)
     alike = [one for one in found if one.casefold() == name.casefold()]
     return alike[0] if name not in found and len(alike) == 1 else name
+
+
+def axes_of(axes: Iterable[str], columns: Iterable[str]) -> tuple[str, ...]:
+    """Axes by the columns' own names, each once; draws are seeded by them. "a+b" is a and b, CLASS no column."""
+    known = dict.fromkeys(columns)
+
+    def own(axis: str) -> str:
+        parts = [axis] if axis in known else [part.strip() for part in axis.split("+")]
+        return "+".join(part if part == CLASS else column_of(part, known) for part in parts)
+
+    return tuple(dict.fromkeys(map(own, axes)))
 
 
 def need_columns(path: Path, table: pd.DataFrame, needed: Sequence[str]) -> None:

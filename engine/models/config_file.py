@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.core.errors import RequestError
+from engine.core.files import sha256_of
 from engine.store.brought import read_object
 
 CONFIG = "config.json"
@@ -27,6 +28,12 @@ def config_or_nothing(folder: Path, name: str = CONFIG) -> dict[str, Any]:
         return config_of(folder, name)
     except RequestError:
         return {}
+
+
+def hashes_beside(folder: Path) -> list[str]:
+    """SHA-256 of every small file beside weights that decides what they compute; none where there is no folder."""
+    beside = [path for ending in ("*.json", "*.txt", "*.model") for path in sorted(folder.glob(ending))]
+    return [sha256_of(path) for path in beside if path.is_file()]
 
 
 def end_tokens(folder: Path, own: int | None) -> tuple[int, ...]:

@@ -18,6 +18,7 @@ from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
 from engine.models.checkpoint import ModelInfo, inspect_folder, load_tokenizer, read_config
 from engine.models.completeness import Match, incomplete, unlike_files
+from engine.models.config_file import hashes_beside
 from engine.models.quantised import quantisation_of
 from engine.models.room import refuse_too_large
 from engine.models.structure.find import adapter_of
@@ -161,6 +162,15 @@ def fetch(name_or_folder: str | Path, revision: str | None = None) -> tuple[Path
     except Exception as error:  # the hub's client lets errors of several network libraries through
         raise RequestError(_hub_fault(place, error, offline)) from error
     return folder, folder.name
+
+
+def files_beside(name: str, revision: str | None = None) -> list[str]:
+    """Hashes of the small files beside a model's weights, without the network; none where nothing is there."""
+    place = catalog.resolve(name)
+    try:
+        return hashes_beside(place if isinstance(place, Path) else _snapshot(place, revision))
+    except (OSError, ValueError):  # said when it is loaded
+        return []
 
 
 def _download(name: str, revision: str | None) -> Path:

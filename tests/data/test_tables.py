@@ -3,7 +3,7 @@
 import pytest
 
 from engine.core.errors import RequestError
-from engine.data.tables import MOST_FAULTS, column_of, csv_table, text_of
+from engine.data.tables import MOST_FAULTS, axes_of, column_of, csv_table, text_of
 
 
 def table(path, text, *own, coding="utf-8", **how):
@@ -66,6 +66,12 @@ def test_capitals_count_in_names_but_those_with_a_meaning(tmp_path):
         "b",
     ]
     assert column_of("town", ("Town", "TOWN")) == "town"
+
+
+def test_axes_have_the_columns_own_names_each_once():
+    columns = ("Dialect", "age", "a+b", "Class")
+    assert axes_of(("dialect", "Dialect", "AGE + dialect", "a+b"), columns) == ("Dialect", "age+Dialect", "a+b")
+    assert axes_of(("class", "class+DIALECT", "none"), columns) == ("class", "class+Dialect", "none")
 
 
 @pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])

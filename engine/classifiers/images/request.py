@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from engine.core.words import axis_name
 from engine.data.images.changes.base import image_changes
 from engine.data.images.load import ImageAsk, ImageSet, load_images, look
 from engine.data.images.readers.base import ImageInfo
+from engine.data.tables import axes_of
 from engine.models import catalog
 from engine.training.recipe import ASKED, Recipe, recipe_settings
 
@@ -57,6 +58,12 @@ def usual_axes(values: Values) -> tuple[str, ...]:
     """The axes of the images where nobody names any."""
     info = look_at(values["data"])
     return info.default_groups if info else (CLASS_AXIS,)
+
+
+def own_axes(data: str, axes: Iterable[str]) -> tuple[str, ...]:
+    """Axes by the names that the columns of the images have, however they are written."""
+    info = look_at(data)
+    return tuple(axes) if info is None else axes_of(axes, info.groups)
 
 
 def _models(_: Values) -> Offer:

@@ -18,6 +18,7 @@ from engine.classifiers.stored_weights import kept_weights
 from engine.core.types import Hooks, digest_of
 from engine.core.words import is_by_hand
 from engine.models.load_image_classifier import Classifier
+from engine.models.load_language_model import files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.filters.weights import arrays_of
@@ -34,7 +35,8 @@ def pair_of(run: Run, variant: dict[str, Any], cut: Cut, warm: Warm) -> tuple[Cl
     RequestError where its weights are not here: what a method cuts is trained too, so a mask on the dense weights would
     be no model of the audit. Of a set chosen by hand it is the model.
     """
-    about = [run.id, run.meta["model"]["weight_hash"], run.meta["request"]["model"]]
+    model = run.meta["request"]["model"]
+    about = [run.id, run.meta["model"]["weight_hash"], files_beside(model), model]
     name = f"image classifier {run.meta['model']['name']} {digest_of(about)[:16]}"
     if variant["variant"] == "dense":
         dense = warm.get(name, lambda: dense_classifier(run), _bytes_of)

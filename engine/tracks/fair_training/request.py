@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from engine.classifiers.images.request import (
     ImagesRequest,
     looked_up,
     offered_axes,
+    own_axes,
     recipe_faults,
     recipe_of,
     usual_axes,
@@ -351,6 +352,7 @@ class FairPlan(ImagePlan):
 def validate_fair(request: FairRequest) -> FairPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
     request, faults = checked(request)
+    request = replace(request, axes=own_axes(request.data, request.axes))
     faults += _alike_faults(request) + _widths_faults(request)
     images, model = looked_up(request, faults)
     if images is not None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from engine.classifiers.evaluation import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.images.request import CLASS_AXIS, outputs_of
+from engine.classifiers.images.request import CLASS_AXIS, outputs_of, own_axes
 from engine.classifiers.images.warnings import input_notes
 from engine.classifiers.outputs import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
@@ -30,7 +30,7 @@ def evaluate(
 
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
-    axes = axes or look(data).default_groups
+    axes = own_axes(data, axes) or look(data).default_groups
     is_cut = is_cut_folder(model)
     classifier = load_cut_classifier(model, device) if is_cut else load_classifier(model, weights, device=device)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))

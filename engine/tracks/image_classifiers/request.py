@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from engine.audit.fields import HOW, Offer, Values, asked, checked
@@ -18,6 +18,7 @@ from engine.classifiers.images.request import (
     ImagePlan,
     ImagesRequest,
     looked_up,
+    own_axes,
     recipe_faults,
     recipe_of,
 )
@@ -188,6 +189,7 @@ def arm_of(name: str) -> tuple[str, str]:
 def validate_images(request: ImageRequest) -> FilterPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
     request, faults = checked(request)
+    request = replace(request, axes=own_axes(request.data, request.axes))
     images, model = looked_up(request, faults)
     if model is not None and not faults:
         attempt(lambda: _reachable(request, model), faults)

@@ -12,7 +12,7 @@ from engine.audit.progress import Progress
 from engine.audit.session import Session, timed
 from engine.core.types import Hooks, digest_of
 from engine.models.judge import Judge, load_judge
-from engine.models.load_language_model import LanguageModel, load_language_model
+from engine.models.load_language_model import LanguageModel, files_beside, load_language_model
 from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.heads.mean_ablation import centred, means_of
@@ -79,8 +79,12 @@ def _bytes_of(judge: Judge) -> int:
 
 
 def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -> LanguageModel:
-    """The model of a request, loaded, or as `warm` keeps it. name, weight_hash: of the weights that are expected."""
-    where = [weight_hash, request.model, request.revision, request.device, request.dtype]
+    """The model of a request, loaded, or as `warm` keeps it while no file beside its weights changes.
+
+    name, weight_hash: of the weights that are expected.
+    """
+    beside = files_beside(request.model, request.revision)
+    where = [weight_hash, beside, request.model, request.revision, request.device, request.dtype]
     return warm.get(
         f"language model {name} {digest_of(where)[:16]}",
         lambda: load_language_model(
@@ -92,7 +96,7 @@ def kept_model(request: AuditRequest, name: str, weight_hash: str, warm: Warm) -
 
 def kept_judge(request: AuditRequest, name: str, digest: str, device: str, warm: Warm) -> Judge:
     """The judge of a request on the device of its model, loaded, or as `warm` keeps it."""
-    key = f"judge {name} {digest_of([digest, request.judge, device])[:16]}"
+    key = f"judge {name} {digest_of([digest, files_beside(request.judge), request.judge, device])[:16]}"
     pin, label = request.judge_sha256, request.judge_label
     return warm.get(key, lambda: load_judge(request.judge, pin, device=device, label=label), _bytes_of)
 

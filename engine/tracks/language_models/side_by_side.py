@@ -16,7 +16,7 @@ from engine.core.errors import Fault, RequestError
 from engine.core.types import Decoding, HeadMask, Hooks, digest_of
 from engine.models.decode import filtered, left_pad, sample, text_of, token_rows
 from engine.models.judge import Judge
-from engine.models.load_language_model import LanguageModel
+from engine.models.load_language_model import LanguageModel, files_beside
 from engine.resident.warm import Warm
 from engine.store.runs import Run
 from engine.surgery.heads.mask import masked, prove_mask_works
@@ -56,7 +56,9 @@ def loaded(run: Run, warm: Warm, arm: str = "") -> Loaded:
     _prove_same(run, "model", lm.name, lm.weight_hash, model["weight_hash"])
     judged = kept_judge(request, judge["name"], judge["hash"], str(lm.device), warm)
     _prove_same(run, "judge", judged.info.name, judged.info.digest, judge["hash"])
-    key = digest_of([lm.weight_hash, str(lm.dtype), str(lm.device), run.id if run.has("head_means") else ""])[:16]
+    beside = [files_beside(name, request.revision) for name in (request.model, *request.against)]
+    key = digest_of([lm.weight_hash, beside, str(lm.dtype), str(lm.device), run.id if run.has("head_means") else ""])
+    key = key[:16]
     warm.get(f"proof of masks {key}", lambda: prove_mask_works(lm), lambda _: 0)
     if arm:
         other = warm.get(f"arm {arm} {key} {run.id}", lambda: standing_again(run, lm, arm), _bytes_of)

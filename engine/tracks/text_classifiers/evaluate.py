@@ -17,7 +17,7 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.data.texts.load import SPLITS, TextAsk, TextSet, load_texts
 from engine.surgery.heads.record import MASK_FILE
 from engine.tracks.text_classifiers.borkan import BORKAN, BorkanMeasure
-from engine.tracks.text_classifiers.request import CLASS_AXIS, told_apart, usual_axes
+from engine.tracks.text_classifiers.request import CLASS_AXIS, own_axes, told_apart, usual_axes
 from engine.tracks.text_classifiers.task_metric import MATTHEWS, TaskMetric
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def evaluate_text(
     """
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
-    axes = axes or usual_axes(data)
+    axes = own_axes(data, axes) or usual_axes(data)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
     texts = load_texts(data, replace(ask, groups=groups))
     classifier, texts = _loaded(model, texts, max_length, device, classes)

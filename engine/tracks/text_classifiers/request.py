@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,13 @@ from engine.audit.request_checks import attempt, axis_faults, is_number
 from engine.audit.setting_faults import setting_faults
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import Fault, RequestError, unknown
-from engine.core.files import sha256_of
 from engine.core.levels import exact_count
 from engine.core.words import axis_name
+from engine.data.tables import axes_of
 from engine.data.texts.load import TextAsk, TextInfo, TextSet, load_texts, look_texts
 from engine.data.texts.readers.glue_tasks import GLUE_TASKS, hub_order
 from engine.models import catalog
+from engine.models.config_file import hashes_beside
 from engine.tracks.text_classifiers import words
 from engine.tracks.text_classifiers.context import FILTERS, TEST, TRAIN, TextSettings
 from engine.tracks.text_classifiers.presets import SCORE_TEXTS, tune_of
@@ -60,6 +61,12 @@ def look_at(data: str) -> TextInfo | None:
 def usual_axes(data: str) -> tuple[str, ...]:
     """The axes of a set of texts where the request names none: its usual groups, and its classes."""
     return (*look_texts(data).default_groups, CLASS_AXIS)
+
+
+def own_axes(data: str, axes: Iterable[str]) -> tuple[str, ...]:
+    """Axes by the names that the columns of the texts have, however they are written."""
+    info = look_at(data)
+    return tuple(axes) if info is None else axes_of(axes, (*info.groups, *info.columns))
 
 
 def _usual_axes(values: Values) -> tuple[str, ...]:
@@ -370,8 +377,7 @@ class TextPlan(Plan):
 
 def hashes_of(info: Any) -> list[str]:
     """Hashes of a model's weights and of every small file beside them that decides what they compute."""
-    beside = [path for ending in ("*.json", "*.txt", "*.model") for path in sorted(info.folder.glob(ending))]
-    return [info.weight_hash, *(sha256_of(path) for path in beside)]
+    return [info.weight_hash, *hashes_beside(info.folder)]
 
 
 def arm_of(name: str) -> tuple[str, str]:
@@ -396,6 +402,7 @@ def start_name(request: TextRequest, info: Any) -> str | None:
 def validate_text(request: TextRequest) -> TextPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
     request, faults = checked(request)
+    request = replace(request, axes=own_axes(request.data, request.axes))
     faults += _null_faults(request)
     info, start = attempt(lambda: _inspected(request.model), faults), None
     texts = attempt(lambda: texts_of(request, info), faults)

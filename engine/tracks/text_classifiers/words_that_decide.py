@@ -12,6 +12,7 @@ import torch
 from engine.classifiers.stored_weights import kept_weights
 from engine.core.errors import Fault, RequestError
 from engine.core.types import HeadMask, Hooks, digest_of
+from engine.models.load_language_model import files_beside
 from engine.models.load_text_classifier import TextClassifier
 from engine.models.log_odds import log_odds
 from engine.resident.warm import Warm
@@ -31,7 +32,8 @@ ON_DENSE = (
 def pair_of(question: Question, warm: Warm) -> tuple[TextClassifier, TextClassifier, list[str]]:
     """The dense and the pruned classifier, with the weights they were measured with, and what must be said of them."""
     run, variant = question.run, question.variant
-    about = [run.meta["model"]["weight_hash"], run.meta["request"]["model"], run.id]
+    model = run.meta["request"]["model"]
+    about = [run.meta["model"]["weight_hash"], files_beside(model), model, run.id]
     dense = warm.get(
         f"text classifier {run.meta['model']['name']} {digest_of([*about, int(variant['seed'])])[:16]}",
         lambda: _dense(run, int(variant["seed"])),

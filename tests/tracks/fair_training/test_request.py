@@ -33,6 +33,11 @@ def test_a_good_request_is_a_plan():
     assert len(plan.run_id) == 16 and plan.run_id == validate_fair(fair_request()).run_id
 
 
+def test_an_axis_in_other_capitals_is_the_same_run():
+    other = validate_fair(fair_request(axes=("Skin",)))
+    assert other.request.axes == ("skin",) and other.run_id == validate_fair(fair_request(axes=("skin",))).run_id
+
+
 def test_every_fault_is_told_at_once():
     """Fifteen things wrong, all said, each with what is known."""
     text = "\n".join(faults_of(fair_request(

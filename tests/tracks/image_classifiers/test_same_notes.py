@@ -21,6 +21,7 @@ from engine.resident.warm import Warm
 from engine.store.runs import Store
 from engine.surgery.filters.replay import load_cut_classifier
 from engine.tracks.image_classifiers.evaluate import evaluate
+from engine.tracks.image_classifiers.request import validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from tests.tiny_images import CLASSES, saved_by_transformers
 from tests.tracks.image_classifiers.worlds import image_request
@@ -88,6 +89,15 @@ def test_evaluate_says_what_the_audit_says(run, pictures, model, capsys):
     assert main(["evaluate", "--model", str(model), "--data", str(pictures), "--axis", "site"]) == 0
     printed = capsys.readouterr().out
     assert all(f"! {said}" in printed for said in SAID)
+
+
+def test_an_axis_in_other_capitals_is_the_same_audit_and_evaluation(pictures, model):
+    asked = [image_request(model=str(model), data=str(pictures), axes=axes, size=None, train=None, max_images=None)
+             for axes in (("site",), ("Site", "site"))]  # fmt: skip
+    assert validate_images(asked[1]).request.axes == ("site",)
+    assert len({validate_images(one).run_id for one in asked}) == 1
+    found = [evaluate(str(model), None, str(pictures), None, (axis,), "test", None, "cpu") for axis in ("site", "SITE")]
+    assert json.dumps(found[0].rows) == json.dumps(found[1].rows)
 
 
 def test_an_assumed_normalisation_is_said_by_all(pictures, model, tmp_path):

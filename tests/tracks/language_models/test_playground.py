@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,29 @@ def test_texts_are_told_as_they_grow_and_the_dense_one_is_written_once(run, stor
     rows, _ = told(heads=["1.1"])
     assert [row["side"] for row in rows].count("dense") == 1, "what is known is told at once"
     assert [name for name in warm.names() if "model" in name] == loaded and len(loaded) == 1
+
+
+def test_a_file_changed_beside_the_weights_is_read_again(run, store):
+    """Two words change places in the tokenizer, and so in the text."""
+    warm = Warm()
+
+    def dense() -> list[str]:
+        given = {"run": run.id, "prompt": TYPED}
+        return answer_here("prompt", given, store, warm=warm)["rows"][0]["dense"]["text"].split()
+
+    before = dense()
+    word, other = before[0], next(f"w{at}" for at in range(2, 30) if f"w{at}" not in before)
+    path = Path(run.meta["request"]["model"]) / "tokenizer.json"
+    sound = path.read_text(encoding="utf-8")
+    said = json.loads(sound)
+    words = said["model"]["vocab"]
+    words[word], words[other] = words[other], words[word]
+    try:
+        path.write_text(json.dumps(said), encoding="utf-8")
+        assert dense() == [other if one == word else one for one in before]
+    finally:
+        path.write_text(sound, encoding="utf-8")
+    assert dense() == before and sum("language model" in name for name in warm.names()) == 2
 
 
 def test_where_they_part_is_the_first_token_that_differs(ask):

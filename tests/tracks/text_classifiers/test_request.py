@@ -11,6 +11,7 @@ import pytest
 from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
 from engine.core.errors import RequestError
+from engine.data.texts.load import TextAsk
 from engine.tracks.text_classifiers.request import TextRequest, arm_of, disk_faults, validate_text
 from tests.tiny import build, folder_of
 from tests.tracks.text_classifiers.worlds import text_request, text_world
@@ -60,6 +61,18 @@ def test_the_run_follows_the_content_and_not_the_name(world, tmp_path):
     assert validate_text(moved).run_id == validate_text(text_request(world)).run_id
     build("bert", tmp_path / "moved" / "model" / "pretrained", seed=5)
     assert validate_text(moved).run_id != validate_text(text_request(world)).run_id
+
+
+def test_an_axis_in_other_capitals_is_the_same_run(world):
+    usual, other = (
+        validate_text(text_request(world, axes=axes)) for axes in (("side", "class"), ("SIDE", "class", "side"))
+    )
+    assert other.request.axes == ("side", "class") and other.run_id == usual.run_id
+    from engine.tracks.text_classifiers.evaluate import evaluate_text
+
+    rows = [evaluate_text(str(world / "model"), str(world / "colours.csv"), TextAsk(), (axis,), "test", 16, "cpu").rows
+            for axis in ("side", "SIDE")]  # fmt: skip
+    assert json.dumps(rows[0]) == json.dumps(rows[1]) and {row["axis"] for row in rows[1]} == {"", "side"}
 
 
 def test_all_faults_at_once(world):

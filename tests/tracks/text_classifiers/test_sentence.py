@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -76,6 +77,29 @@ def test_words_add_up_to_the_change_of_the_log_odds(ask):
         assert answer[side]["log_odds"] == pytest.approx(np.log(chance / (1 - chance)), abs=1e-4)
     assert answer["target"] == answer["dense"]["answer"]
     assert not np.allclose(answer["dense"]["words"], answer["pruned"]["words"])
+
+
+def test_a_file_changed_beside_the_weights_is_read_again(run, store):
+    """Two words change places in the tokenizer, and the answer to one becomes that to the other."""
+    warm = Warm()
+
+    def asked(text: str) -> list[float]:
+        given = {"run": run.id, "text": text, "variant": "isp:magnitude-50%"}
+        return answer_here("sentence", given, store, warm=warm)["pruned"]["probabilities"]
+
+    one, two = asked("w1"), asked("w2")
+    assert one != two and len(warm.names()) == 2
+    path = Path(run.meta["request"]["model"]) / "tokenizer.json"
+    sound = path.read_text(encoding="utf-8")
+    said = json.loads(sound)
+    words = said["model"]["vocab"]
+    words["w1"], words["w2"] = words["w2"], words["w1"]
+    try:
+        path.write_text(json.dumps(said), encoding="utf-8")
+        assert asked("w1") == pytest.approx(two) and len(warm.names()) == 4
+    finally:
+        path.write_text(sound, encoding="utf-8")
+    assert asked("w1") == one and len(warm.names()) == 4, "what was loaded before is as good as ever"
 
 
 def test_without_a_cut_both_are_the_same_and_that_is_said(ask):
