@@ -15,8 +15,6 @@ from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.load_image_classifier import fresh_classifier
 from engine.resident.asks import answer_here
-from engine.tracks.fair_training.request import FairRequest, validate_fair
-from engine.tracks.image_classifiers.request import ImageRequest, validate_images
 from tests.tiny_images import saved_by_transformers
 
 CNN = "is a CNN, and no filter of its"
@@ -78,15 +76,13 @@ def test_a_new_architecture_and_none(capsys, monkeypatch):
 def test_inspect_promises_nothing_that_an_audit_refuses(tmp_path, capsys, family):
     """The same check, so the same answer, for each kind of audit; and what the model is, where it cannot be taken."""
     folder = str(saved_by_transformers(family, tmp_path / family, ("not blond", "blond")))
-    for track, check, kind in (
-        ("image_classifiers", validate_images, ImageRequest), ("fair_training", validate_fair, FairRequest),
-    ):  # fmt: skip
+    for track in [name for name, entry in tracks().items() if entry.cuts in ("image classifiers", "fair training")]:
         code, found = said_of(capsys, folder, "--track", track)
         why = FAMILIES[family] or ("whose units are attention heads" if (family, track) == HEADS_ONLY else "")
         values = {"model": folder, "data": "avatars", "axes": ["male"], "max_images": 60}
         more = {"speedups": [1.01]} if track == "image_classifiers" else {"sparsities": [0.1]}
         try:
-            check(kind.from_dict({**values, **more}))
+            tracks()[track].part("validate")(tracks()[track].part("request").from_dict({**values, **more}))
             assert code == 0 and not why and found["said"][track][-1].startswith("What can be cut: ")
         except RequestError as error:
             assert code == 2 and why and [why in str(one) for one in error.faults] == [True]

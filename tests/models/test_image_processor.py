@@ -7,10 +7,8 @@ import json
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
-from engine.classifiers.groups import GroupMeasure
 from engine.core.errors import RequestError
 from engine.data.images.decoding import decoded
 from engine.data.images.load import ImageAsk, load_images
@@ -18,7 +16,6 @@ from engine.data.images.readers.pixels import ArrayPixels
 from engine.models.file_fields import FIELDS, REFUSED
 from engine.models.image_processor import FILE, _class_of, _kinds, processor_of
 from engine.models.load_image_classifier import inspect_classifier, load_classifier
-from engine.tracks.image_classifiers.evaluate import evaluate
 from tests.tiny_images import CLASSES, saved_by_transformers
 
 SHAPES = ((50, 80), (300, 200), (32, 32), (33, 500))
@@ -173,18 +170,3 @@ def test_arrays_that_it_cannot_read_are_refused():
     wide = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), dtype=np.uint8)
     own = [found(Image.fromarray(one)) for one in wide]
     np.testing.assert_array_equal(ArrayPixels(wide).prepared_by(found).take(np.arange(2), 16), own)
-
-
-def test_evaluate_asks_the_model_what_its_processor_makes(tmp_path):
-    folder, home = saved_by_transformers("resnet", tmp_path / "resnet"), folder_of_pictures(tmp_path / "pictures")
-    numbers, _ = theirs(folder, json.loads((folder / FILE).read_text()))
-    table = load_images(str(home), ImageAsk(size=32)).table
-    table = table[table["split"] == "test"].reset_index(drop=True)
-    with torch.no_grad():
-        images = torch.tensor(np.stack([numbers((home / name).read_bytes()) for name in table["image_id"]]))
-        answers = load_classifier(folder, device="cpu").model(images).softmax(1).double().numpy()
-    own = GroupMeasure(table, CLASSES, ("class",), answers).dense().results.set_index(["metric", "axis"])["value"]
-    found = evaluate(str(folder), None, str(home), None, ("class",), "test", None, "cpu")
-    values = {row["metric"]: row["value"] for row in found.rows if row["axis"] == ""}
-    assert values["auc"] == pytest.approx(own["auc", ""], abs=1e-9) and own["auc", ""] not in (0.5, 1.0)
-    assert values["accuracy"] == own["accuracy", ""]

@@ -13,8 +13,7 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from engine.core.errors import RequestError
-from engine.core.types import Decoding, HeadMask, Window
-from engine.models.decode import sample
+from engine.core.types import HeadMask
 from engine.models.load_language_model import inspect_model, load_language_model
 from engine.models.load_text_classifier import inspect_text_model, is_text_model
 from engine.models.structure import proofs
@@ -28,8 +27,6 @@ from engine.surgery.heads.prefix import row_logps
 from engine.surgery.heads.record import record_of
 from engine.surgery.heads.replay import load_cut, save_cut
 from engine.surgery.heads.text_replay import load_cut_classifier, save_cut_classifier
-from engine.tracks.language_models import nll
-from engine.tracks.language_models.nll import window_nll
 from tests.tiny import CLASSIFIERS, DECODERS, STRUCTURAL, folder_of, save_tokenizer, text, tiny_model
 
 ZEROED = {"bloom", "falcon", "falcon_grouped", "phi3", "olmo2"}
@@ -107,17 +104,6 @@ def test_head_tensors_are_the_heads_own(name):
         wanted = lm.model(tokens).logits
     tensors[-1].mul_(0.25)  # a view of the model's own memory
     assert torch.allclose(lm.model(tokens).logits, wanted, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", DECODERS)
-def test_perplexity_a_few_positions_at_a_time_and_drawing_are_what_was_proved(name, monkeypatch):
-    lm, tokens = tiny_model(name), list(range(3, 45))
-    plain = window_nll(lm, tokens, Window())
-    monkeypatch.setattr(nll, "positions_at_once", lambda lm: 5)
-    assert abs(window_nll(lm, tokens, Window())["nll"] - plain["nll"]).max() < 1e-2
-    short = Decoding(max_new_tokens=4)
-    each = [sample(lm, [one], [key], [0], short)[0] for one, key in zip(TEXTS, "ab", strict=True)]
-    assert sample(lm, TEXTS, ["a", "b"], [0, 0], short) == each
 
 
 def test_what_cannot_draw_from_what_it_keeps_is_refused(tmp_path):
