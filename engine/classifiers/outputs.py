@@ -50,32 +50,39 @@ def in_order_of(
     is not known which output is which class: then `answers`, if given, show what the model says of some items. hint:
     what else helps to tell.
     """
-    own, named = _keys(data.classes), _keys(outputs.names)
+    key, numbers = _key_of(data.classes), [str(at) for at in range(outputs.n)]
+    if list(outputs.names) == numbers:
+        outputs = replace(outputs, names=())
+    own, named = [key(one) for one in data.classes], [key(one) for one in outputs.names]
     if len(own) != outputs.n:
         what = f"{outputs.model} has {outputs.n} outputs, {data.name} has {len(own)} classes."
         raise RequestError(Fault("classes", what, "Choose another target, other data or another model."))
     if asked:
         return _as_asked(data, outputs, tuple(asked))
-    if outputs.names and sorted(named) == sorted(own) and len(set(own)) == len(own):
+    if outputs.names and sorted(named) == sorted(own):
         return _sorted(data, [own.index(one) for one in named])
-    if not outputs.names and sorted(data.classes) == sorted(map(str, range(outputs.n))):
-        note = f"The outputs of {outputs.model} have no names: class 0 is taken to be its output 0, and so on."
-        return _noted(_sorted(data, [data.classes.index(str(at)) for at in range(outputs.n)]), note)
+    bare = [one.removeprefix("label ") for one in own]
+    if not outputs.names and sorted(bare) == sorted(numbers):
+        first = data.classes[bare.index("0")]
+        note = f"The outputs of {outputs.model} have no names: class {first} is taken to be its output 0, and so on."
+        return _noted(_sorted(data, [bare.index(one) for one in numbers]), note)
     raise RequestError(_unknown(data, outputs, answers, hint))
 
 
 def _as_asked(data: Labelled, outputs: Outputs, asked: tuple[str, ...]) -> Labelled:
     """Outputs as somebody named them, unless the model's files say otherwise."""
-    own, named, said = _keys(data.classes), _keys(outputs.names), _keys(asked)
-    if sorted(said) != sorted(own):
+    key = _key_of(data.classes)
+    said = _whole(asked, data.classes, key)
+    if sorted(said) != sorted(data.classes):
         what = f"{', '.join(asked)[:200]} are not the classes of {data.name}."
         raise RequestError(Fault("classes", what, f"They are: {', '.join(data.classes)}."))
-    if sorted(named) == sorted(said) and named != said:
+    named, keys = [key(one) for one in outputs.names], [key(one) for one in said]
+    if sorted(named) == sorted(keys) and named != keys:
         what = f"the files of {outputs.model} name its outputs in another order: {', '.join(outputs.names)}."
         raise RequestError(Fault("classes", what, "Leave it out, or mend the names in the model's files."))
-    found = _sorted(data, [own.index(one) for one in said])
+    found = _sorted(data, [data.classes.index(one) for one in said])
     pairs = ", ".join(f"{one} = {other}" for one, other in zip(outputs.called, found.classes, strict=True))
-    return found if named == said else _noted(found, f"What the outputs mean was said by the request: {pairs}.")
+    return found if named == keys else _noted(found, f"What the outputs mean was said by the request: {pairs}.")
 
 
 def _sorted(data: Labelled, order: Sequence[int]) -> Labelled:
@@ -119,7 +126,26 @@ def _examples(data: Labelled, outputs: Outputs, answers: Answers) -> tuple[tuple
     )
 
 
-def _keys(names: Sequence[str]) -> list[str]:
-    """Names without what does not tell them apart: case, blanks, hyphens, Unicode form."""
-    plain = (unicodedata.normalize("NFKC", name).casefold() for name in names)
-    return [re.sub(r"[\s_\-]+", " ", name).strip() for name in plain]
+def _whole(asked: Sequence[str], classes: Sequence[str], key: Callable[[str], str]) -> list[str]:
+    """The classes that are asked for, as the data writes them; a name that holds commas, at which command line and form
+    part names, in one piece again."""
+    known = {tuple(map(key, one.split(","))): one for one in classes}
+    left, found = [part for one in asked for part in one.split(",")], []
+    while left:
+        runs = (tuple(map(key, left[:n])) for n in range(len(left), 0, -1))
+        run = next((one for one in runs if one in known), ())
+        found.append(known.get(run, left[0]))
+        left = left[len(run) or 1 :]
+    return found
+
+
+def _key_of(classes: Sequence[str]) -> Callable[[str], str]:
+    """What names of one class have in common: all but case, blanks, hyphens and Unicode form; where these alone tell
+    classes of the data apart, the name as it stands."""
+    return _plain if len({_plain(one) for one in classes}) == len(classes) else str.strip
+
+
+def _plain(name: str) -> str:
+    """A hyphen in front stays: -1 is not 1."""
+    name = unicodedata.normalize("NFKC", name).casefold().strip()
+    return re.sub(r"(?<=\S)[\s_\-]+(?=\S)", " ", name)

@@ -280,8 +280,7 @@ def told_apart(images: ImageSet, request: ImagesRequest) -> ImageSet:
 
 def outputs_of(model: str, names: Sequence[str]) -> Outputs:
     """What is known of outputs; names: as the loader gives them, numbers where the weights bring no names."""
-    unnamed = list(names) == [str(at) for at in range(len(names))]
-    return Outputs(model, () if unnamed else tuple(names), len(names))
+    return Outputs(model, tuple(names), len(names))
 
 
 def _answers(images: ImageSet, request: ImagesRequest, rows: np.ndarray) -> np.ndarray:

@@ -1,0 +1,61 @@
+"""Which output is which class where names are numbers with signs, differ in little, hold commas, or are transformers'
+own. Labels must come out in the order of the outputs, and each class once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from engine.audit.reading import names_in
+from engine.classifiers.outputs import Outputs, in_order_of
+from engine.core.errors import RequestError
+from engine.data.texts.load import load_texts
+
+
+def texts_of(*classes: str):
+    """Texts whose labels are 0, 1, 0, 1, … of these classes."""
+    some = load_texts("remarks")
+    table = some.table.head(6).assign(label=np.arange(6, dtype=np.int64) % len(classes))
+    return replace(some, table=table, classes=classes)
+
+
+def named(texts) -> list[str]:
+    """The class of each text by name."""
+    return [texts.classes[at] for at in texts.table["label"]]
+
+
+@pytest.mark.parametrize("classes", [("-1", "1"), ("type-1", "type 1"), ("no, not", "yes"), ("a,b", "b, c")])
+def test_classes_go_to_the_outputs_as_they_were_said(classes):
+    """Before, -1 and 1 were one: the order that was said did not count, and both outputs were called -1. A name with a
+    comma could not be said at all."""
+    texts = texts_of(*classes)
+    for order in (classes, classes[::-1]):
+        found = in_order_of(texts, Outputs("m", (), 2), order)
+        assert found.classes == order and named(found) == named(texts)
+    typed = names_in([",".join(("no, not", "yes"))])
+    if classes == ("no, not", "yes"):
+        assert in_order_of(texts, Outputs("m", (), 2), typed).classes == classes
+
+
+@pytest.mark.parametrize("names", [("1", "-1"), ("LABEL-1", "LABEL 1"), ("No, Not", "YES")])
+def test_the_same_names_are_aligned_however_little_they_differ(names):
+    texts = texts_of(*(name if "-1" in names or "LABEL-1" in names else name.lower() for name in names[::-1]))
+    found = in_order_of(texts, Outputs("m", names, 2))
+    assert [one.lower() for one in found.classes] == [one.lower() for one in names] and named(found) == named(texts)
+
+
+def test_a_sign_is_no_hyphen():
+    with pytest.raises(RequestError, match="which is which is not known"):
+        in_order_of(texts_of("-1", "0"), Outputs("m", ("1", "0"), 2))
+
+
+@pytest.mark.parametrize("names", [(), ("0", "1")])
+@pytest.mark.parametrize("classes", [("LABEL_1", "LABEL_0"), ("1", "0")])
+def test_numbers_of_outputs_are_their_names_and_that_is_said(classes, names):
+    """Labels that transformers' own pipeline wrote; and a cut model, whose files number what the base did not name."""
+    texts = texts_of(*classes)
+    found = in_order_of(texts, Outputs("m", names, 2))
+    assert found.classes == classes[::-1] and named(found) == named(texts)
+    assert found.notes[-1].endswith(f"class {classes[1]} is taken to be its output 0, and so on.")
