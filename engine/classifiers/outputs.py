@@ -101,11 +101,9 @@ def _noted(data: Labelled, note: str) -> Labelled:
 
 def _unknown(data: Labelled, outputs: Outputs, answers: Answers | None, hint: str) -> Fault:
     """That it must be said which output is which class, with what the model answers to some items."""
-    called = f"are called {', '.join(outputs.names)}" if outputs.names else "have no names"
-    what = (
-        f"the outputs of {outputs.model} {called}, the classes of {data.name} {', '.join(data.classes)}: which is "
-        "which is not known."
-    )
+    called = f"calls them {', '.join(outputs.names)}" if outputs.names else "has no names for them"
+    what = f"It is not known which output of {outputs.model} is which class: the model {called}, {data.name} has "
+    what += f"the classes {', '.join(data.classes)}."
     fix = f"Give these classes in the order of the outputs, such as {','.join(data.classes)}.{' ' * bool(hint)}{hint}"
     return Fault("classes", what, fix, _examples(data, outputs, answers) if answers else ())
 

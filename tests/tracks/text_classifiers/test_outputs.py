@@ -51,7 +51,7 @@ def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
     code, found = evaluated(capsys, "--model", str(model), "--data", str(data))
     assert code == 2
     (fault,) = found["faults"]
-    assert fault["where"] == "classes" and "have no names" in fault["what"] and "hate,normal" in fault["fix"]
+    assert fault["where"] == "classes" and "has no names for them" in fault["what"] and "hate,normal" in fault["fix"]
     assert len(fault["examples"]) == 3 and {text for text, _ in fault["examples"]} <= set(answered["text"])
     said = {said.rpartition(" (")[0] for _, said in fault["examples"]}
     assert said == {"labelled hate; the model says output 1", "labelled normal; the model says output 0"}
@@ -87,7 +87,7 @@ def test_an_audit_asks_as_evaluate_does(answered, tmp_path):
     model, data = text_model(tmp_path / "model"), csv_of(answered, ("normal", "hate"), tmp_path / "texts.csv")
     request = {"model": str(model), "data": str(data), "axes": ("class",), "methods": ("once:michel",), "step": 0.1,
                "retune": None, "tune": {}, "score_settings": {}, "sparsities": (0.5,)}  # fmt: skip
-    with pytest.raises(RequestError, match="which is which is not known"):
+    with pytest.raises(RequestError, match="not known which output"):
         validate_text(text_request(tmp_path, **request))
     plan = validate_text(text_request(tmp_path, **request, classes=("normal", "hate")))
     assert plan.texts.classes == ("normal", "hate")
