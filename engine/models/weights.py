@@ -13,6 +13,7 @@ import numpy as np
 
 from engine.core.errors import Fault
 from engine.core.files import is_too_long
+from engine.models.quantised import quantisation_of
 
 INDEX = "model.safetensors.index.json"
 SINGLE = "model.safetensors"
@@ -29,6 +30,7 @@ _FLOATS = {
     "F16": ("<u2", 0x7C00), "BF16": ("<u2", 0x7F80), "F32": ("<u4", 0x7F800000), "F64": ("<u8", 0x7FF0000000000000),
 }  # fmt: skip
 """Unsigned integers of the same size, and the bits of the exponent."""
+_PACKED = ("U8", "I8", "F8_E5M2", "F8_E4M3")
 
 
 def weight_files(folder: Path) -> tuple[list[Path], list[Fault]]:
@@ -61,7 +63,22 @@ def tensors_in(path: Path) -> tuple[dict[str, list[int]], list[Fault]]:
         return {}, faults
     shapes = {name: list(entry["shape"]) for name, entry in header.items()}
     stat = path.stat()
-    return shapes, list(_not_finite(path, stat.st_size, stat.st_mtime_ns))
+    return shapes, [*_packed_faults(path, header), *_not_finite(path, stat.st_size, stat.st_mtime_ns)]
+
+
+def _packed_faults(path: Path, header: dict[str, dict[str, Any]]) -> list[Fault]:
+    """Weights in whole or 8-bit numbers, of which nothing says what they stand for: loaders take the bare numbers."""
+    packed = [
+        name[:80]
+        for name, entry in header.items()
+        if entry["dtype"] not in _FLOATS and len(entry["shape"]) in (1, 2, 3)
+        if name.endswith("weight") or entry["dtype"] in _PACKED
+    ]
+    if not packed or quantisation_of(path.parent):
+        return []
+    what = f"holds {packed[0]!r} in numbers of {header[packed[0]]['dtype']} ({len(packed)} such tensors), while "
+    what += "config.json names no quantization_config that says what they stand for."
+    return [Fault(path.name, what, "Add the quantization_config, or save the model with plain weights.")]
 
 
 def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int, list[Fault]]:

@@ -91,6 +91,18 @@ def test_weights_that_are_no_numbers_are_named(tmp_path, dtype, bad):
     assert "in 1 of 2 tensors (first: 'bad')" in fault.what
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "float8_e4m3fn"])
+def test_weights_in_packed_numbers_are_refused_where_nothing_says_what_they_stand_for(tmp_path, kind):
+    """They loaded as the bare numbers, 40 for .8, and no word was said."""
+    buffers = {"places": torch.arange(4)[None], "batches": torch.tensor(3), "seen": torch.ones(1, 2, dtype=torch.bool)}
+    packed = torch.ones(3, 4).to(getattr(torch, kind))
+    save_file({"up.weight": packed, "w": torch.ones(2), **buffers}, tmp_path / "m")
+    (fault,) = tensors_in(tmp_path / "m")[1]
+    assert "'up.weight'" in fault.what and "(1 such tensors)" in fault.what and "quantization_config" in fault.fix
+    (tmp_path / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
+    assert tensors_in(tmp_path / "m")[1] == []
+
+
 def test_an_index_that_names_nothing_is_refused(tmp_path):
     for content, said in (
         ('{"weight_map": {}}', "names no weight file"),
