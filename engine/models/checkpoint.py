@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import known_types
-from engine.models.completeness import Match, incomplete, match_of
+from engine.models.completeness import Match, incomplete, match_of, untied
 from engine.models.config_file import CONFIG, GENERATION, config_of, config_or_nothing, end_tokens
 from engine.models.file_fields import FIELDS, refusals
 from engine.models.notes import TOKENIZER, notes_on
@@ -76,16 +77,17 @@ def inspect_folder(
         found, more = tensors_in(path)
         faults += more + _twice_faults(path.name, sorted(found.keys() & shapes.keys()))
         shapes |= found
-    faults += _adapter_faults(folder, shapes) + _field_faults(folder, causal)
+    faults += adapter_faults(folder, shapes) + _field_faults(folder, causal)
     faults += quantised_faults(folder, as_arm) + _cut_faults(folder, causal) + _tokenizer_faults(folder, config, causal)
-    match = Match()
+    match, untied_said = Match(), ""
     if not faults and causal and not quantisation_of(folder):
-        match = _match(config, files)
+        match, untied_said = _match(config, files)
         faults = incomplete(name, replace(match, unexpected=()))
     if faults:
         raise RequestError(faults)
     adapter = adapter_of(config, causal)
     ends = end_tokens(folder, load_tokenizer(folder).eos_token_id) if causal else ()
+    vocab_size = int(config.vocab_size)
     return ModelInfo(
         name=name,
         revision=revision,
@@ -94,21 +96,22 @@ def inspect_folder(
         n_layers=adapter.n_layers(config),
         n_heads=adapter.n_heads(config),
         n_positions=adapter.n_positions(config),
-        vocab_size=int(config.vocab_size),
+        vocab_size=vocab_size,
         n_parameters=count_parameters(shapes),
         files=tuple(path.name for path in files),
         weight_hash=weight_hash(files),
         how=adapter.how,
         shared=adapter.shared,
-        notes=notes_on(folder, config, files, match.unexpected, ends),
-        more_ends=ends,
+        notes=(*notes_on(folder, config, files, match.unexpected, ends), *filter(None, [untied_said])),
+        more_ends=tuple(one for one in ends if one < vocab_size),
     )
 
 
-def _match(config: Any, files: list[Path]) -> Match:
+def _match(config: Any, files: list[Path]) -> tuple[Match, str]:
+    """How files and config match, and a sentence on tensors that should be one; "" for none."""
     from transformers import AutoModelForCausalLM
 
-    return match_of(config, files, AutoModelForCausalLM)
+    return match_of(config, files, AutoModelForCausalLM), untied(config, files, AutoModelForCausalLM)
 
 
 def _twice_faults(file: str, names: list[str]) -> list[Fault]:
@@ -128,10 +131,15 @@ def _field_faults(folder: Path, causal: bool) -> list[Fault]:
             faults += error.faults
     for name in (CONFIG, TOKENIZER):
         faults += refusals(name, config_or_nothing(folder, name), name)
+    for name in (CONFIG, GENERATION) if causal else ():
+        said = config_or_nothing(folder, name).get("eos_token_id")
+        if wrong := [one for one in (said if isinstance(said, list) else [said]) if type(one) not in (int, NoneType)]:
+            what = f"names {str(wrong[0])[:40]!r} as a token that ends a text (eos_token_id)."
+            faults.append(Fault(name, what, "Give numbers of tokens."))
     return faults
 
 
-def _adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
+def adapter_faults(folder: Path, tensors: Iterable[str]) -> list[Fault]:
     """An adapter beside or in the weights: transformers would apply it or leave it out, as peft is installed or not."""
     files = [name for name in ("adapter_config.json", *ADAPTERS) if (folder / name).exists()]
     inside = [name for name in tensors if _ADAPTER.search(name)]

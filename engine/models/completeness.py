@@ -15,12 +15,14 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from engine.core.errors import Fault
+from engine.core.errors import Fault, RequestError
 from engine.models import runtime  # noqa: F401
 from engine.models.weights import read_header
 
 BEGINNING = 65_536
 """Numbers of a tensor that are compared with the file's."""
+ENDS = 64
+"""Rows at either end of two tensors that are compared with each other."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
     """How the tensors of safetensors files match the model that a config describes.
 
     auto: the transformers class that chooses the model, such as AutoModelForCausalLM. Files and config were checked.
+    RequestError where transformers makes no model of the config.
     """
-    state = {}
+    state: dict[str, torch.Tensor] = {}
     for path in files:
         state |= {name: _described(entry["shape"]) for name, entry in read_header(path)[0].items()}
     try:
@@ -46,8 +49,21 @@ def match_of(config: Any, files: Iterable[Path], auto: Any) -> Match:
                 None, config=config, state_dict=state, output_loading_info=True, ignore_mismatched_sizes=True
             )
     except (KeyError, TypeError, ValueError, RuntimeError, NotImplementedError, AttributeError, ImportError):
+        _refuse_unmakeable(config, auto)
         return Match()  # a family whose tensors are converted on the way: what loads them says what is wrong
     return match_in(report)
+
+
+def _refuse_unmakeable(config: Any, auto: Any) -> None:
+    """RequestError where transformers cannot make the model that a config describes, such as for positions that it does
+    not know."""
+    try:
+        with quietly(), torch.device("meta"):
+            auto.from_config(config)
+    except Exception as error:  # whatever a config can be wrong in
+        first = (str(error).strip() or type(error).__name__).splitlines()[0]
+        what = f"describes a model that cannot be made: {type(error).__name__}, {first[:300].rstrip('.')}."
+        raise RequestError(Fault("config.json", what, "Fix the field that is named.")) from error
 
 
 def match_in(report: Mapping[str, Any]) -> Match:
@@ -71,6 +87,30 @@ def incomplete(name: str, found: Match) -> list[Fault]:
         for names, what in told
         if names
     ]
+
+
+def untied(config: Any, files: Iterable[Path], auto: Any) -> str:
+    """A sentence where the files hold two different tensors that config.json says are one: transformers keeps both."""
+    kind = auto._model_mapping[type(config)]
+    tied = getattr(kind, "_tied_weights_keys", None)
+    if not isinstance(tied, dict) or not getattr(config.get_text_config(), "tie_word_embeddings", False):
+        return ""
+    for pair in tied.items():
+        ends = [end for name in pair if (end := _both_ends(name, files)) is not None]
+        if len(ends) == 2 and not all(map(torch.equal, *ends)):
+            told = f"config.json makes {pair[0]} and {pair[1]} one (tie_word_embeddings), the files hold two: "
+            return f"{told}both are used as they are. Is the field right?"
+    return ""
+
+
+def _both_ends(name: str, files: Iterable[Path]) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The first and the last rows of a tensor, None where no file has it."""
+    for path in files:
+        with safe_open(path, framework="pt") as stored:
+            if name in stored.keys():  # noqa: SIM118  (it is no mapping)
+                rows, n = stored.get_slice(name), stored.get_slice(name).get_shape()[0]
+                return rows[:ENDS], rows[max(0, n - ENDS) :]
+    return None
 
 
 def unlike_files(name: str, model: Any, files: Iterable[Path]) -> list[Fault]:
@@ -136,7 +176,7 @@ def _described(shape: list[int]) -> torch.Tensor:
     return torch.empty(shape, device="meta").as_subclass(_Described)
 
 
-def _empty(model: type) -> type:
+def _empty(model: Any) -> Any:
     """The model's class without memory for what the files lack: a config that asks for a petabyte is only refused."""
     nothing = {
         name: lambda *args, **kwargs: None

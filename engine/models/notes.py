@@ -24,7 +24,7 @@ _QUESTIONS = {
     r"(^|\.)(score|classifier|classification_head|qa_outputs)\.": "was this a classifier?",
     r"(^|\.)(v_head|value_head|reward_head)\.": "was this a model of rewards?",
     r"vision|visual|image|audio|speech|multi_modal|mm_proj": "is it meant without its pictures or sound?",
-    r"(^|\.)(layers|h|blocks|mtp)\.": "has the model parts that config.json does not name?",
+    r"(^|\.)(layers?|h|blocks|mtp)\.": "has the model parts that config.json does not name?",
 }
 """What tensors that nobody uses make one ask, by their names."""
 
@@ -37,10 +37,16 @@ def notes_on(
     found = [other_weights(folder, files), _modules(folder), unused_tensors(unused), _unknown(folder, config)]
     found += [_unread(folder, name) for name in (GENERATION, TOKENIZER)]
     found += [_code(folder, name) for name in (CONFIG, TOKENIZER)]
-    if ends:
-        tokens = f"token {ends[0]} ends" if len(ends) == 1 else f"tokens {_listed(list(map(str, ends)))} end"
-        found.append(f"By config.json or {GENERATION}, {tokens} a text too, besides the tokenizer's own: obeyed.")
+    found += [_ends([one for one in ends if one < config.vocab_size], "besides the tokenizer's own: obeyed.")]
+    found += [_ends([one for one in ends if one >= config.vocab_size], "but the model has none: is it another's file?")]
     return tuple(note for note in found if note)
+
+
+def _ends(tokens: Sequence[int], more: str) -> str:
+    if not tokens:
+        return ""
+    which = f"token {tokens[0]} ends" if len(tokens) == 1 else f"tokens {_listed(list(map(str, tokens)))} end"
+    return f"By config.json or {GENERATION}, {which} a text too, {more}"
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:

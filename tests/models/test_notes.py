@@ -155,6 +155,31 @@ def test_each_end_token_that_the_files_name_ends_a_text(folder):
     assert again.reading_digest != lm.reading_digest
 
 
+def test_a_token_that_the_model_does_not_have_ends_no_text(folder):
+    edit(folder, "generation_config.json", eos_token_id=[2, 5, 50256])
+    info = inspect_model(folder)
+    assert info.more_ends == (5,)
+    assert any("token 50256 ends a text too, but the model has none" in note for note in info.notes)
+    edit(folder, "generation_config.json", eos_token_id="5")
+    assert "names '5' as a token that ends a text" in refusal(folder)
+
+
+def test_tensors_that_should_be_one_and_are_two_are_named(folder):
+    other = load_file(folder / WEIGHTS)["transformer.wte.weight"].clone()
+    with_tensors(folder, **{"lm_head.weight": other})
+    assert inspect_model(folder).notes == ()
+    other[-1] += 1
+    with_tensors(folder, **{"lm_head.weight": other})
+    (note,) = inspect_model(folder).notes
+    assert "makes lm_head.weight and transformer.wte.weight one" in note and "the files hold two" in note
+
+
+def test_a_config_that_makes_no_model_says_so_before_the_weights(tmp_path):
+    folder = shutil.copytree(folder_of("llama"), tmp_path / "odd")
+    edit(folder, "config.json", rope_scaling={"type": "odd", "factor": 4.0})
+    assert "config.json: describes a model that cannot be made: KeyError, 'odd'" in refusal(folder)
+
+
 def test_a_cut_model_ends_texts_as_its_base_does(folder, tmp_path):
     edit(folder, "config.json", eos_token_id=[2, 9])
     lm, mask = load_language_model(folder, device="cpu"), HeadMask(3, 4, ((0, 1),))
