@@ -6,7 +6,7 @@ Which label that is, is asked and never guessed: names such as "LABEL_1" say not
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,12 @@ from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import sha256_of
 from engine.core.types import digest_of
 from engine.models import runtime  # before torch and transformers
-from engine.models.checkpoint import TOKENIZER_FILES, load_tokenizer, plain_config
-from engine.models.config_file import config_or_nothing
+from engine.models.checkpoint import TOKENIZER_FILES, adapter_faults, load_tokenizer, plain_config
+from engine.models.completeness import Match, incomplete, match_of
+from engine.models.config_file import CONFIG, config_or_nothing, hashes_beside
+from engine.models.file_fields import refusals
+from engine.models.notes import TOKENIZER, other_weights, unused_tensors
+from engine.models.quantised import quantisation_of
 from engine.models.said_outputs import REGRESSION, SEVERAL, SIGMOID, SOFTMAX, SaidOutputs, said_outputs
 from engine.models.weights import tensors_in, weight_files, weight_hash
 
@@ -40,6 +44,8 @@ class Found:
     outputs: int = 2
     activation: str = "softmax"
     """What makes probabilities of the outputs: softmax (they exclude each other) or sigmoid (each for itself)."""
+    notes: tuple[str, ...] = ()
+    """What the folder holds that is not read."""
 
 
 def is_classifier(folder: Path) -> bool:
@@ -49,6 +55,8 @@ def is_classifier(folder: Path) -> bool:
 
 def find(folder: Path, label: str) -> Found:
     """The classifier in a folder, checked. RequestError with every fault; without a label it lists those there are."""
+    from transformers import AutoModelForSequenceClassification
+
     config, faults = plain_config(folder)
     files, more = weight_files(folder)
     faults += more + [fault for path in files for fault in tensors_in(path)[1]]
@@ -59,17 +67,31 @@ def find(folder: Path, label: str) -> Found:
     labels = list(said.labels or (config.id2label[at] for at in sorted(config.id2label))) if config is not None else []
     if len(set(labels)) < len(labels):
         wrong.append(Fault(where, "names two outputs alike.", "Give each output a name of its own in config.json."))
+    faults += adapter_faults(folder, [name for path in files for name in tensors_in(path)[0]])
+    faults += [fault for name in (CONFIG, TOKENIZER) for fault in refusals(name, _not_obeyed(folder, name), name)]
     if config is not None:
         wrong += _probability_faults(where, said, len(labels))
         faults += [*_label_faults(folder, config, labels, label), *wrong]
+    match = Match()
+    if not faults and not quantisation_of(folder):
+        match = match_of(config, files, AutoModelForSequenceClassification)
+        faults = incomplete(where, replace(match, unexpected=()))
     if faults:
-        raise RequestError(faults)
+        raise RequestError(list(dict.fromkeys(faults)))
     beside = [sha256_of(path) for path in sorted(folder.glob("*.json"))]
+    if not (folder / "tokenizer.json").is_file():  # then others hold the vocabulary
+        beside = hashes_beside(folder)
     weights = weight_hash(files)
     usual = SIGMOID if len(labels) == 1 or said.problem == SEVERAL else SOFTMAX
     named = [] if said.activation == usual else [said.activation]  # else the digest is that of earlier versions
     digest = digest_of([weights, beside, label, *named])
-    return Found(folder, label, labels.index(label), weights, digest, len(labels), said.activation)
+    notes = tuple(filter(None, [other_weights(folder, files), unused_tensors(match.unexpected)]))
+    return Found(folder, label, labels.index(label), weights, digest, len(labels), said.activation, notes)
+
+
+def _not_obeyed(folder: Path, name: str) -> dict[str, Any]:
+    """The fields of a file but that which says what makes probabilities, which a judge obeys."""
+    return {field: value for field, value in config_or_nothing(folder, name).items() if field != "function_to_apply"}
 
 
 class ClassifierJudge:

@@ -107,7 +107,7 @@ def _classifier(name: str, sha256: str | None, label: str) -> JudgeInfo:
         raise RequestError(Fault(f"judge {name}", what, fix))
     shown = Path(name).name if isinstance(catalog.resolve(name), Path) else name
     note = f"A classifier's probability of {label!r}, which whoever asked calls harm: output {found.place + 1} of "
-    note += f"{found.outputs}, by {found.activation}."
+    note = " ".join([f"{note}{found.outputs}, by {found.activation}.", *found.notes])
     return JudgeInfo(f"{shown}: {label}", found.digest, found.folder, note, label=label)
 
 

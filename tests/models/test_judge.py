@@ -147,7 +147,7 @@ def test_a_classifier_without_its_trained_head_is_refused(tmp_path):
     shutil.copytree(ASSETS / "demo-bert", folder, ignore=shutil.ignore_patterns("pretrained"))
     state = load_file(folder / "model.safetensors")
     save_file({name: one for name, one in state.items() if "classifier" not in name}, folder / "model.safetensors")
-    with pytest.raises(RequestError, match="would be random"):
+    with pytest.raises(RequestError, match="lacks 2 tensors"):
         load_judge(str(folder), label="insulting")
 
 
@@ -201,6 +201,39 @@ def test_a_classifier_that_gives_no_probability_of_a_label_is_no_judge(tmp_path,
     judge_with(tmp_path, outputs, **fields)
     with pytest.raises(RequestError, match=said):
         inspect_judge(str(tmp_path), label="LABEL_0")
+
+
+def test_a_judge_is_what_its_folder_says_whole(tmp_path):
+    """What it holds and is not read is named as a model's is; what would be disobeyed is refused."""
+    judge_with(tmp_path)
+    plain = inspect_judge(str(tmp_path), label="LABEL_1")
+    state = load_file(tmp_path / "model.safetensors")
+    save_file(state | {"v_head.weight": state["classifier.weight"].clone()}, tmp_path / "model.safetensors")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"x")
+    note = inspect_judge(str(tmp_path), label="LABEL_1").note
+    assert note.startswith(plain.note) and "v_head.weight is not used: was this a model of rewards?" in note
+    assert "pytorch_model.bin is not read" in note
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "LORA"}')
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps({**config, "pruned_heads": {"0": [1]}, "num_hidden_layers": 2}))
+    with pytest.raises(RequestError) as caught:
+        inspect_judge(str(tmp_path), label="LABEL_1")
+    said = "\n".join(map(str, caught.value.faults))
+    assert "holds an adapter" in said and "sets pruned_heads" in said
+    (tmp_path / "adapter_config.json").unlink()
+    (tmp_path / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 2}))
+    with pytest.raises(RequestError, match="lacks 16 tensors that its config.json asks for"):
+        inspect_judge(str(tmp_path), label="LABEL_1")
+
+
+def test_a_vocabulary_of_its_own_makes_another_judge(tmp_path):
+    judge_with(tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    digests = set()
+    for words in ("[UNK] [PAD] [CLS] [SEP] [MASK] a b", "[UNK] [PAD] [CLS] [SEP] [MASK] b a"):
+        (tmp_path / "vocab.txt").write_text(words.replace(" ", "\n"))
+        digests.add(inspect_judge(str(tmp_path), label="LABEL_1").digest)
+    assert len(digests) == 2
 
 
 def test_only_a_judge_that_is_read_otherwise_than_before_has_another_digest(tmp_path):
