@@ -9,7 +9,7 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.data.prompts.table import axis_faults, cell_faults, finish, subgroup_faults
-from engine.data.tables import csv_table
+from engine.data.tables import USUAL, csv_table
 
 NAME = "a CSV file with the columns prompt, axis, subgroup (and template, descriptor)"
 REQUIRED = ("prompt", "axis", "subgroup")
@@ -17,8 +17,8 @@ OPTIONAL = ("template", "descriptor")
 
 
 def matches(path: Path) -> bool:
-    """Any file ending in .csv, also a missing one: the error is then about the file, not about its format."""
-    return path.suffix.lower() == ".csv" and not path.is_dir()
+    """Any file ending as tables do, also a missing one: the error is then about the file, not about its format."""
+    return path.suffix.lower() in USUAL and not path.is_dir()
 
 
 def known_axes(path: Path) -> tuple[str, ...]:
@@ -64,6 +64,8 @@ def _read(path: Path) -> tuple[pd.DataFrame, list[Fault], tuple[str, ...]]:
         fix = f"Found: {found}. Needed: {', '.join(REQUIRED)}."
         faults.append(Fault(path.name, f"Columns missing: {', '.join(missing)}.", fix))
     there = [name for name in REQUIRED + OPTIONAL if name in csv.cells.columns]
+    if unread := [name[:40] for name in csv.cells.columns if name not in there]:
+        notes = (*notes, f"Columns that are not read: {', '.join(unread[:12])}.")
     table = csv.cells[there].rename(columns={"prompt": "text"})
     faults += cell_faults(path.name, table)
     for name in {"axis", "subgroup"} & set(there):

@@ -188,3 +188,13 @@ def test_half_characters_are_refused(tmp_path):
     (tmp_path / "p_groups.json").write_text(json.dumps({"axis": ["kin"] * 4, "bucket": ["x", "x", "y", "y"]}))
     with pytest.raises(RequestError, match="half a character"):
         load_prompts(tmp_path / "p.json", ["kin"])
+
+
+def test_columns_that_nobody_reads_are_named_and_tabs_make_a_table(tmp_path):
+    path = write(tmp_path / "a.csv")
+    plain = load_prompts(path, ["kin"])
+    table = pd.read_csv(path, keep_default_na=False).assign(split="test", Notes="x")
+    table.to_csv(tmp_path / "b.tsv", index=False, sep="\t")
+    more = load_prompts(tmp_path / "b.tsv", ["kin"])
+    assert "Columns that are not read: split, Notes." in more.notes and more.digest == plain.digest
+    assert not any("not read" in note for note in plain.notes)
