@@ -41,7 +41,7 @@ from engine.tracks.language_models.asked_benchmarks import (
 from engine.tracks.language_models.benchmarks.base import scored_benchmarks
 from engine.tracks.language_models.compressions.base import compression, compressions
 from engine.tracks.language_models.context import Settings
-from engine.tracks.language_models.lost_groups import lost_groups
+from engine.tracks.language_models.lost_groups import cut_prompts, lost_groups
 from engine.tracks.language_models.perplexity import published_length
 from engine.tracks.language_models.scores.base import ScoreMethod, estimators, method_for, with_used
 from engine.tracks.language_models.selection.base import selection_method, selection_methods
@@ -324,6 +324,8 @@ class PromptPlan(Plan):
     against: tuple[Any, ...] = ()  # engine.models.checkpoint.ModelInfo of each, in the order asked for
     more_arms: tuple[tuple[str, float], ...] = ()
     """Compressions at levels that the request does not ask for, which are to join its finished run."""
+    cut: tuple[str, ...] = ()
+    """On prompts that are longer than the model is given, a sentence for every axis."""
 
     @property
     def content(self) -> list[Any]:
@@ -338,7 +340,7 @@ class PromptPlan(Plan):
         found = [words.same_weights(name, self.model.name) for name in same]
         if self.judge.is_foreign_to(self.model.weight_hash):
             found.append(words.foreign_judge(self.judge.name, " and ".join(self.judge.made_for), self.model.name))
-        found += self.model.notes
+        found += [*self.cut, *self.model.notes]
         found += [f"{words.visible(one.name)}: {note}" for one in self.against for note in one.notes]
         return [*found, *([self.model.how] if self.model.how else [])]
 
@@ -371,6 +373,8 @@ def _of_model(model: Any) -> list[Any]:
 
 def validate(request: AuditRequest) -> PromptPlan:
     """Check everything that can be checked without loading weights. RequestError carries all faults together."""
+    from engine.models.checkpoint import load_tokenizer
+
     request, faults = checked(request)
     faults += _share_faults(request) + _estimator_faults(request)
     prompts = attempt(lambda: _prompts(request), faults)
@@ -391,7 +395,8 @@ def validate(request: AuditRequest) -> PromptPlan:
         faults += _lost_groups(request, model, prompts)
     if faults:
         raise RequestError(list(dict.fromkeys(faults)))
-    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others)
+    said = cut_prompts(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
+    return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others, cut=said)
 
 
 def _prompts(request: AuditRequest) -> PromptSet:

@@ -10,7 +10,7 @@ import pytest
 from engine.core.errors import RequestError
 from engine.models.catalog import ASSETS
 from engine.models.checkpoint import load_tokenizer
-from engine.tracks.language_models.lost_groups import lost_groups
+from engine.tracks.language_models.lost_groups import cut_prompts, lost_groups
 from engine.tracks.language_models.request import AuditRequest, PromptPlan, validate
 from tests.tiny import folder_of
 from tests.tracks.language_models.worlds import world_request
@@ -120,3 +120,35 @@ def test_groups_that_a_cut_hides_are_one_fault_per_axis():
     assert lost_groups(tokenizer, prompts, ["faith"], 60) == lost_groups(tokenizer, prompts, ["others"], 3) == []
     [fault] = lost_groups(load_tokenizer(folder_of("gpt2")), prompts, ["faith"], 60)  # it knows w0, w1 and so on
     assert "the tokenizer has no tokens for the group in all 8 prompts of friends, market" in fault.what
+
+
+def bare_prompts(texts):
+    """Prompts of the subgroups in `texts`, without descriptors."""
+    rows = [
+        (f"{group}-{at}", text, "faith", group, "", "") for group, own in texts.items() for at, text in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["prompt_id", "text", "axis", "subgroup", "template", "descriptor"])
+
+
+def test_groups_whose_prompts_read_alike_are_a_fault_and_cut_prompts_are_told():
+    """Two groups of equal texts got a bias of .5, and no word that their names lay behind the cut."""
+    tokenizer = load_tokenizer(folder_of("gpt2"))
+    long = bare_prompts({"one": ["w1 w2 w3 w4 w7", "w1 w2 w3 w5 w7"], "two": ["w1 w2 w3 w4 w8", "w1 w2 w3 w5 w8"]})
+    assert lost_groups(tokenizer, long, ["faith"], 5) == [] and cut_prompts(tokenizer, long, ["faith"], 5) == ()
+    [fault] = lost_groups(tokenizer, long, ["faith"], 4)
+    assert fault.what == "every prompt of one, two is, up to 4 tokens, one of another subgroup too."
+    [said] = cut_prompts(tokenizer, long, ["faith"], 4)
+    assert said.startswith("faith: 4 of 4 prompts are longer than 4 tokens: their ends are not read.")
+    some = bare_prompts({"one": ["w1", "w2"], "two": ["w1", "w3"]})
+    assert lost_groups(tokenizer, some, ["faith"], 4) == []
+
+
+def test_a_plan_tells_of_prompts_that_are_cut(tmp_path):
+    said = validate(world_request(tmp_path, max_prompt_tokens=1)).warnings
+    assert said and all("prompts are longer than 1 tokens" in one for one in said)
+
+
+def test_axes_that_nobody_named_are_offered(tmp_path):
+    with pytest.raises(RequestError, match="axis: none is named. Known: ") as caught:
+        validate(world_request(tmp_path, axes=()))
+    assert all(axis in str(caught.value) for axis in validate(world_request(tmp_path)).request.axes)
