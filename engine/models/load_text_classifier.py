@@ -291,7 +291,7 @@ def _match(plain: ModelInfo, config: Any) -> Match:
 def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
     """The family, and which of its modules are drawn anew where the files lack them."""
     adapter = adapter_of(config, causal=False)
-    return adapter, (*adapter.head, *(() if has_head else adapter.pooler))
+    return adapter, () if has_head else (*adapter.head, *adapter.pooler)
 
 
 def _load(
@@ -349,11 +349,11 @@ def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> 
 
 
 def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:
-    """Of a match what is wrong: names of modules in `drawn` may be missing, another head may have another shape, and
-    only tensors in layers are ever too many."""
+    """Of a match what is wrong: names of modules in `drawn` may be missing, they and the outputs may have other shapes,
+    and only tensors in layers are ever too many."""
     return Match(
         tuple(name for name in found.missing if not _is_in(name, drawn)),
-        tuple(name for name in found.misshapen if not _is_in(name, adapter.head)),
+        tuple(name for name in found.misshapen if not _is_in(name, (*drawn, adapter.outputs))),
         tuple(name for name in found.unexpected if ".layer." in name),
     )
 

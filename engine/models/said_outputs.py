@@ -51,7 +51,8 @@ class SaidOutputs:
         if self.activation != SOFTMAX:
             what = f"makes its answers by {self.activation}, so its outputs are no classes that exclude each other."
             return [Fault(where, what, fix)]
-        return [Fault(where, "has one output: an audit needs a probability of each class.", fix)] * (self.count == 1)
+        what = "has one output: an audit needs a probability of each class."
+        return [Fault(where, what, f"Give a classifier of two or more classes, one per {items}.")] * (self.count == 1)
 
 
 def said_outputs(config: Mapping[str, Any], where: str) -> tuple[SaidOutputs, list[Fault]]:
@@ -98,7 +99,7 @@ def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]
     if by_place is None:
         return ()
     named = {str(at): name for at, name in by_place.items()} if isinstance(by_place, dict) else {}
-    good = bool(named) and all(isinstance(one, str | int) for one in named.values())
+    good = bool(named) and all(isinstance(one, str | int) and str(one).strip() for one in named.values())
     if not good or named.keys() != {str(at) for at in range(len(named))}:
         what = "has an id2label or label2id that does not name the outputs 0, 1, 2 and so on."
         faults.append(Fault(where, what, "Give each output its name."))

@@ -10,6 +10,21 @@ import torch
 from engine.models import runtime
 from engine.models.load_text_classifier import TextClassifier
 
+MOST_UNKNOWN = 0.05
+"""Share of tokens that a tokenizer does not know without a note: its own model's texts have hardly any."""
+
+
+def unknown_words(classifier: TextClassifier, texts: Sequence[str], second: Sequence[str] | None) -> tuple[str, ...]:
+    """A note where the tokenizer knows no token for much of the texts, as that of another model does not."""
+    tokenizer = classifier.tokenizer
+    rows = tokenizer([*texts, *(second or ())], add_special_tokens=False, verbose=False)["input_ids"]
+    tokens = np.concatenate([np.asarray(row, dtype=np.int64) for row in rows])
+    share = float((tokens == tokenizer.unk_token_id).mean()) if len(tokens) else 0.0
+    if share <= MOST_UNKNOWN:
+        return ()
+    what = f"{share:.0%} of the test texts' tokens are {tokenizer.unk_token}, which the model's tokenizer does not know"
+    return (f"{what}: do tokenizer and texts belong to this model?",)
+
 
 def probabilities_of(
     classifier: TextClassifier,

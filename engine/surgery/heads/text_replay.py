@@ -8,7 +8,10 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from engine.core.errors import RequestError
+from engine.models.config_file import CONFIG, config_of
 from engine.models.load_text_classifier import TextClassifier, save_text_classifier, save_text_tokenizer
+from engine.models.said_outputs import said_outputs
 from engine.surgery.heads.cut import grown
 from engine.surgery.heads.record import MaskRecord
 from engine.surgery.heads.replay import read_cut, whole, write_cut
@@ -25,10 +28,12 @@ def save_cut_classifier(cut: TextClassifier, record: MaskRecord, folder: str | P
 def load_cut_classifier(folder: str | Path, device: str = "cpu") -> TextClassifier:
     """Load what `save_cut_classifier` wrote. RequestError with every fault; each tensor must be there exactly."""
     parts = read_cut(Path(folder), device, causal=False)
-    names = parts["model"].config.id2label
+    said, faults = said_outputs(config_of(Path(folder).expanduser()), CONFIG)
+    if faults := faults + said.class_faults(CONFIG, "text"):
+        raise RequestError(faults)
     return TextClassifier(
         **parts,
-        classes=tuple(names[place] for place in range(len(names))),
+        classes=said.names or tuple(map(str, range(parts["model"].config.num_labels))),
         max_length=min(int(parts["tokenizer"].model_max_length), parts["adapter"].n_positions(parts["model"])),
         has_head=True,
     )

@@ -86,7 +86,9 @@ def _notes(
     classifier: TextClassifier, texts: TextSet, table: pd.DataFrame, second: list[str] | None
 ) -> tuple[str, ...]:
     """What must be known: notes of texts and model, and how many texts were cut short."""
-    found = [*texts.notes, *classifier.notes]
+    from engine.models.text_answers import unknown_words
+
+    found = [*texts.notes, *classifier.notes, *unknown_words(classifier, table["text"].tolist(), second)]
     longer = int((classifier.lengths(table["text"].tolist(), second) > classifier.max_length).sum())
     if longer:
         found.append(f"{longer} texts are longer than {classifier.max_length} tokens; only that much of them is read.")

@@ -10,6 +10,7 @@ from scipy.stats import binomtest
 
 from engine.classifiers.metrics import predicted
 from engine.models.load_text_classifier import NEW_HEAD
+from engine.models.text_answers import unknown_words
 from engine.tracks.text_classifiers.context import TEST, TRAIN, TextContext
 from engine.tracks.text_classifiers.measurements._work import scored_texts
 from engine.tracks.text_classifiers.procedures import procedures
@@ -58,6 +59,7 @@ def text_warnings(
         *_model(plan, context),
         *_full(plan),
         *_lengths(plan, longer),
+        *unknown_words(context.any_model, *context.pairs(context.table(TEST))),
         *_scored(plan, context),
         *notes,
     ]
