@@ -32,8 +32,7 @@ class Quick:
 class TrackEntry:
     """Where the parts of a track are, as "module:name" within its package; each is imported when it is asked for.
 
-    `package` is `__name__` of the track's folder. `former`: names in requests and runs of earlier versions; "" stands
-    for those that named no track.
+    `package` is `__name__` of the track's folder.
     """
 
     package: str
@@ -41,7 +40,6 @@ class TrackEntry:
     """What is cut, for the form and the command line: "Attention heads of a language model"."""
     place: int
     """Order in lists."""
-    former: tuple[str, ...] = ()
     word: str = "audit"
     """The command that starts an audit of this track."""
     asks: str = ""
@@ -110,11 +108,10 @@ def tracks() -> Mapping[str, TrackEntry]:
 
 
 def track_named(name: str) -> TrackEntry:
-    """The track of this name, or of this former name; RequestError with the known names."""
-    found = tracks().get(name) or next((entry for entry in tracks().values() if name in entry.former), None)
-    if found is None:
+    """The track of this name; RequestError with the known names."""
+    if name not in tracks():
         raise RequestError(unknown("track", name, tracks()))
-    return found
+    return tracks()[name]
 
 
 def track_of_request(request: Any) -> TrackEntry:

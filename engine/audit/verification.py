@@ -8,7 +8,7 @@ from typing import Any
 
 from engine.audit.tracks import track_of_run
 from engine.core.errors import StoreError
-from engine.store.runs import SCHEMA, Run, damaged_tables
+from engine.store.runs import Run, damaged_tables
 from engine.store.sealed import DamagedError
 from engine.store.shards import Shards
 
@@ -24,10 +24,10 @@ def verify_run(run: Run) -> dict[str, Any]:
 
 def refuse_unsound(run: Run, numbers: bool = False) -> None:
     """DamagedError for a run that must not be handed out: tables, or parts that it rests on, with other bytes than were
-    written; with `numbers`, and where an earlier version sealed nothing, also numbers that do not follow from what was
-    stored. What was added and is damaged is left out of it."""
+    written; with `numbers`, also numbers that do not follow from what was stored. What was added and is damaged is left
+    out of it."""
     wrong = [check["what"] for check in _bytes(run) if not check["ok"]]
-    if not wrong and (numbers or run.meta["schema"] < SCHEMA):
+    if not wrong and numbers:
         wrong = [check["what"] for check in track_of_run(run).part("verify")(run) if not check["ok"]]
     if wrong:
         listed = "; ".join(what if " is damaged" in what else f"not so: {what}" for what in wrong)

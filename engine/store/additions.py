@@ -103,7 +103,7 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
 @lru_cache(maxsize=1000)
 def _read(path: Path, stamps: tuple[tuple[str, int, int], ...]) -> dict[str, Any]:
     try:
-        meta = read_document(path / FILE, f"addition {path.name}", SCHEMA, sealed_since=2)
+        meta = read_document(path / FILE, f"addition {path.name}", SCHEMA)
         if (meta["id"], meta["run"]) != (path.name, path.parent.name):
             raise StoreError(f"addition {path.name} is not where it was written.")
         hashes = {name: listed["sha256"] for name, listed in meta["tables"].items()}

@@ -23,10 +23,9 @@ from engine.store.tables import Pieces, Where, matching, read_part, read_table, 
 from engine.store.titles import called, title_of
 
 SCHEMA = 2
-"""Since 2, run.json carries a seal: the hash of its own content."""
 RUN = "run.json"
 RESTS_ON = "rests_on.json"
-"""The shards a run was computed from: their hashes by key. Runs of earlier versions have none."""
+"""The shards a run was computed from: their hashes by key."""
 
 EMBEDDED = ASSETS / "demo-run"
 
@@ -59,16 +58,16 @@ class Run:
     @cached_property
     def meta(self) -> dict[str, Any]:
         """run.json. StoreError where it is damaged or of a newer version."""
-        found = read_document(self.path / RUN, f"run {self.id}", SCHEMA, sealed_since=2)
+        found = read_document(self.path / RUN, f"run {self.id}", SCHEMA)
         if fault := _fault(found):
             raise DamagedError(f"run {self.id} is damaged: its {RUN} {fault}.")
-        if found["schema"] >= 2 and found["id"] != self.id:
+        if found["id"] != self.id:
             raise DamagedError(f"run {self.id} is not where it was written: its {RUN} is that of {found['id']}.")
         return {**found, "title": self.called} if self.called else found
 
     @cached_property
     def rests_on(self) -> dict[str, str]:
-        """Hashes of the shards it was computed from, by key; empty where an earlier version noted none."""
+        """Hashes of the shards it was computed from, by key; empty where it rests on none."""
         path = self.path / RESTS_ON
         if not path.exists() and not self.meta.get("rests_on"):
             return {}

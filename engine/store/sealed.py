@@ -59,9 +59,8 @@ def write_document(path: Path, value: Mapping[str, Any], schema: int) -> None:
     write_json(path, {**document, SEAL: seal_of(document)})
 
 
-def read_document(path: Path, what: str, schema: int, sealed_since: int = 1) -> dict[str, Any]:
-    """The object that was written, without its seal. Documents of schemas before `sealed_since` carry none, the oldest
-    no schema.
+def read_document(path: Path, what: str, schema: int) -> dict[str, Any]:
+    """The object that was written, without its seal.
 
     NewerError for a later schema; DamagedError for what is no such document, or not the one that was written. Fields
     that nobody knows are kept: later versions of one schema may add some.
@@ -79,7 +78,7 @@ def read_document(path: Path, what: str, schema: int, sealed_since: int = 1) -> 
         raise DamagedError(f"{what} is damaged: its {path.name} says no schema that could be.")
     if version > schema:
         raise NewerError(f"{what} has schema {version}, of a newer version; this one reads up to {schema}.")
-    if (version >= sealed_since or seal is not None) and seal != seal_of(found):
+    if seal != seal_of(found):
         raise DamagedError(f"{what} is damaged: its {path.name} is not what was written.")
     return found
 

@@ -19,13 +19,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from engine.core.errors import StoreError
-from engine.core.files import is_special
 from engine.core.types import digest_of
 from engine.store.sealed import DamagedError, read_bytes, write_bytes
-
-UNSEALED = ".parquet"
-"""Ending of shards of versions that kept no hash: read once more, and written anew with one."""
 
 
 @dataclass
@@ -68,28 +63,11 @@ class Shards:
             body, digest = read_bytes(self.path(key), key)
             table = _table(body)
         except FileNotFoundError:
-            return self._unsealed(key)
+            return None
         except (OSError, ValueError, DamagedError):  # pyarrow's ArrowInvalid is a ValueError
             _note_damaged(self.path(key))
             return None
         _note(key, digest)
-        return table
-
-    def _unsealed(self, key: str) -> pd.DataFrame | None:
-        """A shard of an earlier version, from now on with a hash."""
-        old = self.path(key).with_suffix(UNSEALED)
-        try:
-            if is_special(old):
-                raise ValueError("neither a file nor a folder")
-            table = pd.read_parquet(old)
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            _note_damaged(old)
-            return None
-        with contextlib.suppress(StoreError, OSError):  # a store that cannot be written can still be read
-            self.put(key, table)
-            old.unlink(missing_ok=True)
         return table
 
     def has(self, key: str) -> bool:

@@ -105,9 +105,8 @@ def navigation() -> st.Page:
         for title, names in sections_of.sorted_in(list(found)).items()
     }
     unlisted = [_page(found[name], False) for name in sections_of.HIDDEN if name in found]
-    former = [_forward(old, *to) for old, to in sections_of.FORMER.items() if to[0] in found]
     last = sections[sections_of.WORKSPACE]
-    last += [*unlisted, *former, _forward(sections_of.FIRST, sections_of.FIRST, {})]
+    last += [*unlisted, _first_by_name()]
     return st.navigation(sections, expanded=True)
 
 
@@ -118,14 +117,11 @@ def _readable() -> cache.KeptRun | None:
     return None
 
 
-def _forward(old: str, page: str, added: Mapping[str, str]) -> st.Page:
-    """An address that leads on to a page, with its parameters: a former name, or the name of the first page, to which
-    Streamlit gives no address of its own but "/"."""
-
-    def redirect() -> None:
-        turn_to(page, {**st.query_params.to_dict(), **added})
-
-    return st.Page(redirect, title=sections_of.entry_of(page).title, url_path=old, visibility="hidden")
+def _first_by_name() -> st.Page:
+    """The first page's name leads on to it, with its parameters: Streamlit gives it no address of its own but "/"."""
+    name = sections_of.FIRST
+    title = sections_of.entry_of(name).title
+    return st.Page(lambda: turn_to(name, st.query_params.to_dict()), title=title, url_path=name, visibility="hidden")
 
 
 def _page(path: Path, is_shown: bool, run: cache.KeptRun | None = None) -> st.Page:

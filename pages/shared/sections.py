@@ -59,16 +59,6 @@ WITHOUT_AN_AUDIT = ("summary",)
 """Shown where no audit is chosen, beside the workspace."""
 HIDDEN: Mapping[str, Entry] = {"compare": Entry("Compare", "compare_arrows")}
 """Opened from other pages, never listed."""
-FORMER: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    "overview": ("summary", {}),
-    "pareto": ("trade_off", {}),
-    "head_scores": ("heads", {}),
-    "correlations": ("heads", {"tab": "across_axes"}),
-    "lens": ("heads", {"tab": "lens"}),
-    "fair_training": ("training", {}),
-    "library": ("audits", {}),
-}
-"""Addresses of earlier versions: the page that has it now, and what is added to the address."""
 
 
 def entry_of(page: str, run: Run | None = None) -> Entry:

@@ -8,7 +8,6 @@ from pathlib import Path
 import streamlit as st
 from starlette.middleware import Middleware
 
-from pages.shared.former import Former
 from pages.shared.gate import Gate
 
 HOSTS, TOKEN = "PRUNEAUDIT_HOSTS", "PRUNEAUDIT_TOKEN"
@@ -17,6 +16,5 @@ app = st.App(
     Path(__file__).resolve().parents[2] / "app.py",
     middleware=[
         Middleware(Gate, hosts=os.environ.get(HOSTS, "").split(","), token=os.environ.get(TOKEN, "")),
-        Middleware(Former),
     ],
 )

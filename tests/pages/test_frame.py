@@ -8,7 +8,6 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.audit.tracks import tracks
-from pages.shared.former import address_of
 from tests.pages.checks import PAGES, ROOT, assert_calm, html_of
 
 
@@ -114,17 +113,3 @@ def test_every_page_begins_with_the_frame():
         calls = [node for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)]
         assert calls, page
         assert calls[0].value.func.id == "begin_app", page
-
-
-@pytest.mark.parametrize(
-    ("path", "query", "to"),
-    [
-        ("/overview", "run=a&axis=b+c", "/?run=a&axis=b+c"),
-        ("/summary", "", "/"),
-        ("/lens", "run=a%0d%0aSet-Cookie", "/heads?run=a%0D%0ASet-Cookie&tab=lens"),
-        ("/heads", "run=a", None),
-        ("/", "", None),
-    ],
-)
-def test_former_addresses_lead_on_with_their_parameters(path, query, to):
-    assert address_of({"path": path, "query_string": query.encode()}) == to

@@ -61,18 +61,6 @@ def test_what_is_used_is_noted_with_its_hash(tmp_path):
     assert len(used.hashes) == 1 and used.damaged == []
 
 
-def test_a_shard_of_an_earlier_version_is_read_and_kept_with_a_hash(tmp_path):
-    shards = Shards(tmp_path)
-    old = shards.path("key").with_suffix(".parquet")
-    old.parent.mkdir(parents=True)
-    TABLE.to_parquet(old, index=False)
-    pd.testing.assert_frame_equal(shards.get("key"), TABLE)
-    assert not old.exists() and shards.hash_of("key")
-    old.write_bytes(b"PAR1")
-    shards.path("key").unlink()
-    assert Shards(tmp_path).get("key") is None
-
-
 def test_no_flipped_bit_of_a_table_is_given_out(tmp_path):
     run = Store(tmp_path).write("run1", META, {"results": TABLE})
     for bit in flipped(run.path / "results.parquet", 200):
@@ -86,10 +74,9 @@ def test_a_pipe_in_the_place_of_a_table_or_shard_is_not_waited_for(tmp_path):
     os.mkfifo(run.path / "results.parquet")
     with pytest.raises(StoreError, match="its table results cannot be read .neither a file nor a folder"):
         Store(tmp_path).open("run1").table("results")
-    for path in (shards.path("key"), shards.path("old").with_suffix(".parquet")):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        os.mkfifo(path)
-    assert shards.get("key") is None and shards.get("old") is None
+    shards.path("key").parent.mkdir(parents=True)
+    os.mkfifo(shards.path("key"))
+    assert shards.get("key") is None
 
 
 def test_no_flipped_bit_of_a_run_json_is_given_out(tmp_path):
@@ -141,21 +128,12 @@ def test_a_document_says_what_is_wrong_with_it(tmp_path):
     ]:  # fmt: skip
         path.write_text(text)
         with pytest.raises(DamagedError, match=said):
-            read_document(path, "it", 3, sealed_since=0)
+            read_document(path, "it", 3)
     path.unlink()
     os.mkfifo(path)
     for read in (lambda: read_document(path, "it", 3), lambda: read_bytes(path, "key")):
         with pytest.raises(DamagedError, match="neither a file nor a folder"):  # and not waited for
             read()
-
-
-def test_documents_of_versions_without_seals_are_read(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps({"schema": 1, "x": 2}))
-    assert read_document(path, "it", 2, sealed_since=2) == {"schema": 1, "x": 2}
-    path.write_text(json.dumps({"schema": 1, "x": 2, "seal": seal_of({"schema": 1, "x": 3})}))
-    with pytest.raises(DamagedError, match="not what was written"):
-        read_document(path, "it", 2, sealed_since=2)
 
 
 def test_a_damaged_run_counts_as_not_finished_and_a_newer_one_is_left_alone(tmp_path):

@@ -6,7 +6,6 @@ TRACK = TrackEntry(
     __name__,
     "Filters or weights, with fair training",
     place=4,
-    former=("fair",),
     word="fairtrain",
     asks="train an image classifier to be sparse and fair in one run",
     request="request:FairRequest",

@@ -6,7 +6,6 @@ TRACK = TrackEntry(
     __name__,
     "Filters or heads of an image classifier",
     place=3,
-    former=("filters",),
     asks="cut filters or heads of an image classifier, see who pays",
     claims="request:claims",
     request="request:ImageRequest",

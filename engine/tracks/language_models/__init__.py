@@ -6,7 +6,6 @@ TRACK = TrackEntry(
     __name__,
     "Attention heads of a language model",
     place=1,
-    former=("heads", ""),
     asks="cut heads of a language model, see who pays",
     request="request:AuditRequest",
     validate="request:validate",

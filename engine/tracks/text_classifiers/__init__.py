@@ -6,7 +6,6 @@ TRACK = TrackEntry(
     __name__,
     "Attention heads of a text classifier",
     place=2,
-    former=("tickets",),
     word="tickets",
     asks="cut heads of a text classifier, find winning tickets",
     request="request:TextRequest",

@@ -277,9 +277,10 @@ def _meta(world: World) -> dict[str, Any]:
         "judge": options["judge"], "device": "cpu",
         "max_new_tokens": 40, "max_prompt_tokens": 22, "temperature": 1.0, "top_k": 0, "top_p": 1.0,
         "span": "continuation",
-        "reading": "group_means",
+        "reading": "group_means", "track": "language_models",
     }  # fmt: skip
     return {
+        "track": "language_models",
         "created": options["created"],
         "title": options["title"],
         "request": request,
