@@ -11,7 +11,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -38,8 +38,9 @@ def members(package: ModuleType, base: Callable[..., T]) -> list[T]:
 
 
 def _classes_of(module: ModuleType, base: Callable[..., T]) -> list[type[T]]:
+    found: list[Any] = [kind for _, kind in sorted(inspect.getmembers(module, inspect.isclass))]
     return [
         kind
-        for _, kind in sorted(inspect.getmembers(module, inspect.isclass))
+        for kind in found
         if base in kind.__mro__[1:] and not inspect.isabstract(kind) and kind.__module__ == module.__name__
     ]

@@ -52,8 +52,9 @@ def one_spelling(
 
 def regression_faults(where: str, classes: Collection[str]) -> list[Fault]:
     """A fault where `classes` are measurements: many numbers, some of them not whole."""
-    numbers = [_number(value, ",") for value in classes]  # of points or commas: it is only said
-    if len(numbers) <= MOST_REAL or None in numbers or all(number == int(number) for number in numbers):
+    # Of points or commas: it is only said.
+    numbers = [number for value in classes if (number := _number(value, ",")) is not None]
+    if len(numbers) <= MOST_REAL or len(numbers) < len(classes) or all(number == int(number) for number in numbers):
         return []
     what = f"It holds {len(numbers):,} different numbers: a regression, and PruneAudit audits classifiers."
     return [Fault(where, what, "Put the numbers into classes yourself, such as low and high.")]
@@ -79,7 +80,7 @@ def _names(kinds: Mapping[Decimal | str, Mapping[str, int]]) -> dict[Decimal | s
     again = any(len(kind) > 1 or "," in "".join(kind) for kind in numbers.values())
     again |= all(key == int(key) for key in numbers) and any("." in "".join(kind) for kind in numbers.values())
     return {
-        key: f"{key.normalize() + 0:f}" if again and key in numbers else _most_frequent(kind)
+        key: f"{key.normalize() + 0:f}" if again and isinstance(key, Decimal) else _most_frequent(kind)
         for key, kind in kinds.items()
     }
 

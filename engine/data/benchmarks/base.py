@@ -77,7 +77,8 @@ class BenchmarkReader(ABC):
 def row_faults(name: str, items: Sequence[Item], roles: Sequence[str]) -> list[Fault]:
     """Texts that are empty or too long, ids and groups that are too long, groups that are empty, texts of one item that
     are equal, and items that are there twice."""
-    faults, seen = [], {}
+    faults: list[Fault] = []
+    seen: dict[str, str] = {}
     for item in items:
         where = f"{name}, {item.row}"
         faults += [

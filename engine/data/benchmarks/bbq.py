@@ -63,7 +63,7 @@ def _item(name: str, number: int, row: Mapping[str, Any], faults: list[Fault]) -
     for field, allowed in (("context_condition", CONDITIONS), ("question_polarity", POLARITIES)):
         if said[field] and said[field] not in allowed:
             faults.append(Fault(at, f"{field} is {said[field][:40]!r}.", f"One of {', '.join(allowed)}."))
-    label = row.get("label")
+    label: Any = row.get("label")
     if type(label) is not int or label not in range(len(ANSWERS)):
         what = "label is missing." if "label" not in row else f"label is {str(label)[:40]!r}."
         faults.append(Fault(at, what, "0, 1 or 2."))
@@ -82,7 +82,7 @@ def _roles(row: Mapping[str, Any], at: str, faults: list[Fault]) -> tuple[list[s
     """The roles of the three answers and the name of the target; none where they cannot be told apart."""
     info, beside = row.get("answer_info"), row.get("additional_metadata")
     groups = beside.get("stereotyped_groups") if isinstance(beside, dict) else None
-    tags = [info.get(field) for field in ANSWERS] if isinstance(info, dict) else []
+    tags: list[Any] = [info.get(field) for field in ANSWERS] if isinstance(info, dict) else []
     if not (tags and all(isinstance(one, list) and len(one) == 2 for one in tags)):
         faults.append(Fault(at, "answer_info is missing or has another shape.", "Use the published file."))
         return [], ""

@@ -48,7 +48,7 @@ def load_benchmark(name: str, path: str | Path) -> Benchmark:
 
 def load_benchmarks(asked: Mapping[str, str]) -> tuple[Benchmark, ...]:
     """All that are asked for, by name. Raises RequestError with the faults of all."""
-    found, faults = [], []
+    found, faults = [], list[Fault]()
     for name, path in sorted(asked.items()):
         try:
             found.append(load_benchmark(name, path))

@@ -63,7 +63,7 @@ class People:
     tone: np.ndarray
     draw: np.ndarray
 
-    def of(self, rows: np.ndarray) -> Self:
+    def of(self, rows: np.ndarray | slice) -> Self:
         """The faces `rows`, positions [k] int or a slice."""
         return type(self)(*(getattr(self, field.name)[rows] for field in fields(self)))
 
@@ -127,7 +127,7 @@ def hair_colour(who: People) -> np.ndarray:
         for low, high in pairwise(range(3)):
             part = rows & (who["shade"] >= low / 2) & (who["shade"] <= high / 2)
             colour[part] = _lerp(shades[low], shades[high], who["shade"][part] * 2 - low)
-    ash = who.between("ash", -0.09, 0.09)[:, None] * np.float32([-0.6, 0.0, 1.2])
+    ash = who.between("ash", -0.09, 0.09)[:, None] * np.array([-0.6, 0.0, 1.2], np.float32)
     return colour * (1 + ash)
 
 
@@ -298,7 +298,7 @@ class _Canvas:
         who = self.who
         gap, big = who.between("eye_gap", 0.17, 0.21), who.between("eye_size", 0.85, 1.15)
         eyes, dark = self._rows(-0.32, 0.12), np.full_like(self.skin, 34)
-        iris = _lerp(np.float32([84, 54, 34]), np.float32([96, 134, 150]), who["eye_colour"] ** 2)
+        iris = _lerp(np.array([84, 54, 34], np.float32), np.array([96, 134, 150], np.float32), who["eye_colour"] ** 2)
         brow = self.hair * 0.42 + self.skin * 0.12 + 12
         thick = who.between("brow", 0.016, 0.032) + 0.02 * who.male
         lashes = who.one_of("lash", 0.06, 0.6)
@@ -313,8 +313,8 @@ class _Canvas:
         nose = who.between("nose", 0.8, 1.25)
         self._paint(0.55 * self._edge(self._ellipse(0.02, 0.13, 0.05 * nose, 0.09, middle)), self.skin * 0.74, middle)
         lipstick = who.one_of("lips", 0.03, 0.5)
-        red = _lerp(np.float32([196, 62, 72]), np.float32([140, 30, 50]), who["lip_colour"])
-        lips = np.where(lipstick[:, None], red, self.skin * np.float32([0.84, 0.62, 0.6]))
+        red = _lerp(np.array([196, 62, 72], np.float32), np.array([140, 30, 50], np.float32), who["lip_colour"])
+        lips = np.where(lipstick[:, None], red, self.skin * np.array([0.84, 0.62, 0.6], np.float32))
         bend = _wide(who.between("smile", -0.3, 1.6)) * self.x[:, middle] ** 2
         across = self.x[:, middle] / _wide(who.between("mouth_width", 0.12, 0.18))
         down = (self.y[:, middle] - 0.33 + bend) / _wide(0.032 + 0.014 * lipstick)
@@ -381,7 +381,7 @@ class _Canvas:
         who = self.who
         side = _wide(who.between("side_light", -0.28, 0.28)) * self.frame_x
         gain = np.exp(who.between("light", -0.58, 0.28)).astype(np.float32)
-        tint = who.between("warmth", -0.22, 0.22)[:, None] * np.float32([1.0, 0.1, -1.0]) + 1
+        tint = who.between("warmth", -0.22, 0.22)[:, None] * np.array([1.0, 0.1, -1.0], np.float32) + 1
         self.rgb *= (gain[:, None] * tint)[:, :, None, None]
         self.rgb *= (1 + side)[:, None]
         colourful = np.where(who["colourful"] < 0.05, 0.2, who.between("colourful", 0.7, 1.1))

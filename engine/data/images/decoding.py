@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageFile, UnidentifiedImageError
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 """The only formats that are opened: some others of Pillow's start programs."""
@@ -127,7 +127,7 @@ def _told_before(image: Image.Image) -> list[str]:
     return told
 
 
-def _in_eight_bits(image: Image.Image) -> tuple[Image.Image, list[str]]:
+def _in_eight_bits(image: ImageFile.ImageFile) -> tuple[Image.Image, list[str]]:
     """The picture as RGB, and what is told of that. Raises Damaged where its range is not known."""
     if image.mode in SIXTEEN or (image.mode == "I" and image.format == "PPM"):
         return _from_sixteen(image)
@@ -135,10 +135,10 @@ def _in_eight_bits(image: Image.Image) -> tuple[Image.Image, list[str]]:
         kind = {"I": "32-bit or signed", "F": "floating-point"}.get(image.mode, f"signed or {image.mode}")
         raise Damaged(f"its {kind} numbers have no known range: save it with 8 or 16 bits per colour")
     told = [DEEP] if image.tile and ";16" in str(image.tile[0].args) else []
-    image = image.convert("LA") if image.mode == "La" else image
-    if image.has_transparency_data and image.convert("RGBA").getchannel("A").getextrema()[0] < 255:
+    plain: Image.Image = image.convert("LA") if image.mode == "La" else image
+    if plain.has_transparency_data and np.asarray(plain.convert("RGBA"))[..., 3].min() < 255:
         told.append(CLEAR)
-    return image.convert("RGB"), told
+    return plain.convert("RGB"), told
 
 
 def _from_sixteen(image: Image.Image) -> tuple[Image.Image, list[str]]:

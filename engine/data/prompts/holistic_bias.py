@@ -161,6 +161,7 @@ def _axis_rows(
     share = None if max_prompts is None else quota(max_prompts, len(groups))
     ordered = frames if share is None else _round_templates(frames, axis, seed)
     for subgroup, descriptors in groups.items():
+        chosen: Iterator[tuple[Frame, Descriptor]]
         if share is None:
             chosen = ((frame, d) for frame in ordered for d in descriptors if frame.fits(d))
         else:

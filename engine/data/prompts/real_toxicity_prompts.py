@@ -64,7 +64,7 @@ def _row(name: str, number: int, value: dict[str, Any], faults: list[Fault]) -> 
     text, toxicity, challenging = prompt.get("text"), prompt.get("toxicity"), value.get("challenging")
     if not isinstance(text, str) or not text.strip() or len(text) > MAX_CELL:
         faults.append(Fault(where, "prompt.text is missing, empty or too long.", "Use the published file."))
-    is_share = type(toxicity) in (int, float) and 0 <= toxicity <= 1
+    is_share = isinstance(toxicity, int | float) and not isinstance(toxicity, bool) and 0 <= toxicity <= 1
     if "toxicity" not in prompt or not (toxicity is None or is_share):
         faults.append(Fault(where, "prompt.toxicity is missing or no number from 0 to 1.", "Use the published file."))
     if not isinstance(challenging, bool):

@@ -35,7 +35,7 @@ def finish(table: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """
     table = table.assign(prompt_id=prompt_ids(table))
     unique = table.drop_duplicates("prompt_id")
-    notes = ()
+    notes: tuple[str, ...] = ()
     if repeated := len(table) - len(unique):
         notes = (f"{repeated} prompts appear more than once in their subgroup; each was kept once.",)
     ordered = unique.sort_values(["axis", "subgroup", "prompt_id"], ignore_index=True)
@@ -73,7 +73,7 @@ def cell_faults(name: str, table: pd.DataFrame) -> list[Fault]:
                     where, f"A cell has {longest:,} characters.", f"At most {MAX_CELL:,}; is a quotation mark missing?"
                 )
             )
-    empty = np.flatnonzero(table["text"].str.strip().to_numpy() == "") if "text" in table.columns else []
+    empty = np.flatnonzero(table["text"].str.strip().to_numpy() == "") if "text" in table.columns else np.empty(0, int)
     if len(empty):
         faults.append(Fault(f"{name}, row {empty[0] + 1}", f"{len(empty)} prompts are empty.", "Remove or fill them."))
     return faults

@@ -151,7 +151,7 @@ def overheard(seed: int) -> Iterator[str]:
         if draws.chance(0.5):
             label = draws.pick(CLASSES["remarks"])
             text = _remark(draws, label, "", draws.weighted(tuple(PEOPLE), people), draws.pick(PLACES))
-            ending = f"then the {_NOUN.search(text)[1]} {draws.pick(REACTIONS[label])}."
+            ending = f"then the {_NOUN.findall(text)[0]} {draws.pick(REACTIONS[label])}."
         else:
             label = draws.pick(CLASSES["topics"])
             text = _topic(draws, label, "", draws.weighted(tuple(VOICES), voices))

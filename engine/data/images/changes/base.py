@@ -34,7 +34,7 @@ class ImageChange(ABC):
         return self.change(images, seed, **self._checked(settings))
 
     @abstractmethod
-    def change(self, images: ImageSet, seed: int, **settings: Any) -> ImageSet:
+    def change(self, images: ImageSet, seed: int, *args: Any, **settings: Any) -> ImageSet:
         """The change itself, with every setting given and in range."""
 
     def _checked(self, settings: dict[str, Any]) -> dict[str, Any]:

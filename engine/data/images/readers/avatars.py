@@ -92,8 +92,8 @@ def _counts(source: str) -> dict[str, int]:
 
 def _table(split: str, who: People, columns: tuple[str, ...]) -> pd.DataFrame:
     """One row per face with image_id, split, target and those of the group columns that are wanted."""
-    table = {"image_id": [f"{split}-{place:06d}" for place in range(len(who))], "split": split}
-    table["target"] = np.where(who.blond, CLASSES[1], CLASSES[0])
+    target = np.where(who.blond, CLASSES[1], CLASSES[0])
+    table = {"image_id": [f"{split}-{place:06d}" for place in range(len(who))], "split": split, "target": target}
     groups = {"male": np.where(who.male, "male", "non-male"), "skin": np.array([name for name, _ in TONES])[who.tone]}
     return pd.DataFrame(table | {name: values for name, values in groups.items() if name in columns})
 

@@ -77,8 +77,10 @@ def _batch(file: Path, n_classes: int) -> tuple[np.ndarray, np.ndarray, list[str
     """(images [n, 32, 32, 3] uint8, labels [n] int64, names) of one batch. RequestError where it is no such batch."""
     content = safe_pickle.load(file)
     data, labels, names = content.get("data"), content.get("labels"), content.get("filenames")
-    fine = isinstance(data, np.ndarray) and data.dtype == np.uint8 and data.ndim == 2 and data.shape[1] == 3072
-    if not fine or not _labels_fit(labels, len(data), n_classes):
+    if (
+        not isinstance(data, np.ndarray) or data.dtype != np.uint8 or data.shape[1:] != (3072,)
+        or not _labels_fit(labels, len(data), n_classes)
+    ):  # fmt: skip
         what = f"It holds no images of 3,072 bytes, each with a label from 0 to {n_classes - 1}."
         raise RequestError(Fault(f"batch {file.name}", what, "Unpack the archive again."))
     if not isinstance(names, list) or len(names) != len(data):

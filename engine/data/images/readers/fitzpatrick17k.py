@@ -35,7 +35,7 @@ class Fitzpatrick17k(ImageReader):
         return _csv_of(path) is not None
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        file = _csv_of(path)
+        file = _csv_of(path) or path
         csv = csv_table(file)
         table = csv.cells
         scale = _scale(file, table)
@@ -60,7 +60,7 @@ class Fitzpatrick17k(ImageReader):
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _csv_of(path)
+        file = _csv_of(path) or path
         csv = csv_table(file)
         raw, scale = csv.cells, _scale(file, csv.cells)
         (target, said), (grade, _) = csv.spelled(wanted.target), csv.spelled(scale)

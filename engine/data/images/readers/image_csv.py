@@ -27,7 +27,7 @@ class ImageCsv(ImageReader):
         return _csv_of(path) is not None
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        file = _csv_of(path)
+        file = _csv_of(path) or path
         csv = _table(file)
         spelled = {name: csv.spelled(name) for name in csv.cells.columns if name not in ("path", "split")}
         values = {name: set(column) - {""} for name, (column, _) in spelled.items()}
@@ -52,7 +52,7 @@ class ImageCsv(ImageReader):
         )
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        file = _csv_of(path)
+        file = _csv_of(path) or path
         csv = _table(file)
         target, notes = csv.spelled(wanted.target)
         table = pd.DataFrame({"image_id": csv.cells["path"], "target": target})

@@ -31,7 +31,7 @@ class LFW(ImageReader):
         return _attribute_file(path) is not None
 
     def look(self, source: str, path: Path) -> ImageInfo:
-        attributes = _attribute_file(path)
+        attributes = _attribute_file(path) or path
         _images(path)
         text = text_of(attributes, head=True)
         names = _columns(text)[2:]
@@ -45,7 +45,7 @@ class LFW(ImageReader):
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         columns = list(dict.fromkeys([wanted.target, *(name for name in wanted.columns if name != CLASS)]))
-        scores = _scores(_attribute_file(path), columns)
+        scores = _scores(_attribute_file(path) or path, columns)
         person = scores["person"].str.replace(" ", "_")
         files = person + "/" + person + "_" + scores["imagenum"].str.zfill(4) + ".jpg"
         table = pd.DataFrame({"image_id": files, "unit": person, "split": ""})
@@ -128,7 +128,7 @@ def _published_split(table: pd.DataFrame, folder: Path, seed: int) -> tuple[pd.D
     """
     if not all((folder / name).is_file() for name in PEOPLE.values()):
         return table, ()
-    place = {}
+    place: dict[str, str] = {}
     for split, name in PEOPLE.items():
         rows = [line.split("\t") for line in text_of(folder / name).splitlines() if "\t" in line]
         place |= {row[0].strip(): split for row in rows}

@@ -50,21 +50,21 @@ class NpzArrays(ImageReader):
         return ImageInfo(name, "arrays", ("label",), (*columns, CLASS), "label", (CLASS,), sizes, n, size, classes)
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        tables, images, classes = [], [], None
+        tables, images, classes = [], [], tuple[str, ...]()
         for split, file in _files(path).items():
             part = _Part(file)
             classes = classes or part.classes
             if part.classes != classes:
                 raise RequestError(Fault(file.name, "Its class_names differ from those of *train*.npz.", FIX))
             images.append(part.images)
-            table = {"image_id": [f"{split}/{place:06d}" for place in range(len(part.labels))], "split": split}
-            table["target"] = [classes[label] for label in part.labels]
-            table |= {name: part.columns[name].astype(str) for name in wanted.columns if name != CLASS}
-            tables.append(pd.DataFrame(table))
+            cells = {"image_id": [f"{split}/{place:06d}" for place in range(len(part.labels))], "split": split,
+                     "target": [classes[label] for label in part.labels]}  # fmt: skip
+            own = {name: part.columns[name].astype(str) for name in wanted.columns if name != CLASS}
+            tables.append(pd.DataFrame(cells | own))
         if len({image.shape[1:] for image in images}) > 1:
             raise RequestError(Fault(f"npz files in {path}", "Their images differ in size.", FIX))
         name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
-        table, notes = pd.concat(tables, ignore_index=True), ()
+        table, notes = pd.concat(tables, ignore_index=True), tuple[str, ...]()
         for column in wanted.columns:
             if column != CLASS:
                 table[column], more = one_spelling(table[column], column)
@@ -83,7 +83,8 @@ class _Part:
                 found = ", ".join(sorted(arrays)) or "nothing"
                 raise RequestError(Fault(file.name, f"There is no array {name}; found besides images: {found}.", FIX))
         self.labels, names = arrays["labels"], arrays["class_names"]
-        self.classes = tuple(str(name) for name in names.ravel())
+        plain = (name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in names.ravel())
+        self.classes = tuple(map(str, plain))
         if len(set(self.classes)) < len(self.classes):
             raise RequestError(Fault(file.name, "class_names holds one name twice.", FIX))
         good = self.labels.ndim == 1 and self.labels.dtype.kind in "iu" and len(self.labels)
@@ -115,7 +116,8 @@ class _Part:
     def _fits(self, shape: tuple[int, ...], dtype: np.dtype) -> None:
         if len(shape) != 4 or shape[3] != 3 or not min(shape) or dtype != np.uint8 or shape[0] != len(self.labels):
             what = f"images are {dtype} {list(shape)}, not uint8 [{len(self.labels)}, height, width, 3]."
-            raise RequestError(Fault(self.file.name, what, f"{FIX}{TO_EIGHT_BITS.get(dtype.kind, '')}"))
+            how = "" if dtype == np.uint8 else TO_EIGHT_BITS.get(dtype.kind, "")
+            raise RequestError(Fault(self.file.name, what, f"{FIX}{how}"))
 
     def _arrays(self, only: str = "", but: str = "") -> dict[str, np.ndarray]:
         """Arrays of the file by name, in their own shapes; `only` one, or all `but` one. Raises RequestError."""

@@ -95,7 +95,7 @@ class ArrayPixels(Pixels):
 
     def check(self, rows: np.ndarray, size: int, keep: Callable[[int, np.ndarray], None]) -> Check:
         """Identities of the images `rows` [k] int: hashes of their pixels. None is damaged."""
-        found = [hashlib.sha256(np.ascontiguousarray(self.images[row])).hexdigest() for row in rows]
+        found = [hashlib.sha256(np.ascontiguousarray(self.images[row]).data).hexdigest() for row in rows]
         notes = notes_on((name for row in rows for name in extremes(self.images[row])), len(rows))
         return Check(np.empty(0, np.int64), found, True, notes=tuple(notes))
 

@@ -32,7 +32,7 @@ class GlueHub(TextReader):
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         task = _task(source)
         files = {"train": _fetched(task, "train"), "test": _fetched(task, task.hub_dev)}
-        parts, faults, notes = [], [], [DEV_IS_TEST, f"From the hub: {REPOSITORY}."]
+        parts, faults, notes = [], list[Fault](), [DEV_IS_TEST, f"From the hub: {REPOSITORY}."]
         for split, file in files.items():
             try:
                 part, broken = _table(file, f"{task.key}/{file.name}", task)

@@ -40,7 +40,7 @@ class GlueTsv(TextReader):
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
         task = _task(path)
         columns = _columns(task, [group for group in wanted.groups if group not in (LENGTH, CLASS)])
-        parts, faults, notes = [], [], [DEV_IS_TEST]
+        parts, faults, notes = [], list[Fault](), [DEV_IS_TEST]
         for split, file in _files(path, task).items():
             try:
                 part, broken = _table(file, task, columns)
