@@ -294,6 +294,8 @@ def _info(
     if source.place is not None and "mean" not in card:
         mean = ", ".join(f"{one:g}" for one in own.mean)
         notes += (f"Nothing beside its weights says how images are normalised; the usual mean ({mean}) is assumed.",)
+        if size is None:
+            notes += (f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels.",)
     if processor is not None and side != card["size"]:
         what = f"Its own processor makes images of {card['size']} pixels, {side} are asked for"
         notes += (f"{what}: the middle square of each is taken instead.",)

@@ -17,11 +17,12 @@ from engine.data.images.load import SPLITS, ImageAsk, load_images, look
 
 def evaluate(
     model: str, weights: str | None, data: str, target: str | None, axes: tuple[str, ...], split: str,
-    max_images: int | None, device: str, classes: tuple[str, ...] = (),
+    max_images: int | None, device: str, classes: tuple[str, ...] = (), size: int | None = None,
 ) -> Evaluation:  # fmt: skip
     """The measures of a classifier on one split. RequestError where the model, the images or the split are wrong.
 
-    classes: of the images, in the order of the model's outputs; () as its files name them.
+    classes: of the images, in the order of the model's outputs; () as its files name them. size: side of the images in
+    pixels; None: the model's.
     """
     from engine.models.load_image_classifier import load_classifier
     from engine.models.runtime import with_backoff
@@ -31,8 +32,12 @@ def evaluate(
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
     axes = own_axes(data, axes) or look(data).default_groups
-    is_cut = is_cut_folder(model)
-    classifier = load_cut_classifier(model, device) if is_cut else load_classifier(model, weights, device=device)
+    if is_cut_folder(model):
+        if size is not None:
+            raise RequestError(Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out."))
+        classifier = load_cut_classifier(model, device)
+    else:
+        classifier = load_classifier(model, weights, device=device, size=size)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
     ask = ImageAsk(target, groups, classifier.size, max_images, prepare=classifier.processor)
     images = load_images(data, ask)

@@ -142,6 +142,20 @@ def test_an_image_folder(tmp_path):
     assert "No images in test/<class>/" in faults_of(tmp_path)
 
 
+def test_pictures_below_a_class_are_read_and_those_outside_are_told(tmp_path):
+    """Before, what lay in folders within a class was no picture, and what lay outside was not told."""
+    for number in range(40):
+        split, name, inside = ("train", "test")[number % 4 == 0], "cd"[number // 4 % 2], "ab"[number % 2]
+        picture(tmp_path / split / name / inside / f"{number}.png", number, kind="PNG")
+    before = load(tmp_path)
+    assert len(before.table) == 40 and not any("not read" in note for note in before.notes)
+    for at, name in enumerate(("testing/c", "unlabelled", "train", "test/c/.ipynb_checkpoints", "__MACOSX")):
+        picture(tmp_path / name / "more.png", 50 + at, kind="PNG")
+    images = load(tmp_path)
+    assert "Folders that are not read, for they name no split, or one twice: test, unlabelled." in images.notes
+    assert "Pictures that lie in no class folder and were left out: 1 (train/more.png)." in images.notes
+
+
 def table_of(folder, n=60, **more):
     """n pictures and a CSV about them."""
     rows = pd.DataFrame({"path": [f"pics/{i:02d}.jpg" for i in range(n)], "label": ["no", "yes", "yes"] * (n // 3)})

@@ -188,6 +188,18 @@ def test_npz_files_with_group_columns(tmp_path):
     assert load_images(str(tmp_path)).read(np.array([0])).shape == (1, 16, 16, 3)
 
 
+def test_names_in_bytes_are_names_and_arrays_without_a_use_are_told(tmp_path):
+    """Before, classes were called b'cat' and b'dog', and nobody heard of the ages."""
+    pixels = np.arange(4 * 192, dtype=np.uint16).reshape(4, 8, 8, 3).astype(np.uint8)
+    for split in ("train", "test"):
+        npz(
+            tmp_path, split, pixels + (split == "test"), [0, 1, 0, 1], (b"cat", b"dog"), age=np.ones(4), coat=[1, 2] * 2
+        )
+    images, said = load_images(str(tmp_path)), "age not read: no text or whole number per image"
+    assert images.classes == ("cat", "dog") and sum(said in note for note in images.notes) == 2
+    assert said in look(str(tmp_path)).note and look(str(tmp_path)).groups == ("coat", "class")
+
+
 def test_broken_npz_files_are_said(tmp_path):
     pixels = np.zeros((4, 8, 8, 3), np.uint8)
     npz(tmp_path / "a", "train", pixels, [0, 1, 0, 1])
@@ -196,6 +208,8 @@ def test_broken_npz_files_are_said(tmp_path):
     assert "labels must be whole numbers below 2" in faults_of(tmp_path / "a")[0]
     npz(tmp_path / "a", "test", pixels.astype(float), [0, 1, 0, 1])
     assert "not uint8" in faults_of(tmp_path / "a")[0]
+    npz(tmp_path / "a", "test", pixels[..., 0], [0, 1, 0, 1])
+    assert "16 bits" not in faults_of(tmp_path / "a")[0], "what is wrong is the shape"
     np.savez(tmp_path / "a" / "pets_test.npz", images=np.array([object()], dtype=object))
     assert "plain arrays" in faults_of(tmp_path / "a")[0] or "no array labels" in faults_of(tmp_path / "a")[0]
     (tmp_path / "a" / "pets_test.npz").write_bytes(b"PK nothing")

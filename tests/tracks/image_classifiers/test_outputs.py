@@ -13,6 +13,7 @@ from engine.classifiers.images.request import images_of
 from engine.core.errors import Fault, RequestError
 from engine.core.seeds import rng
 from engine.models.load_image_classifier import fresh_classifier, save_classifier
+from engine.models.vision import architecture_for
 from tests.classifiers.test_outputs import accuracy, evaluated
 from tests.classifiers.worlds import SMALL
 from tests.tracks.image_classifiers.worlds import image_request
@@ -39,6 +40,19 @@ def pictures(tmp_path_factory) -> Path:
             file.parent.mkdir(parents=True, exist_ok=True)
             Image.fromarray(noise[row]).save(file)
     return place
+
+
+def test_weights_alone_do_not_say_a_size(pictures, capsys):
+    """Trained at 16 pixels, read at 32. Before, the accuracy was .5, nobody said why, and nothing could be done."""
+    words = ["--model", SMALL, "--weights", str(pictures / "model" / "model.safetensors")]
+    words += ["--data", str(pictures / "data"), "--classes", "normal,odd"]
+    usual = evaluated(capsys, *words)[1]
+    side = architecture_for(SMALL).default_size
+    assert accuracy(usual) < 0.9 and side != 16
+    said = f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels."
+    assert said in usual["notes"]
+    own = evaluated(capsys, *words, "--size", "16")[1]
+    assert accuracy(own) == 1.0 and not any("Nor what size" in note for note in own["notes"])
 
 
 def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):

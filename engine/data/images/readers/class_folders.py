@@ -10,15 +10,16 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, PHOTO_SIZES, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.cifar10_batches import CLASSES
-from engine.data.images.readers.pixels import SUFFIXES, FilePixels, is_picture, listed
+from engine.data.images.readers.pixels import SUFFIXES, FilePixels, is_picture, listed, visible
 from engine.data.spellings import one_spelling
 from engine.data.splits import WORDS
 
-LEFT_BEHIND = ("thumbs.db", "desktop.ini")
+LEFT_BEHIND = ("thumbs.db", "desktop.ini", "__MACOSX")
 
 
 class ClassFolders(ImageReader):
-    """The folder's name is the class. Hidden files are ignored, and those with other endings counted."""
+    """The folder's name is the class, of all pictures in and below it. Hidden files are ignored, and those with other
+    endings, or outside the classes, counted."""
 
     name = "an image folder (train/<class>/ and test/<class>/ with images)"
     general = True
@@ -51,7 +52,7 @@ def _listed(path: Path) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]
     table = pd.DataFrame(files, columns=["split", "target", "image_id"])
     empty = set(_classes(path)) - set(table["target"])
     table["target"], notes = one_spelling(table["target"], "class folders", missing=())
-    return table, tuple(sorted(empty | set(table["target"]))), (*notes, *_said(others))
+    return table, tuple(sorted(empty | set(table["target"]))), (*notes, *_said(others), *_outside(path))
 
 
 def _splits(path: Path) -> dict[str, str]:
@@ -75,15 +76,28 @@ def _files(path: Path) -> tuple[list[tuple[str, str, str]], list[str]]:
     found, others = [], []
     for split, folder in _splits(path).items():
         for name in _folders(path / folder):
-            with os.scandir(path / folder / name) as entries:
-                files = [entry.name for entry in entries if entry.is_file()]
-            found += [(split, name, f"{folder}/{name}/{file}") for file in files if is_picture(file)]
-            others += [file for file in files if not is_picture(file)]
+            for place, folders, files in os.walk(path / folder / name):
+                folders[:] = [one for one in folders if not one.startswith(".")]
+                inside = Path(place).relative_to(path).as_posix()
+                found += [(split, name, f"{inside}/{file}") for file in files if is_picture(file)]
+                others += [file for file in files if not is_picture(file)]
     absent = [split for split in ("train", "test") if split not in {row[0] for row in found}]
     if absent:
         what = f"No images in {' and '.join(f'{split}/<class>/' for split in absent)}."
         raise RequestError(Fault(f"image folder {path}", what, f"Endings read: {', '.join(SUFFIXES)}."))
     return sorted(found), others
+
+
+def _outside(path: Path) -> tuple[str, ...]:
+    """Notes on folders beside the splits, and on pictures in a split but in no class."""
+    splits = _splits(path).values()
+    beside = [name for name in sorted(_folders(path)) if name not in splits and name not in LEFT_BEHIND]
+    stray = [f"{split}/{file.name}" for split in splits for file in visible(path / split, "*")
+             if is_picture(file.name) and file.is_file()]  # fmt: skip
+    found = [f"Folders that are not read, for they name no split, or one twice: {listed(beside)}."] if beside else []
+    if stray:
+        found.append(f"Pictures that lie in no class folder and were left out: {len(stray)} ({listed(stray)}).")
+    return tuple(found)
 
 
 def _said(others: list[str]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import pandas as pd
 from engine.core.errors import Fault, RequestError
 from engine.data.images.readers.base import CLASS, ImageInfo, ImageReader, Listing, Wanted
 from engine.data.images.readers.cifar10_batches import CLASSES
-from engine.data.images.readers.pixels import ArrayPixels, visible
+from engine.data.images.readers.pixels import ArrayPixels, listed, visible
 from engine.data.spellings import one_spelling
 
 MARKS = {"train": "train", "validation": "val", "test": "test"}
@@ -47,13 +47,14 @@ class NpzArrays(ImageReader):
         size = parts["train"].size
         sizes = tuple(sorted({size, 32, 64, 128}))
         name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
-        return ImageInfo(name, "arrays", ("label",), (*columns, CLASS), "label", (CLASS,), sizes, n, size, classes)
+        return ImageInfo(name, "arrays", ("label",), (*columns, CLASS), "label", (CLASS,), sizes, n, size, classes,
+                         note=" ".join(note for part in parts.values() for note in part.notes))  # fmt: skip
 
     def read(self, source: str, path: Path, wanted: Wanted) -> Listing:
-        tables, images, classes = [], [], tuple[str, ...]()
+        tables, images, classes, notes = [], [], tuple[str, ...](), tuple[str, ...]()
         for split, file in _files(path).items():
             part = _Part(file)
-            classes = classes or part.classes
+            classes, notes = classes or part.classes, (*notes, *part.notes)
             if part.classes != classes:
                 raise RequestError(Fault(file.name, "Its class_names differ from those of *train*.npz.", FIX))
             images.append(part.images)
@@ -64,7 +65,7 @@ class NpzArrays(ImageReader):
         if len({image.shape[1:] for image in images}) > 1:
             raise RequestError(Fault(f"npz files in {path}", "Their images differ in size.", FIX))
         name = "CIFAR-10" if classes == CLASSES else (path if path.is_dir() else path.parent).name
-        table, notes = pd.concat(tables, ignore_index=True), tuple[str, ...]()
+        table = pd.concat(tables, ignore_index=True)
         for column in wanted.columns:
             if column != CLASS:
                 table[column], more = one_spelling(table[column], column)
@@ -95,6 +96,9 @@ class _Part:
             for name, array in arrays.items()
             if name not in TAKEN and array.shape == self.labels.shape and array.dtype.kind in "Uiub"
         }
+        others = [name for name in arrays if name not in (*self.columns, "labels", "class_names")]
+        what = "no text or whole number per image, or named as the audit names its own"
+        self.notes = (f"{file.name}: {listed(others)} not read: {what}.",) if others else ()
 
     @property
     def size(self) -> int:

@@ -14,6 +14,7 @@ ITEMS = "images"
 
 def options(add: Callable[..., Any]) -> None:
     add("--weights", metavar="FILE", help="state dict, where the model is an architecture")
+    add("--size", type=int, metavar="PIXELS", help="side of the images (default: the model's)")
 
 
 def claims(args: argparse.Namespace) -> bool:
@@ -32,5 +33,5 @@ def evaluated(args: argparse.Namespace) -> Evaluation:
     axes = tuple(args.axis or ())
     return evaluate(
         args.model, args.weights, args.data or "avatars", args.target, axes, args.split, args.most, args.device,
-        names_in(args.classes),
+        names_in(args.classes), args.size,
     )  # fmt: skip
