@@ -21,7 +21,7 @@ from engine.audit.executors import Executor
 from engine.audit.measurements import MeasurementContext
 from engine.audit.progress import Progress
 from engine.audit.ray_workers import WorkerPool, last_line
-from engine.core.errors import Fault, PruneAuditError, RequestError
+from engine.core.errors import Fault, PruneAuditError, RequestError, said_by
 from engine.core.files import PROJECT
 
 QUIET = 0.3
@@ -160,8 +160,7 @@ def connect(address: str) -> Any:
     try:
         ray.init(address=address, log_to_driver=False, logging_level="error", runtime_env={"env_vars": environment})
     except Exception as error:  # Ray raises many kinds: no cluster, other versions, lost on the way
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        what = f"the cluster at {address} cannot be used: {first[:200]}."
+        what = f"the cluster at {address} cannot be used: {said_by(error)}."
         raise RequestError(
             Fault("--ray", what, "Check the address, and that it runs the same Ray and Python.")
         ) from error

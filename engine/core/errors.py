@@ -32,6 +32,11 @@ class Fault:
         return f"{self.where}: {self.what} {self.fix}"
 
 
+def said_by(error: BaseException, most: int = 300) -> str:
+    """The first line of what a library's error says, without its full stop; its kind where it says nothing."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:most].rstrip(" .")
+
+
 class PruneAuditError(Exception):
     """Base of every error this project raises on purpose. The command line turns it into `exit_code`."""
 

@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import digest_of
 from engine.data.tables import text_of
 
@@ -108,8 +108,7 @@ def checked(path: Path) -> dict[str, Any]:
             raise RequestError(Fault(where, what, "Write the task with templates and fields only."))
         found = yaml.safe_load(text)
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        raise RequestError(Fault(where, f"Not YAML ({first}).", "Check the file.")) from error
+        raise RequestError(Fault(where, f"Not YAML ({said_by(error)}).", "Check the file.")) from error
     if not isinstance(found, dict) or not isinstance(found.get("task"), str) or not NAMES.match(found["task"]):
         raise RequestError(Fault(where, "It names no task (letters, digits, _).", "Write `task: my_task`."))
     faults = [*_plain_faults(where, found), *_metric_faults(where, found), *_data_faults(where, path.parent, found)]
@@ -187,8 +186,7 @@ def _built(name: str, make: Any, made_of: Sequence[str]) -> Built:
     except RequestError:
         raise
     except Exception as error:  # whatever the package, a template or a data set lets through
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        what = f"{name} cannot be made ({type(error).__name__}: {first})."
+        what = f"{name} cannot be made ({type(error).__name__}: {said_by(error)})."
         fix = "Its data set must be in the offline cache, or beside its file."
         raise RequestError(Fault(WHERE, what, fix)) from error
     listed = [one for one in getattr(task, "_metric_fn_list", {}) if one in SCORES]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import is_special
 from engine.models import runtime  # noqa: F401
 from engine.models.adapters import known_types
@@ -179,8 +179,7 @@ def read_config(folder: Path, causal: bool = True) -> tuple[Any, list[Fault]]:
     except RequestError as error:  # an architecture that cannot be read
         return None, list(error.faults)
     except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
+        return None, [Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")]
 
 
 def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
@@ -193,8 +192,7 @@ def plain_config(folder: Path) -> tuple[Any, list[Fault]]:
     try:
         return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True), []
     except Exception as error:  # whatever a config can be wrong in
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return None, [Fault("config.json", f"cannot be used: {first[:300]}.", "Fix config.json.")]
+        return None, [Fault("config.json", f"cannot be used: {said_by(error)}.", "Fix config.json.")]
 
 
 def _activation_faults(config: Any) -> list[Fault]:
@@ -225,6 +223,7 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
     from transformers.models.auto.modeling_auto import (
         MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
         MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+        MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
     )
 
     classifier = named_architecture(plain).endswith("ForSequenceClassification")
@@ -242,9 +241,10 @@ def _kind_faults(plain: dict, model_type: Any, causal: bool) -> list[Fault]:
         return [Fault("architecture", what, "Use a decoder, or an encoder with a classification head.")]
     if not causal and classifier:
         return []
-    if causal and not writes and not reads:
-        what = f"{model_type!r} is a part of other models or reads no texts: transformers has no language model of it."
-        return [Fault("architecture", what, "Use a folder whose config.json names a language model.")]
+    if not writes and not reads and (causal or model_type not in MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES):
+        kind = "language model" if causal else "text classifier"
+        what = f"{model_type!r} is a part of other models or reads no texts: transformers has no {kind} of it."
+        return [Fault("architecture", what, f"Use a folder whose config.json names a {kind}.")]
     if causal and not writes:
         what = f"{model_type!r} is an encoder: it reads texts and does not continue them."
         return [Fault("architecture", what, "Assess it as a text classifier, or use a language model.")]
@@ -277,8 +277,7 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
         tokenizer = load_tokenizer(folder)
         last = max(tokenizer.get_vocab().values())
     except Exception as error:
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return [Fault("tokenizer", f"cannot be loaded: {first[:300].rstrip('.')}.", "Download or copy it again.")]
+        return [Fault("tokenizer", f"cannot be loaded: {said_by(error)}.", "Download or copy it again.")]
     vocab_size = getattr(config, "vocab_size", None)
     fix = "Use the tokenizer that the model was trained with."
     if vocab_size is not None and last >= vocab_size:

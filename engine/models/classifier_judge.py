@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.core.errors import Fault, RequestError, unknown
+from engine.core.errors import Fault, RequestError, said_by, unknown
 from engine.core.files import sha256_of
 from engine.core.types import digest_of
 from engine.models import runtime  # before torch and transformers
@@ -110,8 +110,7 @@ class ClassifierJudge:
         except (RuntimeError, ValueError, OSError, ImportError) as error:
             if runtime.is_out_of_memory(error):
                 raise
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            what = f"cannot be loaded: {first[:300]}."
+            what = f"cannot be loaded: {said_by(error)}."
             raise RequestError(Fault(f"judge {found.folder}", what, "Check the checkpoint.")) from error
         if absent := sorted(report["missing_keys"]):
             what = f"lacks {len(absent)} tensors, the first is {absent[0]}: they would be random."

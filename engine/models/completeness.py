@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from safetensors import safe_open
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.models import runtime  # noqa: F401
 from engine.models.weights import read_header
 
@@ -61,8 +61,7 @@ def _refuse_unmakeable(config: Any, auto: Any) -> None:
         with quietly(), torch.device("meta"):
             auto.from_config(config)
     except Exception as error:  # whatever a config can be wrong in
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        what = f"describes a model that cannot be made: {type(error).__name__}, {first[:300].rstrip('.')}."
+        what = f"describes a model that cannot be made: {type(error).__name__}, {said_by(error)}."
         raise RequestError(Fault("config.json", what, "Fix the field that is named.")) from error
 
 

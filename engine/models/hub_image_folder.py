@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.models import runtime
 from engine.models.completeness import incomplete, match_in, quietly, unlike_files
 from engine.models.config_file import LARGEST
@@ -116,8 +116,7 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-        return {}, [Fault(str(folder), f"cannot be loaded: {first}.", _AGAIN)], ()
+        return {}, [Fault(str(folder), f"cannot be loaded: {said_by(error)}.", _AGAIN)], ()
     faults = incomplete(str(folder), match_in(told)) or unlike_files(str(folder), found, files)
     if faults:
         return {}, faults, ()

@@ -96,7 +96,7 @@ def processor_of(said: Mapping[str, Any], family: str | None, where: str) -> tup
         if not faults and found.side:
             found.check()
     except Exception as error:  # whatever transformers finds wrong in a processor
-        first = " ".join(str(error).split())[:200] or type(error).__name__
+        first = " ".join(str(error).split())[:200].rstrip(".") or type(error).__name__
         return None, [Fault(where, f"cannot be obeyed: {first}.", _FIX)]
     return (None if faults else found), faults
 

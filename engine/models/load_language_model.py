@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import digest_of
 from engine.models import catalog, runtime
 from engine.models.adapters.base import Adapter
@@ -101,8 +101,7 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
     except (RuntimeError, ValueError, OSError, ImportError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
+        raise RequestError(Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")) from error
     # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all the same.
     faults = incomplete(info.name, Match(tuple(sorted(report["missing_keys"]))))
     if not faults and not quantisation_of(info.folder):

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.core.seeds import rng
 from engine.models import runtime
 from engine.models.adapters import known_types
@@ -344,8 +344,7 @@ def _read(info: TextModelInfo, config: Any, fresh: bool, dtype: torch.dtype) -> 
     except (RuntimeError, ValueError, OSError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RequestError(Fault(info.name, f"cannot be loaded: {first[:300]}.", "Check the checkpoint.")) from error
+        raise RequestError(Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")) from error
 
 
 def _judged(found: Match, adapter: Encoder, drawn: Sequence[str]) -> Match:

@@ -308,6 +308,13 @@ def test_a_language_model_is_no_text_classifier():
     assert "'gpt2' continues texts" in fault and "or use an encoder" in fault
 
 
+@pytest.mark.parametrize("family", ["resnet", "swin"])
+def test_what_reads_no_texts_is_told_in_words(folder, family):
+    edit_config(folder, model_type=family, architectures=[f"{family}ForImageClassification"], hidden_act="relu")
+    fault = next(one for one in refusal(folder) if one.startswith("architecture"))
+    assert "reads no texts: transformers has no text classifier of it. Use a folder" in fault
+
+
 @pytest.mark.parametrize("what", ["is_decoder", "add_cross_attention"])
 def test_a_decoder_is_refused(folder, what):
     edit_config(folder, **{what: True})

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.core.types import HeadMask
 from engine.models import runtime
 from engine.models.blocks import again, first_of
@@ -45,8 +45,7 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
     except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, KeyError, NotImplementedError) as error:
         if runtime.is_out_of_memory(error):
             raise
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        what = f"eight tokens cannot be put through it as it was read ({first[:200]}). {adapter.how}"
+        what = f"eight tokens cannot be put through it as it was read ({said_by(error)}). {adapter.how}"
         raise RequestError(Fault(name, what, "Use an architecture that PruneAudit has a file for.")) from error
 
 
@@ -215,8 +214,7 @@ class _Proof:
         except (RuntimeError, ValueError, TypeError, IndexError, AttributeError, NotImplementedError) as error:
             if runtime.is_out_of_memory(error):
                 raise
-            first = (str(error).strip() or type(error).__name__).splitlines()[0]
-            self.refuse(f"no text can be drawn with what is kept of its tokens ({first[:200]}).")
+            self.refuse(f"no text can be drawn with what is kept of its tokens ({said_by(error)}).")
         if not _near(made, wanted, 1e4 * self.eps):
             self.refuse("a token drawn with what is kept of those before it is not the token of the whole text.")
 

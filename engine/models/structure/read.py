@@ -15,7 +15,7 @@ from typing import Any
 
 from torch import nn
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.models import runtime  # noqa: F401
 from engine.models.structure.layout import Layout, Read
 
@@ -75,8 +75,9 @@ def skeleton(config: Any, causal: bool) -> nn.Module:
         with torch.device("meta"), torch.random.fork_rng(devices=[]):
             return kind.from_config(config, trust_remote_code=False)
     except Exception as error:  # transformers checks configs by whatever fails first
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise RequestError(Fault("config.json", f"describes no model: {first[:300]}.", "Fix config.json.")) from error
+        raise RequestError(
+            Fault("config.json", f"describes no model: {said_by(error)}.", "Fix config.json.")
+        ) from error
 
 
 def read(model: nn.Module, config: Any) -> Layout:

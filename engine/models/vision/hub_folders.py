@@ -95,7 +95,8 @@ def made_known(config: Mapping[str, Any]) -> str:
             _known[name] = HubArchitecture(name, plain)
         except Exception as error:  # whatever transformers finds wrong in a config
             first = " ".join(str(error).split()) or type(error).__name__
-            raise RequestError(Fault(name, f"cannot be built: {first[:200]}.", "Give another model.")) from error
+            what = f"cannot be built: {first[:200].rstrip('.')}."
+            raise RequestError(Fault(name, what, "Give another model.")) from error
     return name
 
 

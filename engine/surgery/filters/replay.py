@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.core.errors import Fault, RequestError
+from engine.core.errors import Fault, RequestError, said_by
 from engine.core.files import explained, write_json, write_whole
 from engine.models.image_processor import processor_of
 from engine.models.load_image_classifier import Classifier, config_of, fresh_classifier
@@ -88,8 +88,7 @@ def load_cut_classifier(folder: str | Path, device: str = "auto") -> Classifier:
     except OSError as error:
         raise RequestError(Fault(str(folder / WEIGHTS), f"cannot be read ({error}).", "Export it again.")) from error
     except Exception as error:  # safetensors and torch raise several kinds for damaged or foreign files
-        first = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
-        what = f"does not hold the model that {MASK} describes: {first}"
+        what = f"does not hold the model that {MASK} describes: {said_by(error)}."
         raise RequestError(Fault(str(folder / WEIGHTS), what, "Export it again.")) from error
     if state_hash(shaped.model.state_dict()) != card["weights_sha256"]:
         what = f"does not have the hash that {CARD} names: it was damaged or exchanged."
