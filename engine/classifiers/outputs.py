@@ -104,7 +104,9 @@ def _unknown(data: Labelled, outputs: Outputs, answers: Answers | None, hint: st
     called = f"calls them {', '.join(outputs.names)}" if outputs.names else "has no names for them"
     what = f"It is not known which output of {outputs.model} is which class: the model {called}, {data.name} has "
     what += f"the classes {', '.join(data.classes)}."
-    fix = f"Give these classes in the order of the outputs, such as {','.join(data.classes)}.{' ' * bool(hint)}{hint}"
+    usual = ",".join(data.classes)
+    usual += f" (on the command line --classes={usual})" if usual.startswith("-") else ""
+    fix = f"Give these classes in the order of the outputs, such as {usual}.{' ' * bool(hint)}{hint}"
     return Fault("classes", what, fix, _examples(data, outputs, answers) if answers else ())
 
 

@@ -294,8 +294,9 @@ def _tokenizer_faults(folder: Path, config: Any, causal: bool) -> list[Fault]:
 def _cut_faults(folder: Path, causal: bool) -> list[Fault]:
     if (folder / "mask.json").is_file():
         what = "holds a model that PruneAudit has cut (it has a mask.json); it is a result, not a base model."
-        reader = "replay.load_cut" if causal else "text_replay.load_cut_classifier"
-        return [Fault(str(folder), what, f"Use the base model, or load it with engine.surgery.heads.{reader}.")]
+        reader = "Use the base model, or load it with engine.surgery.heads.replay.load_cut."
+        shown = "Use the base model. What the cut one gets right says evaluate --model FOLDER."
+        return [Fault(str(folder), what, reader if causal else shown)]
     return []
 
 

@@ -6,6 +6,7 @@ which of two orders a model was trained in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +36,7 @@ class SaidOutputs:
     def names(self) -> tuple[str, ...]:
         """Names that somebody gave; () for transformers' own. One that is there twice (ImageNet has two cranes) is told
         apart by its number."""
-        if _unnamed(self.labels):
+        if self.labels == tuple(f"{UNNAMED}{at}" for at in range(len(self.labels))):  # LABEL_1 of output 0 is a name
             return ()
         found: dict[str, None] = {}
         for at, name in enumerate(self.labels):
@@ -91,7 +92,7 @@ def _labels(config: Mapping[str, Any], where: str) -> tuple[tuple[str, ...], lis
 
 
 def _unnamed(names: Any) -> bool:
-    return all(str(one).startswith(UNNAMED) for one in names)
+    return all(re.fullmatch(f"{UNNAMED}[0-9]+", str(one)) for one in names)
 
 
 def _in_order(by_place: Any, where: str, faults: list[Fault]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from engine.audit.reading import names_in
 from engine.classifiers.outputs import Outputs, in_order_of
 from engine.core.errors import RequestError
 from engine.data.texts.load import load_texts
+from engine.models.said_outputs import said_outputs
 
 
 def texts_of(*classes: str):
@@ -47,7 +48,8 @@ def test_the_same_names_are_aligned_however_little_they_differ(names):
 
 
 def test_a_sign_is_no_hyphen():
-    with pytest.raises(RequestError, match="which is which is not known"):
+    said = r"not known which output of m is which class.*such as -1,0 \(on the command line --classes=-1,0\)"
+    with pytest.raises(RequestError, match=said):
         in_order_of(texts_of("-1", "0"), Outputs("m", ("1", "0"), 2))
 
 
@@ -59,3 +61,16 @@ def test_numbers_of_outputs_are_their_names_and_that_is_said(classes, names):
     found = in_order_of(texts, Outputs("m", names, 2))
     assert found.classes == classes[::-1] and named(found) == named(texts)
     assert found.notes[-1].endswith(f"class {classes[1]} is taken to be its output 0, and so on.")
+
+
+def test_transformers_own_names_in_another_order_are_names():
+    """Before, whatever begins with LABEL_ was no name."""
+    for names in (("LABEL_1", "LABEL_0"), ("LABEL_hate", "LABEL_none")):
+        by_name = {name: at for at, name in enumerate(names)}
+        said, faults = said_outputs({"id2label": dict(enumerate(names)), "label2id": by_name}, "it")
+        assert said.names == names and not faults
+    texts = texts_of("LABEL_0", "LABEL_1")
+    found = in_order_of(texts, Outputs("m", ("LABEL_1", "LABEL_0"), 2))
+    assert found.classes == ("LABEL_1", "LABEL_0") and named(found) == named(texts)
+    said, _ = said_outputs({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "it")
+    assert said.names == () and said.count == 2

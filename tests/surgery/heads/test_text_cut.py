@@ -196,7 +196,7 @@ def test_a_retrained_cut_grown_again_loads_anywhere(saved, tmp_path):
 
 
 def test_a_cut_folder_is_no_base_model(saved):
-    with pytest.raises(RequestError, match="that PruneAudit has cut .*text_replay.load_cut_classifier"):
+    with pytest.raises(RequestError, match="that PruneAudit has cut .*gets right says evaluate --model"):
         load_text_classifier(saved[2], CLASSES, device="cpu")
     with pytest.raises(RequestError, match="is an encoder"):
         load_cut(saved[2])
