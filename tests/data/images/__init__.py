@@ -1,1 +1,1 @@
-"""Images: published layouts, CSV files, changes, splits, and pickles that are never executed."""
+"""Images: published layouts, CSV files, changes, splits, and pickles that only open as published."""
