@@ -1,7 +1,7 @@
 """Peak memory of measuring variants over that of one dense draw: a vocabulary of 50,257, 60 and 600 prompts.
 
 Every case is a process of its own: drawing and judging 60 prompts with the dense model, or all that a variant's numbers
-need, by drafts, with three heads off. Texts are short: a batch of them takes what its logits take.
+need with three heads off. Texts are short: a batch of them takes what its logits take.
 
 And what tables and pages take over what their process took before, with as many prompts as the embedded audit and ten
 times as many.

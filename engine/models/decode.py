@@ -26,9 +26,6 @@ Told = Callable[[int, Sequence[int]], None]
 """Takes a prompt's place and its tokens so far, as they are drawn; from the start again where memory ran out."""
 Rows = Callable[[Sequence[int]], None]
 """Takes the places of the texts in a batch, in the order of its rows."""
-Past = Callable[[Sequence[int]], Any]
-"""Takes the places of the texts in a batch; gives the cache of all their tokens but the last, padded on the left, or
-None where they have to be read."""
 
 
 def filtered(logits: torch.Tensor, decoding: Decoding) -> torch.Tensor:
@@ -99,10 +96,6 @@ class Begun:
         at = list(places)
         return Begun([self.prompts[one] for one in at], self.keys[at], [self.drawn[one] for one in at])
 
-    def from_start(self) -> Begun:
-        """The same with nothing drawn."""
-        return Begun(self.prompts, self.keys, [[] for _ in self.prompts])
-
     def rows(self) -> list[list[int]]:
         """Token ids of all that is there."""
         return [[*prompt, *new] for prompt, new in zip(self.prompts, self.drawn, strict=True)]
@@ -117,12 +110,11 @@ def _sample(
     told: Told | None,
     near: float,
     batch: Rows,
-    past: Any,
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of one batch, up to and including end-of-text, and the lead of every token drawn here over its
     runner-up, [texts, steps] float32, never more than `near`.
 
-    Rows that ended leave the batch at once; `batch` hears who is in it. past: the cache up to the last token, or None.
+    Rows that ended leave the batch at once; `batch` hears who is in it.
     """
     padded = left_pad(begun.rows(), lm.device)
     ids, mask, positions = padded.ids, padded.mask, padded.positions
@@ -132,8 +124,7 @@ def _sample(
     leads = np.full((len(begun), decoding.max_new_tokens), near, np.float32)
     ends = torch.tensor(sorted(lm.ends), dtype=torch.int64, device=lm.device)
     out = [list(new) for new in begun.drawn]
-    if past is not None:
-        ids, positions = ids[:, -1:], positions[:, -1:]
+    past: Any = None
     done, most = 0, max(1, decoding.max_new_tokens - min(map(len, begun.drawn), default=0))
     batch(range(len(begun)))
     while True:
@@ -213,11 +204,10 @@ def draw_on(
     told: Told | None = None,
     near: float = 0.0,
     batch: Rows = lambda places: None,
-    past: Past = lambda places: None,
 ) -> tuple[list[list[int]], np.ndarray]:
     """All drawn tokens of each text, and the leads of those drawn here, [texts, steps] float32 (see `_sample`).
 
-    `batch` hears which texts are in the batch, whenever that changes; `past` is asked what is known of them.
+    `batch` hears which texts are in the batch, whenever that changes.
     """
     order, size = _order(lm, begun, decoding)
     size = batch_size or size
@@ -228,7 +218,7 @@ def draw_on(
         hear = told and (lambda at, tokens: told(places[at], tokens))
         inside = lambda rows: batch([places[at] for at in rows])  # noqa: E731
         mine = hooks.within(1 - len(places) / len(begun), min(n, len(places)) / len(begun))
-        return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside, past(places[:n]))
+        return n, _sample(lm, begun.of(places[:n]), decoding, mine, hear, near, inside)
 
     while order:
         size, (drawn, lead) = runtime.with_backoff(partial(draw, places=order), size)

@@ -17,8 +17,6 @@ OVERHEAD = 500 << 20
 """Bytes of Python and its packages, on a CPU."""
 AT_ONCE = 4
 """What is computed at once takes one part in so many of the room."""
-KEPT = 4
-"""Batches of drawn texts whose keys and values are kept at most."""
 CPU_NUMBERS, GPU_NUMBERS = 2**22, 2**26
 """Logits of texts that are held at once, some four times over."""
 
@@ -64,14 +62,6 @@ def texts_at_once(lm: Any, most: int, tokens: int) -> int:
     return fitting(lm, most, 2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
 
 
-def kept(lm: Any, batch: int, tokens: int) -> int:
-    """Bytes of keys and values that are kept of texts that were read: of a few batches, and half of what is computed
-    at once at most."""
-    width = int(getattr(lm.model.config, "hidden_size", 0) or 1)
-    numbers = 2.0 * width * lm.n_layers * tokens
-    return int(4 * numbers * fitting(lm, KEPT * batch, 2 * numbers))
-
-
 def logits_at_once(lm: Any) -> int:
     """Logits that are held at once, in numbers."""
     return CPU_NUMBERS if lm.device.type == "cpu" else GPU_NUMBERS
@@ -106,7 +96,7 @@ def needed(lm: Any, batch: int, tokens: int) -> int:
     drawn = texts_at_once(lm, batch, tokens) * (2.0 * width * lm.n_layers * tokens + 3.0 * lm.vocab_size)
     scored = 3.0 * min(logits_at_once(lm), rows_at_once(lm, batch, tokens) * tokens * lm.vocab_size)
     held = OVERHEAD if lm.device.type == "cpu" else 0
-    return int(held + lm.n_parameters * lm.dtype.itemsize + max(4 * drawn + kept(lm, batch, tokens), 4 * scored))
+    return int(held + lm.n_parameters * lm.dtype.itemsize + 4 * max(drawn, scored))
 
 
 def traced_at_once(lm: Any, most: int) -> int:

@@ -118,8 +118,6 @@ class PromptContext(MeasurementContext):
     """Bias benchmarks that the model is measured on beside its texts."""
     arms: Mapping[str, Arm] = field(default_factory=dict)
     """What may stand in the dense model's place, by id."""
-    drawn: dict[tuple[str, str, int], list[tuple[int, ...]]] = field(default_factory=dict, repr=False)
-    """Cuts whose texts were drawn in this process, by axis, split and decoding seed: drafts for others."""
     _stands: dict[str, LanguageModel] = field(default_factory=dict, init=False, repr=False)
     """The one of them that is loaded now: they take turns."""
 

@@ -398,19 +398,24 @@ def test_auto_perplexity_protects_the_heads_of_exact_on_trained_models(case):
     ]
 
 
-def test_drafts_are_those_of_the_nearest_finished_cut_and_change_no_text(monkeypatch):
-    from engine.tracks.language_models.measurements import _nearest, texts
+def test_texts_without_a_head_are_drafted_by_the_dense_model_and_drawn_plainly_where_that_cannot_be(monkeypatch):
+    from engine.tracks.language_models.measurements import texts
 
-    context, fresh, place = small_bench(), small_bench(), ("x", "validation", 0)
-    cuts = [(0, 3), (0, 3, 5), (5, 7)]
-    context.fetch([Shard("texts", (), *place)])
-    assert _nearest.nearest(context, place, [(0, 3)]).apart == 2, "nothing but the dense model's is there"
-    found = [context.fetch([Shard("texts", cut, *place)])[0] for cut in cuts]
-    near = _nearest.nearest(context, place, [(0, 3, 5, 6)])
-    assert (near.shard.cut, near.apart) == ((0, 3, 5), 1)
-    assert _nearest.nearest(context, place, [(1,), (2,)]).shard.cut == (), "heads of a layer share the dense model's"
-    monkeypatch.setattr(texts, "nearest", lambda *given: None)
-    for cut, table in zip(cuts, found, strict=True):
-        pd.testing.assert_frame_equal(fresh.fetch([Shard("texts", cut, *place)])[0], table)
-    other = replace(context, keeper=InMemory())
-    assert _nearest.nearest(other, place, [(0, 3)]) is None, "what is not kept is no draft"
+    context, place, drafted = small_bench(), ("x", "validation", 0), []
+    redrawn = texts.redrawn
+    monkeypatch.setattr(texts, "redrawn", lambda *given: drafted.append(given[1]) or redrawn(*given))
+    single = [Shard("texts", (unit,), *place) for unit in (1, 2)]
+    plain = context.fetch(single)
+    assert not drafted, "what is not kept is no draft"
+    for fails in (False, True):
+        fresh = replace(context, keeper=InMemory())
+        fresh.fetch([Shard("texts", (), *place), Shard("texts", (0, 3), *place)])
+        if fails:
+            monkeypatch.setattr(texts, "redrawn", _out_of_memory)
+        for table, other in zip(fresh.fetch(single), plain, strict=True):
+            pd.testing.assert_frame_equal(table, other)
+    assert [len(masks) for masks in drafted] == [2]
+
+
+def _out_of_memory(*given):
+    raise MemoryError("out of memory")

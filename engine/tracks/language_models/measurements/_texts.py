@@ -46,7 +46,7 @@ def dense_texts(shard: Shard) -> Shard:
 
 
 def drafts_of(shard: Shard) -> Shard:
-    """The dense model's texts from which those of a pruned variant are found: of all prompts of its split."""
+    """The dense model's texts from which those without a head are found: of all prompts of its split."""
     return replace(dense_texts(shard), split="test" if shard.split == FEW_TEST else shard.split)
 
 
