@@ -16,7 +16,7 @@ from engine.models.image_processor import processor_of
 from engine.models.notes import other_weights
 from engine.models.said_outputs import said_outputs
 from engine.models.state_dicts import State, plain_state
-from engine.models.vision import hub_folders
+from engine.models.vision import architecture_for, hub_folders
 from engine.models.weights import SINGLE, tensors_in, weight_files
 from engine.store.brought import read_object
 
@@ -73,7 +73,7 @@ def _images(folder: Path, arch: str, family: str) -> tuple[dict[str, Any], list[
     found, faults = processor_of(said, family, where)
     if found is None:
         return {}, faults
-    own = hub_folders.hub_architecture(arch)
+    own = architecture_for(arch)
     if own.is_fixed and found.side != own.default_size:
         what = f"makes pictures of {found.side} pixels a side, the model takes {own.default_size}."
         return {}, [Fault(where, what, "Set its size and crop_size to the model's.")]
@@ -102,8 +102,8 @@ def read_weights(folder: Path, arch: str, n_classes: int) -> tuple[State, list[F
         found, wrong = tensors_in(path)
         shapes |= found
         faults += wrong
-    architecture = hub_folders.hub_architecture(arch)
-    shape = architecture.build(arch, n_classes)
+    architecture = architecture_for(arch)
+    shape: Any = architecture.build(arch, n_classes)
     faults = faults or _row_faults(folder, shapes, f"{architecture.classifier(shape)}.weight", shape, n_classes)
     if faults:
         return {}, faults, ()

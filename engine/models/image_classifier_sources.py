@@ -69,24 +69,23 @@ def resolve(name: str, weights: str | None, arch: str | None) -> tuple[Source, l
         path = path.expanduser() if weights.startswith("~/") else path
         return Source(name or known, known, path, path), faults
     place = catalog.resolve(name) if name else None
-    kind = _kind(place) if isinstance(place, Path) else ""
+    if not isinstance(place, Path) or not (kind := _kind(place)):
+        return Source(name), [_no_such(name)]
     if kind == "folder":
         return _folder(place, arch)
-    if kind == "file":
-        if arch is not None and not is_known(arch):
-            faults.append(unknown("architecture", arch, architectures()))
-        return Source(place.stem, arch or "", place, place), faults
-    return Source(name), [_no_such(name)]
+    if arch is not None and not is_known(arch):
+        faults.append(unknown("architecture", arch, architectures()))
+    return Source(place.stem, arch or "", place, place), faults
 
 
 def weights_of(source: Source) -> tuple[State, list[Fault], tuple[str, ...]]:
     """The tensors, {} where there are none to be had, faults, and notes on what is not read. Downloads only where
     `published`."""
-    if source.is_hub:
+    if source.is_hub and source.place:
         return read_weights(source.place, source.arch, source.card["outputs"]) if source.arch else ({}, [], ())
     if source.file is not None:
         state, faults, notes = read_state(source.file)
-        beside = other_weights(source.place, [source.file]) if source.place != source.file else ""
+        beside = other_weights(source.place, [source.file]) if source.place and source.place != source.file else ""
         return state, faults, (*notes, *filter(None, [beside]))
     return *(_published(source.arch) if source.published and source.arch else ({}, [])), ()
 
@@ -226,7 +225,7 @@ def _published(arch: str) -> tuple[State, list[Fault]]:
         elif not _is_pinned(file):
             what = "does not have the hash in its name, so it is not what torchvision published."
             return {}, [Fault(str(file), what, f"Delete it and try again. {by_hand}")]
-        found = architecture.imagenet(arch)
+        found = architecture.imagenet(arch) or {}
     except (OSError, http.client.HTTPException, RuntimeError, ValueError, pickle.UnpicklingError) as error:
         if runtime.is_out_of_memory(error):
             raise

@@ -157,7 +157,7 @@ def load_classifier(
     info, state = _examined(name, weights, arch, classes, size, seed)
     with torch.device("meta"):  # no memory and no random numbers for weights that are replaced at once
         model = architecture_for(info.arch).build(info.arch, len(info.classes))
-    named = OrderedDict(state)
+    named: Any = OrderedDict(state)
     named._metadata = {"": {"version": model._version}}  # MNASNet asks which version of itself wrote the tensors
     model.load_state_dict(named, assign=True)  # strict; batch norm sets the counters itself
     return _ready(info, model, place)
@@ -267,7 +267,8 @@ def config_of(classifier: Classifier) -> dict[str, Any]:
 
 def _ready(info: ClassifierInfo, model: nn.Module, device: torch.device) -> Classifier:
     torch.backends.cudnn.allow_tf32 = False  # fp32 means fp32: masked = cut, and evaluation, rest on it
-    model = model.to(device, memory_format=torch.channels_last).eval().requires_grad_(False)
+    model = model.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch leaves it out
+    model = model.eval().requires_grad_(False)
     return Classifier(
         info.name,
         info.arch,
@@ -360,9 +361,10 @@ def _with_head(
 
 def _own_classes(source: Source, heads: int | None) -> tuple[str, ...] | None:
     """Class names that come with the weights: those of model.json, or ImageNet's."""
-    if not source.published or not source.arch or heads is None:
+    weights = architecture_for(source.arch).published(source.arch) if source.published and source.arch else None
+    if weights is None or heads is None:
         return source.card.get("classes")
-    names = architecture_for(source.arch).published(source.arch).meta["categories"]
+    names = weights.meta["categories"]
     return tuple(str(name) for name in names) if len(names) == heads else None
 
 
@@ -370,7 +372,7 @@ def _named(
     asked: Classes | None, own: tuple[str, ...] | None, heads: int | None
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Names of the outputs, as asked, as the model has them, or numbers; a note for numbers. None where unknown."""
-    if asked is None or (_is_number(asked) and own is not None and len(own) == asked):
+    if asked is None or (isinstance(asked, int | np.integer) and own is not None and len(own) == asked):
         if own is None and heads is not None:
             return _spelled(heads), ("Its classes have numbers: nobody gave their names.",)
         return own, ()
@@ -405,8 +407,4 @@ def _size_faults(size: int | None, arch: str) -> list[Fault]:
 
 
 def _spelled(classes: Classes) -> tuple[str, ...]:
-    return tuple(str(one) for one in (range(classes) if _is_number(classes) else classes))
-
-
-def _is_number(classes: Classes) -> bool:
-    return isinstance(classes, int | np.integer)
+    return tuple(str(one) for one in (range(classes) if isinstance(classes, int | np.integer) else classes))

@@ -89,7 +89,7 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
     config, _ = read_config(info.folder)
     try:
         with _loaders_quiet(info):
-            model, report = AutoModelForCausalLM.from_pretrained(
+            found: Any = AutoModelForCausalLM.from_pretrained(
                 info.folder,
                 dtype=dtype,
                 attn_implementation=adapter.attention_implementation(config),
@@ -102,6 +102,7 @@ def _load(info: ModelInfo, adapter: Adapter, dtype: torch.dtype) -> Any:
         if runtime.is_out_of_memory(error):
             raise
         raise RequestError(Fault(info.name, f"cannot be loaded: {said_by(error)}.", "Check the checkpoint.")) from error
+    model, report = found
     # Looked at before (checkpoint.inspect_folder); nothing may be filled in with random numbers all the same.
     faults = incomplete(info.name, Match(tuple(sorted(report["missing_keys"]))))
     if not faults and not quantisation_of(info.folder):

@@ -30,7 +30,7 @@ from engine.models.load_language_model import fetch
 from engine.models.notes import unused_tensors
 from engine.models.room import refuse_too_large
 from engine.models.said_outputs import said_outputs
-from engine.models.structure.find import adapter_of
+from engine.models.structure.find import encoder_of
 from engine.models.structure.proofs import proved
 from engine.models.transformer import TransformerModel
 from engine.models.weights import tensors_in
@@ -82,6 +82,7 @@ class TextClassifier(TransformerModel):
     where the head is new and was drawn by the seed. notes: sentences that a screen must show.
     """
 
+    adapter: Encoder
     classes: tuple[str, ...] = field(kw_only=True)
     max_length: int = field(kw_only=True)
     has_head: bool = field(kw_only=True)
@@ -184,7 +185,7 @@ def load_text_classifier(
     """
     place, names = runtime.pick_device(device), tuple(str(one) for one in classes)
     info = _examined(name, revision, names, max_length, new_head)
-    adapter = adapter_of(_config_for(info.folder, names), causal=False)
+    adapter = encoder_of(_config_for(info.folder, names))
     fresh = new_head or not info.has_head
     kind = runtime.pick_dtype(info.n_parameters, place, dtype)
     refuse_too_large(info.name, info.n_parameters, place, kind, info.n_layers)
@@ -262,7 +263,7 @@ def _class_faults(info: TextModelInfo, classes: tuple[str, ...]) -> list[Fault]:
 
 def _head(plain: ModelInfo, config: Any) -> tuple[int, list[Fault]]:
     """Outputs of the classification head in the checkpoint (0: it has none), and what is wrong with it."""
-    adapter = adapter_of(config, causal=False)
+    adapter = encoder_of(config)
     shapes: dict[str, list[int]] = {}
     for file in plain.files:
         shapes |= tensors_in(plain.folder / file)[0]
@@ -290,7 +291,7 @@ def _match(plain: ModelInfo, config: Any) -> Match:
 
 def _drawn(config: Any, has_head: bool) -> tuple[Encoder, tuple[str, ...]]:
     """The family, and which of its modules are drawn anew where the files lack them."""
-    adapter = adapter_of(config, causal=False)
+    adapter = encoder_of(config)
     return adapter, () if has_head else (*adapter.head, *adapter.pooler)
 
 
@@ -373,7 +374,7 @@ def draw(model: nn.Module, modules: tuple[str, ...], seed: int) -> None:
             parameter.copy_(torch.from_numpy(numbers * width))
 
 
-def _is_in(name: str, modules: tuple[str, ...]) -> bool:
+def _is_in(name: str, modules: Sequence[str]) -> bool:
     return name.startswith(tuple(f"{module}." for module in modules))
 
 

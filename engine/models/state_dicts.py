@@ -73,7 +73,7 @@ def state_hash(state: Mapping[str, Tensor]) -> str:
         tensor = state[name].detach().to("cpu").contiguous()
         digest.update(json.dumps([name, str(tensor.dtype).removeprefix("torch."), list(tensor.shape)]).encode())
         if tensor.numel():
-            digest.update(tensor.reshape(-1).view(torch.uint8).numpy())
+            digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

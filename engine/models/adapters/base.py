@@ -22,15 +22,15 @@ from torch import nn
 from engine.core.errors import Fault
 from engine.core.types import HeadMask
 from engine.models import runtime  # noqa: F401
-from engine.models.adapters.mean_ablation import Centred, set_bias
+from engine.models.adapters.mean_ablation import Centred, Projection, set_bias
 
 
 class Adapter(ABC):
     """One architecture family. Subclasses are final; everything that does not differ is here."""
 
-    model_types: ClassVar[tuple[str, ...]]
+    model_types: tuple[str, ...]
     """`model_type` values of config.json."""
-    projection: ClassVar[str]
+    projection: str
     """Dotted name of the output projection in the attention module."""
     causal: ClassVar[bool] = True
     """Whether a token sees only those before it, as in a language model; else see encoder.py."""
@@ -76,15 +76,15 @@ class Adapter(ABC):
     def attention(self, model: nn.Module, layer: int) -> nn.Module:
         """The attention module of a layer (a `NoHeads` where the whole layer was cut)."""
 
-    def backbone(self, model: nn.Module) -> nn.Module:
+    def backbone(self, model: Any) -> nn.Module:
         """All that lies below the language model's head, final norm included; its call gives `last_hidden_state`."""
         return model.base_model
 
-    def blocks(self, model: nn.Module) -> nn.ModuleList:
+    def blocks(self, model: Any) -> nn.ModuleList:
         """The layers in order. A block returns hidden states [batch, tokens, hidden], or a tuple that begins so."""
         return model.base_model.h
 
-    def final_norm(self, model: nn.Module) -> nn.Module:
+    def final_norm(self, model: Any) -> nn.Module:
         """What stands between the last block and the output embeddings."""
         return model.base_model.ln_f
 
@@ -97,14 +97,14 @@ class Adapter(ABC):
         put in its place, the layer goes on from there."""
         return self.attention(model, layer), (given, None)
 
-    def logits(self, model: nn.Module, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
+    def logits(self, model: Any, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
         """Logits [n, vocabulary] of hidden states [n, hidden]: the last block's, or (`normed`) the final norm's."""
         return model.get_output_embeddings()(hidden if normed else self.final_norm(model)(hidden))
 
     @final
-    def output_projection(self, model: nn.Module, layer: int) -> nn.Module:
+    def output_projection(self, model: nn.Module, layer: int) -> Projection:
         """The module whose input is [batch, tokens, heads * head_dim], heads contiguous."""
-        module = self.attention(model, layer).get_submodule(self.projection)
+        module: Any = self.attention(model, layer).get_submodule(self.projection)
         return module.inner if isinstance(module, Centred) else module
 
     @abstractmethod
@@ -241,15 +241,15 @@ def span(heads: Sequence[int], width: int, offset: int = 0) -> torch.Tensor:
 
 def keep_outputs(module: nn.Module, index: torch.Tensor) -> None:
     """Shrink a Linear (or GPT-2's transposed Conv1D) to the outputs `index` [kept] int64, in place."""
-    _set(module, "weight", module.weight, 1 - _input_axis(module), index)
+    _set(module, "weight", 1 - _input_axis(module), index)
     if module.bias is not None:
-        _set(module, "bias", module.bias, 0, index)
+        _set(module, "bias", 0, index)
     setattr(module, "nf" if hasattr(module, "nf") else "out_features", len(index))
 
 
 def keep_inputs(module: nn.Module, index: torch.Tensor) -> None:
     """Shrink a Linear (or Conv1D) to the inputs `index` [kept] int64, in place. The bias stays."""
-    _set(module, "weight", module.weight, _input_axis(module), index)
+    _set(module, "weight", _input_axis(module), index)
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", len(index))
 
 
@@ -267,7 +267,7 @@ def spread_inputs(module: nn.Module, index: torch.Tensor, size: int) -> None:
     setattr(module, "nx" if hasattr(module, "nx") else "in_features", size)
 
 
-def linear_head_tensors(layers: Sequence[nn.Module], output: nn.Module, places: Sequence[slice]) -> list[torch.Tensor]:
+def linear_head_tensors(layers: Sequence[Any], output: Projection, places: Sequence[slice]) -> list[torch.Tensor]:
     """head_tensors for separate q, k, v Linears: weights [head_dim, hidden], biases [head_dim], o [hidden, head_dim].
 
     places: the head's slices of the outputs of q, k and v, and of the output projection's input.
@@ -284,8 +284,9 @@ def _input_axis(module: nn.Module) -> int:
     return 0 if hasattr(module, "nf") else 1  # Conv1D stores [in, out], Linear [out, in]
 
 
-def _set(module: nn.Module, name: str, old: torch.Tensor, axis: int, index: torch.Tensor) -> None:
-    """Set a parameter to the entries `index` [kept] int64 of `old` along one axis."""
+def _set(module: nn.Module, name: str, axis: int, index: torch.Tensor) -> None:
+    """Leave a parameter the entries `index` [kept] int64 along one axis."""
+    old = getattr(module, name)
     kept = old.detach().index_select(axis, index.to(old.device)).contiguous()
     setattr(module, name, nn.Parameter(kept, requires_grad=old.requires_grad))
 

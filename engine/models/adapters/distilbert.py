@@ -17,10 +17,10 @@ class DistilBert(Encoder):
     weigher = ""
     head = ("pre_classifier", "classifier")
 
-    def blocks(self, model: nn.Module) -> nn.ModuleList:
+    def blocks(self, model: Any) -> nn.ModuleList:
         return model.base_model.transformer.layer
 
-    def _count(self, attention: nn.Module, heads: int, head_dim: int) -> None:
+    def _count(self, attention: Any, heads: int, head_dim: int) -> None:
         attention.n_heads = heads
         attention.dim = heads * head_dim
 

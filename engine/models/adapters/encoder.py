@@ -8,7 +8,7 @@ There is no key/value cache that would need `NoHeads`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import torch
 from torch import nn
@@ -31,15 +31,15 @@ class Encoder(Adapter):
 
     causal = False
     projection = "output.dense"
-    reads: ClassVar[tuple[str, str, str]] = ("self.query", "self.key", "self.value")
+    reads: tuple[str, ...] = ("self.query", "self.key", "self.value")
     """Names of the q, k and v Linears in the attention module."""
-    weigher: ClassVar[str] = "self"
+    weigher: str = "self"
     """Name of the module in the attention module that weighs tokens; "" for the attention module itself."""
-    head: ClassVar[tuple[str, ...]] = ("classifier",)
+    head: tuple[str, ...] = ("classifier",)
     """Names of the modules that make up the classification head."""
-    outputs: ClassVar[str] = "classifier"
+    outputs: str = "classifier"
     """The Linear that gives one number per class."""
-    pooler: ClassVar[tuple[str, ...]] = ()
+    pooler: tuple[str, ...] = ()
     """Name of the pooler, where the family has one: masked-language-model checkpoints come without."""
 
     def attention_implementation(self, config: Any) -> str:
@@ -62,10 +62,10 @@ class Encoder(Adapter):
             faults.append(Fault("config.json", "leaves no position for a token.", "Fix config.json."))
         return faults
 
-    def blocks(self, model: nn.Module) -> nn.ModuleList:
+    def blocks(self, model: Any) -> nn.ModuleList:
         return model.base_model.encoder.layer
 
-    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+    def attention(self, model: nn.Module, layer: int) -> Any:
         return self.blocks(model)[layer].attention
 
     @final
@@ -79,7 +79,7 @@ class Encoder(Adapter):
         return attention.get_submodule(self.weigher)
 
     @final
-    def embeddings(self, model: nn.Module) -> nn.Module:
+    def embeddings(self, model: Any) -> nn.Module:
         """The word embeddings: token ids [batch, tokens] -> [batch, tokens, hidden]."""
         return model.get_input_embeddings()
 
@@ -113,7 +113,7 @@ class Encoder(Adapter):
         keep_inputs(attention.get_submodule(self.projection), index)
         self._count(attention, len(heads), head_dim)
 
-    def _count(self, attention: nn.Module, heads: int, head_dim: int) -> None:
+    def _count(self, attention: Any, heads: int, head_dim: int) -> None:
         """Tell the attention module how many heads it has now."""
         attention.self.num_attention_heads = heads
         attention.self.all_head_size = heads * head_dim

@@ -19,7 +19,7 @@ class GPT2(Adapter):
         # Upcasting inside attention exists only in the eager path.
         return "eager" if getattr(config, "reorder_and_upcast_attn", False) else "sdpa"
 
-    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+    def attention(self, model: Any, layer: int) -> Any:
         return model.transformer.h[layer].attn
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
@@ -30,12 +30,12 @@ class GPT2(Adapter):
         biases = [attention.c_attn.bias[place : place + width] for place in places]
         return [*weights, *biases, self.output_projection(model, layer).weight[head * width : (head + 1) * width]]
 
-    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+    def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
         parts = [span(heads, head_dim, part * attention.split_size) for part in range(3)]
         keep_outputs(attention.c_attn, torch.cat(parts))
         keep_inputs(attention.c_proj, span(heads, head_dim))
         attention.split_size = attention.embed_dim = len(heads) * head_dim
         attention.num_heads = len(heads)
 
-    def _empty(self, model: nn.Module, layer: int) -> None:
+    def _empty(self, model: Any, layer: int) -> None:
         model.transformer.h[layer].attn = NoHeads(layer, self.output_projection(model, layer))

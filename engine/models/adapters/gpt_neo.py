@@ -18,7 +18,7 @@ class GPTNeo(Adapter):
     def attention_implementation(self, config: Any) -> str:
         return "eager"  # the only one transformers has for it besides flash attention
 
-    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+    def attention(self, model: Any, layer: int) -> Any:
         return model.transformer.h[layer].attn.attention
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
@@ -29,7 +29,7 @@ class GPTNeo(Adapter):
             (attention.q_proj, attention.k_proj, attention.v_proj), self.output_projection(model, layer), (place,) * 4
         )
 
-    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+    def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
         index = span(heads, head_dim)
         for module in (attention.q_proj, attention.k_proj, attention.v_proj):
             keep_outputs(module, index)
@@ -37,5 +37,5 @@ class GPTNeo(Adapter):
         attention.num_heads = len(heads)
         attention.embed_dim = len(index)
 
-    def _empty(self, model: nn.Module, layer: int) -> None:
+    def _empty(self, model: Any, layer: int) -> None:
         model.transformer.h[layer].attn.attention = NoHeads(layer, self.output_projection(model, layer))

@@ -36,13 +36,13 @@ class Llama(Adapter):
             faults.append(Fault("config.json", what, "Fix config.json."))
         return faults
 
-    def attention(self, model: nn.Module, layer: int) -> nn.Module:
+    def attention(self, model: Any, layer: int) -> Any:
         return model.model.layers[layer].self_attn
 
-    def blocks(self, model: nn.Module) -> nn.ModuleList:
+    def blocks(self, model: Any) -> nn.ModuleList:
         return model.base_model.layers
 
-    def final_norm(self, model: nn.Module) -> nn.Module:
+    def final_norm(self, model: Any) -> nn.Module:
         return model.base_model.norm
 
     def head_tensors(self, model: nn.Module, layer: int, head: int) -> list[torch.Tensor]:
@@ -54,7 +54,7 @@ class Llama(Adapter):
         modules = (attention.q_proj, attention.k_proj, attention.v_proj)
         return linear_head_tensors(modules, self.output_projection(model, layer), (mine, shared, shared, mine))
 
-    def _keep(self, attention: nn.Module, heads: list[int], head_dim: int) -> None:
+    def _keep(self, attention: Any, heads: list[int], head_dim: int) -> None:
         reads = [head // attention.num_key_value_groups for head in heads]
         living = sorted(set(reads))
         keep_outputs(attention.q_proj, span(heads, head_dim))
@@ -70,13 +70,15 @@ class Llama(Adapter):
         attention.num_key_value_groups = 1
         attention.__class__ = UnevenLlamaAttention
 
-    def _empty(self, model: nn.Module, layer: int) -> None:
+    def _empty(self, model: Any, layer: int) -> None:
         model.model.layers[layer].self_attn = NoHeads(layer, self.output_projection(model, layer))
 
 
 @final
 class UnevenLlamaAttention(LlamaAttention):
     """Llama's attention where living KV heads have different numbers of readers. `kv_of_head`: [query heads] int64."""
+
+    kv_of_head: torch.Tensor
 
     def forward(
         self,
@@ -85,13 +87,13 @@ class UnevenLlamaAttention(LlamaAttention):
         attention_mask: torch.Tensor | None = None,
         past_key_values: Any = None,
         **kwargs: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor | None]:
-        """hidden_states [batch, tokens, hidden] -> the same shape, and attention probabilities or None.
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """hidden_states [batch, tokens, hidden] -> the same shape, and attention probabilities, or None with sdpa.
 
         LlamaAttention asks `past_key_values` for all keys and values: that is the place to hand them out by
         `kv_of_head`.
         """
-        spread = _Spread(past_key_values, self.kv_of_head)
+        spread: Any = _Spread(past_key_values, self.kv_of_head)
         return super().forward(hidden_states, position_embeddings, attention_mask, spread, **kwargs)
 
 

@@ -8,9 +8,15 @@ reuse, gate gradients and cuts serve mean ablation unchanged.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import nn
+
+if TYPE_CHECKING:
+    from transformers.pytorch_utils import Conv1D
+
+Projection: TypeAlias = "nn.Linear | Conv1D"
 
 
 class Centred(nn.Module):
@@ -19,7 +25,10 @@ class Centred(nn.Module):
     means: [heads * head_dim], what the heads of the layer hand over on average.
     """
 
-    def __init__(self, inner: nn.Module, means: torch.Tensor) -> None:
+    means: torch.Tensor
+    plain_bias: torch.Tensor | None
+
+    def __init__(self, inner: Projection, means: torch.Tensor) -> None:
         super().__init__()
         means = means.to(inner.weight)
         bias = inner.bias
@@ -46,14 +55,14 @@ class Centred(nn.Module):
         return self.inner
 
 
-def shift(projection: nn.Module, means: torch.Tensor) -> torch.Tensor:
+def shift(projection: Projection, means: torch.Tensor) -> torch.Tensor:
     """W m, [hidden] in the weights' dtype, summed in float32; means m: [heads * head_dim]."""
     weight = projection.weight.detach().float()
     product = means.float() @ weight if hasattr(projection, "nf") else weight @ means.float()  # Conv1D is transposed
     return product.to(projection.weight.dtype)
 
 
-def set_bias(projection: nn.Module, bias: torch.Tensor | None, learned: bool = True) -> None:
+def set_bias(projection: Projection, bias: torch.Tensor | None, learned: bool = True) -> None:
     """Replace the bias by `bias` [hidden], or none; `learned`: as a parameter that is saved, else as a buffer."""
     projection._parameters.pop("bias", None)
     projection._buffers.pop("bias", None)

@@ -34,8 +34,8 @@ _BARE = (nn.Linear, nn.Dropout, nn.Identity)
 _WIDTHS = ("all_head_size", "split_size", "embed_dim")
 
 
-class _Read:
-    """What decoders and encoders share. A mix-in before Adapter or Encoder."""
+class _Read(Adapter):
+    """What decoders and encoders share."""
 
     layout: Layout
 
@@ -101,7 +101,7 @@ class _Read:
             bias_by_head(attention, heads, layout.heads)
 
 
-def _taken(module: nn.Module, rows: torch.Tensor) -> list[torch.Tensor]:
+def _taken(module: Any, rows: torch.Tensor) -> list[torch.Tensor]:
     """Weights and biases of some outputs of a projection: views where the outputs are one block."""
     place = slice(int(rows[0]), int(rows[-1]) + 1) if int(rows[-1] - rows[0]) + 1 == len(rows) else rows
     weight = module.weight[:, place] if hasattr(module, "nf") else module.weight[place]
@@ -142,20 +142,17 @@ def _count(attention: nn.Module, before: tuple[int, int], now: tuple[int, int], 
 
 
 @final
-class StructuralDecoder(_Read, Adapter):
+class StructuralDecoder(_Read):
     """A language model read by its structure."""
-
-    model_types = ()
-    projection = ""
 
     def attention_implementation(self, config: Any) -> str:
         return "sdpa" if self.layout.fast else "eager"
 
-    def backbone(self, model: nn.Module) -> nn.Module:
+    def backbone(self, model: Any) -> nn.Module:
         # Llama 4's text model is its own base model: its prefix names a part of the whole with pictures.
         return model.get_submodule(self.layout.holder) if model.base_model is model else model.base_model
 
-    def blocks(self, model: nn.Module) -> nn.ModuleList:
+    def blocks(self, model: Any) -> nn.ModuleList:
         return model.get_submodule(self.layout.blocks[0].rpartition(".")[0])
 
     def final_norm(self, model: nn.Module) -> nn.Module:
@@ -165,7 +162,7 @@ class StructuralDecoder(_Read, Adapter):
         # What attention adds to its projection's output (BLOOM: the residual) is not known; the projection's is.
         return self.output_projection(model, layer), given
 
-    def logits(self, model: nn.Module, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
+    def logits(self, model: Any, hidden: torch.Tensor, normed: bool = False) -> torch.Tensor:
         """By the model's own code behind its last norm: soft caps and scales of logits come with it."""
         hidden = hidden if normed else self.final_norm(model)(hidden)
         ids = torch.zeros((1, 1), dtype=torch.long, device=hidden.device)
@@ -204,7 +201,7 @@ class _Handed:
 class StructuralEncoder(_Read, Encoder):
     """A text classifier read by its structure: an encoder, or a decoder with a classification head."""
 
-    def __init__(self, layout: Layout, model: nn.Module) -> None:
+    def __init__(self, layout: Layout, model: Any) -> None:
         super().__init__(layout)
         self.reads = tuple(read.name for read in layout.reads)
         self.base = model.base_model_prefix

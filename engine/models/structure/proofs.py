@@ -50,7 +50,7 @@ def proved(model: nn.Module, adapter: Any, name: str) -> Any:
 
 
 class _Proof:
-    def __init__(self, model: nn.Module, adapter: Any, name: str) -> None:
+    def __init__(self, model: Any, adapter: Any, name: str) -> None:
         self.model, self.adapter, self.name, self.layout = model, adapter, name, adapter.layout
         size, device = int(model.config.vocab_size), next(model.parameters()).device
         most = max(2, min(TOKENS, adapter.n_positions(model)))

@@ -94,7 +94,7 @@ def read(model: nn.Module, config: Any) -> Layout:
         raise _refusal(f"the attention of layer {odd} is built unlike that of layer 0.")
     attention, projection, sizes = parts[0]
     module = model.get_submodule(blocks[0]).get_submodule(attention)
-    inputs = _sides(module.get_submodule(projection))[0]
+    inputs, _ = _sides(module.get_submodule(projection)) or (0, 0)
     width = _width(config, heads, inputs)
     groups = _groups(config, heads, width, sizes)
     reads = tuple(Read(name, size, _kind(name, size, heads, groups, width)) for name, size in sizes.items())
@@ -163,7 +163,7 @@ def _why_no_attention(block: str, module: nn.Module) -> str:
     return f"{block} ({type(module).__name__}) has no attention, so there is no head to silence."
 
 
-def _sides(module: nn.Module) -> tuple[int, int] | None:
+def _sides(module: Any) -> tuple[int, int] | None:
     """Inputs and outputs of a Linear or of GPT-2's Conv1D; None for anything else."""
     weight = getattr(module, "weight", None)
     if isinstance(module, nn.Linear):

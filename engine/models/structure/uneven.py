@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 
-def spread_unevenly(attention: nn.Module, reads: list[int]) -> None:
+def spread_unevenly(attention: Any, reads: list[int]) -> None:
     """Tell an attention, in place, which key/value head each query head reads. reads: ascending, no gap."""
     filled(attention)
     if not hasattr(attention, "num_key_value_groups"):
@@ -26,7 +26,7 @@ def spread_unevenly(attention: nn.Module, reads: list[int]) -> None:
     index = torch.tensor(reads, device=next(attention.parameters()).device)
     attention.register_buffer("kv_of_head", index, persistent=False)
     attention.num_key_value_groups = 1
-    attention.__class__ = _uneven(type(attention))
+    attention.__class__ = _uneven(attention.__class__)
 
 
 @cache
@@ -38,13 +38,13 @@ def _uneven(kind: type[nn.Module]) -> type[nn.Module]:
     return type(f"Uneven{kind.__name__}", (kind,), {"forward": forward, "before": kind})
 
 
-def bias_by_head(attention: nn.Module, heads: list[int], total: int) -> None:
+def bias_by_head(attention: Any, heads: list[int], total: int) -> None:
     """Let the parts of an attention that take position biases of `total` heads use those of `heads` alone, in place."""
     taking = [part for part in attention.modules() if _takes_bias(part)]
     for part in taking:
         if not any(inner in taking for inner in part.children()):  # who hands it on takes it too
             part.register_buffer("bias_of_head", torch.tensor(heads, device=next(part.parameters()).device), False)
-            part.__class__ = _biased(type(part), total)
+            part.__class__ = _biased(part.__class__, total)
 
 
 def _takes_bias(part: nn.Module) -> bool:
@@ -75,10 +75,10 @@ def _of_heads(bias: torch.Tensor, heads: torch.Tensor, total: int) -> torch.Tens
     return bias.unflatten(0, (-1, total))[:, heads].flatten(0, 1)
 
 
-def emptied(module: nn.Module, projection: str) -> None:
+def emptied(module: Any, projection: str) -> None:
     """Let an attention, in place, answer what no heads give: nothing [batch, tokens, 0], or the bias of its own output
     projection; and no probabilities [batch, 0, tokens, tokens]."""
-    module.__class__ = _empty(type(module), projection)
+    module.__class__ = _empty(module.__class__, projection)
 
 
 @cache
@@ -94,7 +94,7 @@ def _empty(kind: type[nn.Module], projection: str) -> type[nn.Module]:
     return type(f"Empty{kind.__name__}", (kind,), {"forward": forward, "before": kind})
 
 
-def filled(attention: nn.Module) -> None:
+def filled(attention: Any) -> None:
     """Undo `emptied` and `spread_unevenly` in an attention, in place."""
     for part in attention.modules():
         before = getattr(type(part), "before", None)

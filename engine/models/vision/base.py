@@ -11,8 +11,9 @@ activation here keeps zero at zero.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, final
 
 from torch import Tensor, nn
 
@@ -37,25 +38,25 @@ class Attention:
 class Architecture(ABC):
     """One family. Subclasses are final; everything that does not differ is here."""
 
-    names: ClassVar[tuple[str, ...]]
+    names: tuple[str, ...]
     """Its models, e.g. resnet18 and resnet34."""
-    default_size: ClassVar[int] = 224
+    default_size: int = 224
     """Side of the images it was made for, in pixels."""
-    min_size: ClassVar[int] = 32
-    mean: ClassVar[Colour] = (0.485, 0.456, 0.406)
+    min_size: int = 32
+    mean: Colour = (0.485, 0.456, 0.406)
     """Of ImageNet's training images in [0, 1]; the CIFAR weights of akamaster's repository use it too."""
-    std: ClassVar[Colour] = (0.229, 0.224, 0.225)
+    std: Colour = (0.229, 0.224, 0.225)
     is_fixed: bool = False
     """Whether its models take images of `default_size` only."""
     has_heads: bool = False
     """Whether its units are attention heads, not filters."""
-    note: ClassVar[str] = ""
+    note: str = ""
     """What a screen must say of its models."""
-    left_off: ClassVar[tuple[str, ...]] = ()
+    left_off: tuple[str, ...] = ()
     """How tensors of weight files begin that its models go without, such as heads for training only."""
-    mark: ClassVar[str] = ""
+    mark: str = ""
     """A tensor that all its models have: weight files without it need not be compared. "" where none is named."""
-    is_proved: ClassVar[bool] = False
+    is_proved: bool = False
     """Whether tests prove that every group of its models can be cut; else each model proves it (surgery/filters/
     safe.py)."""
 
@@ -81,7 +82,7 @@ class Architecture(ABC):
         return self.without_extras(found)
 
     @final
-    def without_extras(self, state: dict[str, Tensor]) -> dict[str, Tensor]:
+    def without_extras(self, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Tensors by the model's names but for those of `left_off`."""
         kept = {name: tensor for name, tensor in state.items() if not name.startswith(self.left_off or ("\0",))}
         return self.renamed(kept)
@@ -111,6 +112,6 @@ class Architecture(ABC):
         """The pass from which Torch-Pruning reads the model's graph: one output, or a list of them."""
         return model(images)
 
-    def customized_pruners(self) -> dict[type, Any]:
+    def customized_pruners(self) -> dict[type[nn.Module], Any]:
         """Torch-Pruning's pruners for modules it does not know, by module type."""
         return {}

@@ -23,11 +23,11 @@ _HALF = (0.5, 0.5, 0.5)
 class GoogLeNet(Architecture):
     """Branches side by side, put together channel by channel."""
 
-    names = ("googlenet",)
+    names: tuple[str, ...] = ("googlenet",)
     mark = "inception3a.branch1.conv.weight"
     mean = std = _HALF
     note = "Its auxiliary heads, which only training uses, are left off."
-    left_off = ("aux1.", "aux2.")
+    left_off: tuple[str, ...] = ("aux1.", "aux2.")
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return torchvision.models.get_model(name, num_classes=n_classes, aux_logits=False, init_weights=True)

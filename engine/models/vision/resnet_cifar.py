@@ -33,7 +33,7 @@ class CifarResNet(Architecture):
         layers = int(name.removeprefix("resnet"))
         return ResNetA((layers - 2) // 6, n_classes)
 
-    def customized_pruners(self) -> dict[type, Any]:
+    def customized_pruners(self) -> dict[type[nn.Module], Any]:
         return {ShortcutA: ShortcutPruner()}
 
 
@@ -78,23 +78,23 @@ class ShortcutPruner(tp.pruner.function.BasePruningFunc):
 
     TARGET_MODULES = ShortcutA
 
-    def prune_out_channels(self, layer: nn.Module, idxs: Sequence[int]) -> nn.Module:
+    def prune_out_channels(self, layer: ShortcutA, idxs: Sequence[int]) -> ShortcutA:
         """Drop output channels."""
         gone = set(idxs)
         layer.rewire(layer.in_channels, [source for at, source in enumerate(layer.sources) if at not in gone])
         return layer
 
-    def prune_in_channels(self, layer: nn.Module, idxs: Sequence[int]) -> nn.Module:
+    def prune_in_channels(self, layer: ShortcutA, idxs: Sequence[int]) -> ShortcutA:
         """Outputs that came from a removed input become zeros; the other inputs are counted anew."""
         kept = sorted(set(range(layer.in_channels)) - set(idxs))
         new = {old: at for at, old in enumerate(kept)}
         layer.rewire(len(kept), [new.get(source, -1) for source in layer.sources])
         return layer
 
-    def get_out_channels(self, layer: nn.Module) -> int:
+    def get_out_channels(self, layer: ShortcutA) -> int:
         return layer.out_channels
 
-    def get_in_channels(self, layer: nn.Module) -> int:
+    def get_in_channels(self, layer: ShortcutA) -> int:
         return layer.in_channels
 
 

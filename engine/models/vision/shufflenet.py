@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from engine.models.vision.torchvision_cnns import TorchvisionModels  # guards the torchvision import
 
@@ -23,7 +23,7 @@ class ShuffleNet(TorchvisionModels):
     names = ("shufflenet_v2_x0_5", "shufflenet_v2_x1_0", "shufflenet_v2_x1_5", "shufflenet_v2_x2_0")
     mark = "stage2.0.branch1.0.weight"
 
-    def read(self, model: nn.Module, images: Tensor) -> Any:
+    def read(self, model: Any, images: Tensor) -> Any:
         """The logits, and what leaves the stem and every branch: outputs are never cut."""
         found = [model.maxpool(model.conv1(images))]
         for block in (*model.stage2, *model.stage3, *model.stage4):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class TorchvisionModels(Architecture):
     """One torchvision builder per name."""
 
-    names = ()
+    names: tuple[str, ...] = ()
 
     def build(self, name: str, n_classes: int) -> nn.Module:
         return torchvision.models.get_model(name, num_classes=n_classes)
