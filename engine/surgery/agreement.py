@@ -76,8 +76,8 @@ def doubled(one: AnyModel) -> AnyModel:
     place = torch.device("cpu") if one.device.type == "mps" else one.device
     if 8 * sum(value.numel() for value in one.model.state_dict().values()) > on_device(place):
         raise RuntimeError("no room for a copy in float64")
-    more = {"dtype": torch.float64} if isinstance(one, TransformerModel) else {}
-    return replace(one, model=copy.deepcopy(one.model).to(place).double(), device=place, **more)
+    two = replace(one, model=copy.deepcopy(one.model).to(place).double(), device=place)
+    return replace(two, dtype=torch.float64) if isinstance(two, TransformerModel) else two
 
 
 def _if_finite(in_float64: Callable[[], Twice]) -> Twice | None:

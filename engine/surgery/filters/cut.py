@@ -129,7 +129,8 @@ def agree_filters(
             return one.model(some).double().cpu()
 
     def in_float64() -> Twice:
-        return tuple(logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small))
+        first, second = (logits(big := doubled(one), images.to(big.device).double()) for one in (whole, small))
+        return first, second
 
     def one_by_one() -> float:
         return float((torch.cat([logits(whole, one) for one in images.split(1)]) - own[0]).abs().max())

@@ -7,6 +7,8 @@ and their use.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import nn
@@ -54,12 +56,12 @@ def _with_scores(graph: FilterGraph, tokens: list[int], widths: list[int]) -> Fi
     )
 
 
-def heads_of(model: nn.Module, one: Attention) -> int:
+def heads_of(model: Any, one: Attention) -> int:
     """Heads that an attention layer has now."""
     return model.get_submodule(one.parts[0]).out_features // one.head_dim
 
 
-def cut_heads(model: nn.Module, one: Attention, heads: list[int]) -> None:
+def cut_heads(model: Any, one: Attention, heads: list[int]) -> None:
     """Take heads out of an attention layer, in place."""
     width = heads_of(model, one)
     rows = torch.arange(width * one.head_dim).view(width, -1)

@@ -43,7 +43,7 @@ def filter_units(run: Run, said: str | Path) -> tuple[int, ...]:
     if isinstance(said, Path):
         return _of_mask(run, said)
     words = re.split(r"[\s,;]+", said.strip(" ,;")) if said.strip(" ,;") else []
-    found, faults = [], []
+    found, faults = list[int](), list[Fault]()
     for word in words:
         try:
             found += _named(run, word)

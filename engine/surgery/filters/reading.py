@@ -164,7 +164,7 @@ def _members(model: nn.Module, graph: Any, classifier: Classifier) -> tuple[Memb
     pointwise = classifier.architecture.pointwise(model)
     head = model.get_submodule(classifier.architecture.classifier(model))
     kinds = [nn.Conv2d, nn.Linear] if pointwise else [nn.Conv2d]
-    members, whole = [], {}
+    members, whole = [], dict[str, str]()
     for group in graph.get_all_groups(ignored_layers=[], root_module_types=kinds):
         found = [one for one in _outputs(graph, group, COUNTED) if _is_filters(one, names[one], pointwise)]
         convs = sorted((names[one] for one in found), key=order.__getitem__)
@@ -181,7 +181,7 @@ def _is_filters(module: nn.Module, name: str, pointwise: frozenset[str]) -> bool
     return isinstance(module, nn.Conv2d) or name in pointwise
 
 
-def width_of(module: nn.Module) -> int:
+def width_of(module: Any) -> int:
     """Outputs of a convolution or linear layer, heads of an attention layer; -1 for a module that has none."""
     if hasattr(module, "q_proj"):
         return int(module.q_proj.out_features) // int(module.head_dim)
@@ -314,7 +314,7 @@ def priced(
     """
     price, fixed_in, fixed_out = np.zeros(len(areas)), np.zeros(len(areas)), np.zeros(len(areas))
     for row, (name, area) in enumerate(areas.items()):
-        module = model.get_submodule(name)
+        module: Any = model.get_submodule(name)
         is_conv = isinstance(module, nn.Conv2d)
         into = module.in_channels if is_conv else module.in_features
         out = module.out_channels if is_conv else module.out_features
@@ -353,7 +353,7 @@ def _gated(
     channels: the group's channel of every channel of the module's output, -1 where it is another group's.
     """
     ungated = classifier.architecture.ungated(classifier.model)
-    sources = (*COUNTED, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
+    sources: tuple[type[nn.Module], ...] = (*COUNTED, nn.BatchNorm2d, *classifier.architecture.customized_pruners())
     found: dict[str, np.ndarray] = {}
     for item in group:
         module = item.dep.target.module

@@ -113,7 +113,7 @@ def _class_faults(plain: dict[str, Any]) -> list[Fault]:
 
 
 def _group_faults(groups: list[Any]) -> list[Fault]:
-    faults, seen = [], set()
+    faults, seen = [], set[str]()
     for place, item in enumerate(groups):
         where = f"mask group {place}"
         if not isinstance(item, dict) or not isinstance(item.get("group"), str) or not _whole(item.get("width")):

@@ -22,6 +22,7 @@ from engine.models.vision.hub_folders import made_known
 from engine.store.brought import NUMBER, Form, fits, read_brought
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.record import FilterRecord, read_filter_mask, write_filter_mask
+from engine.surgery.filters.weights import OfAny
 
 WEIGHTS = "cut.safetensors"
 MASK = "mask.json"
@@ -110,7 +111,7 @@ def _read_card(path: Path) -> dict[str, Any]:
     card = read_brought(path, _CARD)
     if not all(_three_numbers(card[name]) for name in ("mean", "std")):
         raise RequestError(Fault(str(path), "is missing or no model card.", _CARD.fix))
-    said, faults = card.get("processor"), []
+    said, faults = card.get("processor"), list[Fault]()
     if said:
         card["processor"], faults = processor_of(said, None, f"{path}: processor")
     if faults:
@@ -122,7 +123,7 @@ def _three_numbers(value: Any) -> bool:
     return len(value) == 3 and all(fits(one, NUMBER) for one in value)
 
 
-def same_weights(one: Classifier, other: Classifier) -> bool:
+def same_weights(one: OfAny, other: OfAny) -> bool:
     """Whether two classifiers hold the same tensors, bit for bit."""
     first, second = one.model.state_dict(), other.model.state_dict()
     return first.keys() == second.keys() and all(torch.equal(first[name].cpu(), second[name].cpu()) for name in first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -13,13 +14,18 @@ from torch import nn
 from engine.models.load_image_classifier import Classifier, state_hash
 from engine.surgery.filters.reading import FilterGroup
 
+if TYPE_CHECKING:
+    from engine.models.load_text_classifier import TextClassifier
+
+OfAny = TypeVar("OfAny", Classifier, "TextClassifier")
+
 
 def arrays_of(model: nn.Module) -> dict[str, np.ndarray]:
     """Every tensor of the state dict by its name, in its own shape and dtype."""
     return {name: value.detach().cpu().numpy() for name, value in model.state_dict().items()}
 
 
-def rows_of(model: nn.Module, group: FilterGroup) -> Iterator[np.ndarray]:
+def rows_of(model: Any, group: FilterGroup) -> Iterator[np.ndarray]:
     """The weights of each unit of a group, [units, numbers] float64: of its convolutions, or what reads each head."""
     for name in group.convolutions:
         weight = model.get_submodule(name).weight.detach().double().cpu().numpy()
@@ -30,7 +36,7 @@ def rows_of(model: nn.Module, group: FilterGroup) -> Iterator[np.ndarray]:
             yield weight.reshape(group.width, -1)
 
 
-def with_weights(classifier: Classifier, arrays: Mapping[str, np.ndarray]) -> Classifier:
+def with_weights(classifier: OfAny, arrays: Mapping[str, np.ndarray]) -> OfAny:
     """The same classifier with other weights, by name and of the same shapes; its hash is theirs.
 
     The given one stays as it is.

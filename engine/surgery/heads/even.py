@@ -82,7 +82,7 @@ def even_faults(config: Any) -> list[Fault]:
 
     missing = [name for name in ("head_dim", "num_key_value_heads") if not hasattr(config, name)]
     structural = config.model_type not in known_types(True) and hasattr(config, "num_key_value_heads")
-    what = _structural_fault(config) if structural else missing
+    what = _structural_fault(config) if structural else "".join(missing)
     if what and missing:
         what = f"the config.json of {config.model_type!r} has no {' and no '.join(missing)}: fewer heads of the same "
         what += "width cannot be said in it."

@@ -39,13 +39,15 @@ def row_gradients(
     dense, slopes = np.zeros(len(texts)), np.zeros((len(texts), lm.n_layers * lm.n_heads))
     room = tokens or traced_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     left = list(batches(texts, room))
+
+    def some(n: int) -> tuple[int, tuple[np.ndarray, np.ndarray]]:
+        return n, _batch(lm, _rows(lm, texts, first, left[0][:n]), decoding)
+
     with claimed(lm):
         while left:
-            places = left.pop(0)
             hooks.check()
-            size, (found, slope) = runtime.with_backoff(
-                lambda n, places=places: (n, _batch(lm, _rows(lm, texts, first, places[:n]), decoding)), len(places)
-            )
+            size, (found, slope) = runtime.with_backoff(some, len(left[0]))
+            places = left.pop(0)
             dense[places[:size]], slopes[places[:size]] = found, slope
             left = [places[at : at + size] for at in range(size, len(places), size)] + left
     bad = int((~np.isfinite(slopes).all(axis=1) | ~np.isfinite(dense)).sum())

@@ -184,7 +184,7 @@ def dense_pass(
     Returns what to keep for `layers`, and the last block's output [rows, tokens, hidden]. Not `whole`, nothing is
     computed above the highest of `layers`, and that output is no one's.
     """
-    kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), {}
+    kept, blocks, out = Kept(), lm.adapter.blocks(lm.model), dict[str, torch.Tensor]()
 
     def before(layer: int) -> Any:
         def hook(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

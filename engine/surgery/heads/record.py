@@ -137,7 +137,7 @@ def _shape_faults(plain: dict) -> list[Fault]:
 def _unit_faults(plain: dict) -> list[Fault]:
     faults, seen = [], set()
     for place, unit in enumerate(plain["units"]):
-        pair = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
+        pair: tuple[Any, Any] = (unit.get("layer"), unit.get("head")) if isinstance(unit, dict) else (None, None)
         if not all(type(part) is int for part in pair):
             faults.append(Fault(f"mask unit {place}", "has no whole layer and head.", 'Write {"layer": 0, "head": 0}.'))
         elif not (0 <= pair[0] < plain["n_layers"] and 0 <= pair[1] < plain["n_heads"]):
