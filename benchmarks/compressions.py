@@ -26,7 +26,7 @@ from engine.tracks.language_models.request import AuditRequest
 from engine.tracks.language_models.run import run_audit
 
 METHODS = ("fasp", "random_noncritical", "wanda", "sparsegpt", "magnitude_weights", "random_weights", "layer_drop",
-           "int8", "int4", "wanda_2_4")  # fmt: skip
+           "int8", "int4")  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

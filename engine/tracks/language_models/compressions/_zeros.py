@@ -13,19 +13,6 @@ def lowest(importance: torch.Tensor, share: float) -> torch.Tensor:
     return torch.zeros_like(importance, dtype=torch.bool).scatter_(1, order, True)
 
 
-def two_of_four(importance: torch.Tensor) -> torch.Tensor:
-    """True at the two lowest of every four neighbours in a row, [rows, n]; what is left over at the end stays."""
-    rows, width = importance.shape
-    whole = width // 4 * 4
-    gone = lowest(importance[:, :whole].reshape(-1, 4), 0.5).reshape(rows, whole)
-    return torch.cat([gone, torch.zeros_like(importance[:, whole:], dtype=torch.bool)], dim=1)
-
-
 def packed_bits(weight: torch.Tensor) -> float:
     """Bits per number where zeros are left out and one bit per number says where they are."""
     return 1.0 + 8.0 * weight.element_size() * float((weight != 0).float().mean())
-
-
-def pattern_bits(weight: torch.Tensor) -> float:
-    """Bits per number of two of four: half of the numbers, and two bits beside each that say where it stands."""
-    return 4.0 * weight.element_size() + 1.0

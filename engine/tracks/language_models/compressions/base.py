@@ -29,10 +29,13 @@ class Compression(ABC):
     reads_text: bool = False
     """Whether it looks at activations on the text for validation."""
     uses_seed: bool = False
-    own_levels: bool = False
-    """Whether its levels are its own, and not those asked for."""
     saves: ClassVar[str] = "weights"
     """What its level is a share of: "weights" set to zero, "layers" dropped, or "bytes" saved."""
+
+    @property
+    def own_levels(self) -> bool:
+        """Whether its levels are its own, and not those asked for."""
+        return False
 
     def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
         """The levels it is measured at, of those asked for, in (0, 1) ascending. model: ModelInfo; bits: of a number as
@@ -47,17 +50,6 @@ class Compression(ABC):
     def reached(self, lm: LanguageModel, level: float) -> float:
         """The share that a level comes to on this model, in what it `saves`: counts are whole numbers. `lm`: dense."""
         return level
-
-    def _share_of_weights(self, lm: LanguageModel, level: float) -> float:
-        """`zeros` of every linear weight of the blocks over how many numbers these have."""
-        from engine.tracks.language_models.compressions._linear import linear_weights
-
-        shapes = [tuple(weight.shape) for weight in linear_weights(lm)]
-        return sum(self.zeros(*shape, level) for shape in shapes) / sum(rows * width for rows, width in shapes)
-
-    def zeros(self, rows: int, width: int, level: float) -> int:
-        """How many numbers of a weight of this shape become zero, of methods that set some to zero."""
-        raise NotImplementedError
 
     def bits(self, weight: Any, packed: bool) -> float:
         """Bits that a number of a compressed linear weight [out, in] takes on average, with all that is needed to read
@@ -90,6 +82,26 @@ class Compression(ABC):
         rest -= sum(one.numel() * one.element_size() for one in linear)
         stored, small = (sum(self.bits(one, packed) * one.numel() for one in linear) / 8 for packed in (False, True))
         return rest + round(stored), rest + round(min(small, stored))
+
+
+class Zeroing(Compression):
+    """Sets weights of the blocks' linear layers to zero; its level is the share of them."""
+
+    @abstractmethod
+    def zeros(self, rows: int, width: int, level: float) -> int:
+        """How many numbers of a weight of this shape become zero."""
+
+    def reached(self, lm: LanguageModel, level: float) -> float:
+        from engine.tracks.language_models.compressions._linear import linear_weights
+
+        shapes = [tuple(weight.shape) for weight in linear_weights(lm)]
+        gone = sum(self.zeros(rows, width, level) for rows, width in shapes)
+        return gone / sum(rows * width for rows, width in shapes)
+
+    def bits(self, weight: Any, packed: bool) -> float:
+        from engine.tracks.language_models.compressions._zeros import packed_bits
+
+        return packed_bits(weight) if packed else super().bits(weight, packed)
 
 
 @cache

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.levels import exact_count
-from engine.tracks.language_models.compressions.base import Compression, Text
+from engine.tracks.language_models.compressions.base import Text, Zeroing
 
 if TYPE_CHECKING:
     import torch
@@ -15,20 +15,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ByRank(Compression):
+class ByRank(Zeroing):
     """In every linear layer of the blocks, int(level·n) of its n weights become zero: the smallest, or drawn ones."""
 
     name: str
     uses_seed: bool = False
     version: int = 1
-
-    def bits(self, weight: Any, packed: bool) -> float:
-        from engine.tracks.language_models.compressions._zeros import packed_bits
-
-        return packed_bits(weight) if packed else super().bits(weight, packed)
-
-    def reached(self, lm: LanguageModel, level: float) -> float:
-        return self._share_of_weights(lm, level)
 
     def zeros(self, rows: int, width: int, level: float) -> int:
         return exact_count(level, rows * width)

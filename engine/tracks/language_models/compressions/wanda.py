@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.core.levels import exact_count
-from engine.tracks.language_models.compressions.base import Compression, Text
+from engine.tracks.language_models.compressions.base import Text, Zeroing
 
 if TYPE_CHECKING:
     import torch
@@ -21,38 +20,20 @@ def scores(weight: torch.Tensor, squares: torch.Tensor) -> torch.Tensor:
 
 
 @dataclass(frozen=True)
-class Wanda(Compression):
-    """Of every output's weights the int(level·inputs) with the lowest score become zero; with `pattern` the two lowest
-    of every four neighbours. Block by block: a block sees what the ones before it, already sparse, hand on."""
+class Wanda(Zeroing):
+    """Of every output's weights the int(level·inputs) with the lowest score become zero. Block by block: a block sees
+    what the ones before it, already sparse, hand on."""
 
-    name: str
-    pattern: bool = False
+    name: str = "wanda"
     reads_text: bool = True
     version: int = 1
 
-    @property
-    def own_levels(self) -> bool:
-        return self.pattern
-
-    def levels(self, model: Any, asked: Sequence[float], bits: int = 32) -> Sequence[float]:
-        return (0.5,) if self.pattern else asked
-
-    def reached(self, lm: LanguageModel, level: float) -> float:
-        return self._share_of_weights(lm, level)
-
     def zeros(self, rows: int, width: int, level: float) -> int:
-        return rows * (width // 4 * 2 if self.pattern else exact_count(level, width))
-
-    def bits(self, weight: Any, packed: bool) -> float:
-        from engine.tracks.language_models.compressions._zeros import packed_bits, pattern_bits
-
-        if self.pattern:
-            return pattern_bits(weight)
-        return packed_bits(weight) if packed else super().bits(weight, packed)
+        return rows * exact_count(level, width)
 
     def change(self, lm: LanguageModel, level: float, text: Text, seed: int) -> None:
         from engine.tracks.language_models.compressions._linear import blocks_of, linear_layers, see_inputs, weight_of
-        from engine.tracks.language_models.compressions._zeros import lowest, two_of_four
+        from engine.tracks.language_models.compressions._zeros import lowest
 
         for block in blocks_of(lm):
             squares: dict[str, torch.Tensor] = {}
@@ -64,8 +45,4 @@ class Wanda(Compression):
             for name, layer in linear_layers(block).items():
                 if name in squares:  # others read nothing of this text, such as experts that no token is sent to
                     weight = weight_of(layer)
-                    found = scores(weight, squares[name])
-                    weight[two_of_four(found) if self.pattern else lowest(found, level)] = 0
-
-
-ROWS = (Wanda("wanda"), Wanda("wanda_2_4", pattern=True))
+                    weight[lowest(scores(weight, squares[name]), level)] = 0
