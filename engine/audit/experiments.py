@@ -90,15 +90,21 @@ class Experiment(ABC):
     figure: str
     """ "Fig. 3", "Table 6.2": with `paper`, named by one experiment only."""
     question: str
-    needs: str
-    """Data and weights at the paper's scale."""
-    stand_in: str
-    """What `quick` uses instead."""
     protocols: tuple[str, ...] = (PAPER,)
     """Which protocols it knows."""
 
+    @property
     @abstractmethod
-    def requests(self, ask: ExperimentAsk) -> list[Request]:
+    def needs(self) -> str:
+        """Data and weights at the paper's scale."""
+
+    @property
+    @abstractmethod
+    def stand_in(self) -> str:
+        """What `quick` uses instead."""
+
+    @abstractmethod
+    def requests(self, ask: ExperimentAsk) -> Sequence[Request]:
         """All audits it needs, ready to be checked and run; those that other experiments need too are equal to theirs.
 
         None where nothing is computed, or published numbers are read.
@@ -160,15 +166,18 @@ class Sketch(Experiment):
 def finding(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row of a results or groups table: its value, interval, null band and n."""
     names = {"ours": "value", "low": "low", "high": "high", "null_low": "null_low", "null_high": "null_high"}
-    numbers = {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
-    return Finding(what, **numbers, n=float(row.get("n", NAN)), seeds=seeds, **more)
+    return _finding(what, row, names, scale, seeds=seeds, **more)
 
 
 def change(what: str, row: Mapping[str, Any], seeds: float = NAN, scale: float = 1.0, **more: Any) -> Finding:
     """A Finding from a row's change against the dense model."""
     names = {"ours": "delta", "low": "delta_low", "high": "delta_high"}
-    numbers = {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
-    return Finding(what, **numbers, n=float(row.get("n", NAN)), seeds=seeds, **more)
+    return _finding(what, row, names, scale, seeds=seeds, **more)
+
+
+def _finding(what: str, row: Mapping[str, Any], names: Mapping[str, str], scale: float, **more: Any) -> Finding:
+    more |= {ours: scale * float(row.get(theirs, NAN)) for ours, theirs in names.items()}
+    return Finding(what, n=float(row.get("n", NAN)), **more)
 
 
 def differences(paper: Mapping[str, str], ours: Mapping[str, str]) -> str:

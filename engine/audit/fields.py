@@ -11,23 +11,20 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from engine.audit.request_checks import is_number
 from engine.audit.setting_faults import setting_faults
 from engine.core.errors import Fault, RequestError, unknown
 from engine.core.files import is_special, is_too_long
-from engine.core.types import Setting
+from engine.core.types import Kind, Setting
 
-RequestT = TypeVar("RequestT")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+RequestT = TypeVar("RequestT", bound="DataclassInstance")
 Values = Mapping[str, Any]
 """The other fields of the request, as far as they are known."""
-Kind = Literal[
-    "text", "path", "source", "integer", "number", "flag", "choice", "names", "product", "numbers", "settings",
-    "settings per method", "pairs", "changes",
-]  # fmt: skip
-"""path: a file or folder, None for the embedded one. source: a name or a path. product: names made of several lists.
-settings: of one method. pairs: NAME=VALUE. changes: things by name, each with its settings."""
 WHAT, HOW = "What is audited", "How"
 """Sections of the form that are open; all others fold."""
 
@@ -68,7 +65,6 @@ class Field(Setting):
     default. counted: what one of it and several are called where the form says how much is asked for.
     """
 
-    kind: Kind
     optional: bool = False
     above: float | None = None
     below: float | None = None
@@ -227,10 +223,14 @@ def part(name: str, kind: Kind, default: Any = None, *, help: str = "", **more: 
     return Field(name, kind, default, help, **more)
 
 
-@cache
 def fields_of(request: type) -> tuple[Field, ...]:
     """The declared fields of a request, its own before those that every request has."""
-    items = sorted(dataclasses.fields(request), key=lambda item: item.kw_only)
+    return _declared((request,))  # in a tuple: mypy takes no class itself for hashable
+
+
+@cache
+def _declared(requests: tuple[type]) -> tuple[Field, ...]:
+    items = sorted(dataclasses.fields(requests[0]), key=lambda item: item.kw_only is True)
     return tuple(
         Field(name=item.name, default=_default_of(item), **item.metadata["asked"])
         for item in items if "asked" in item.metadata
@@ -348,11 +348,12 @@ def _not_allowed(field: Field, value: Any) -> Fault:
     return Fault(field.called, f"{value!r} is not allowed.", f"Give {field.allowed()}.")
 
 
-def _of_names(field: Field, value: Any, _: Values) -> list[Fault]:
+def _of_names(field: Field, value: Any, values: Values) -> list[Fault]:
     known = field.names
     faults = [unknown(field.called, name, known) for name in value if known and name not in known]
     if field.some and not value:
-        fix = f"Known: {', '.join(sorted(known))}." if known else f"Name at least one{_with(field)}."
+        offered = known or (field.offered(values).options if field.offered else ())
+        fix = f"Known: {', '.join(sorted(offered))}." if offered else f"Name at least one{_with(field)}."
         faults.append(Fault(field.called, "none is named.", fix))
     if len(set(value)) < len(value):
         faults.append(Fault(field.called, "one is named twice.", "Name each once."))

@@ -154,9 +154,11 @@ def submit(request: Request | Growth, store: Store, ray: str | None = None, memo
         return job_id
     (folder / "cancel").unlink(missing_ok=True)
     moment, before = _now(), _said_before(folder)
-    state = JobState(job_id, _title(request), "queued", started=moment, updated=moment, device=request.device)
-    said = {"ray": before.ray if ray is None else ray, "memory": before.memory if memory is None else memory}
-    _write(folder, replace(state, **said))
+    state = JobState(
+        job_id, _title(request), "queued", started=moment, updated=moment, device=request.device,
+        ray=before.ray if ray is None else ray, memory=before.memory if memory is None else memory,
+    )  # fmt: skip
+    _write(folder, state)
     if not is_served(store):
         launch(store, job_id)
     return job_id
@@ -498,7 +500,7 @@ def _prepare(store: Store, job_id: str, request: Request | Growth) -> Path:
     with explained(folder):
         folder.mkdir(parents=True, exist_ok=True)
     write_document(folder / REQUEST, request.to_dict(), SCHEMA)
-    write_whole(folder / SPARE, lambda temporary: temporary.write_bytes(os.urandom(SPARED)) and None)
+    write_whole(folder / SPARE, lambda temporary: temporary.write_bytes(os.urandom(SPARED)))
     return folder
 
 
@@ -514,7 +516,8 @@ def _write(folder: Path, state: JobState) -> None:
 
 
 def _title(request: Request | Growth) -> str:
-    return request.title or f"{request.model}: {', '.join(request.axes)}"
+    said = request.to_dict()
+    return request.title or f"{said['model']}: {', '.join(said['axes'])}"
 
 
 def _now() -> str:

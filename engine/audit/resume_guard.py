@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from engine.audit.request import Plan
 from engine.core.errors import Fault, RequestError, StoreError
 from engine.core.types import digest_of
 from engine.store.runs import Store
 from engine.store.sealed import read_document, write_document
 
 
-class _Request(Protocol):
-    restart: bool
-
-    @property
-    def identity(self) -> dict[str, Any]: ...
-
-
-class _Plan(Protocol):
-    request: _Request
-
-    @property
-    def content(self) -> list[Any]: ...
-
-
-def begin(store: Store, plan: _Plan) -> None:
+def begin(store: Store, plan: Plan) -> None:
     """Note what the audit rests on. RequestError where the same words were begun with other data or weights.
 
     Parts are kept under the digest of what they were computed from, so nothing is ever mixed; but a user who resumes
@@ -39,12 +26,12 @@ def begin(store: Store, plan: _Plan) -> None:
     write_document(path, {"content": plan.content}, 1)
 
 
-def ended(store: Store, plan: _Plan) -> None:
+def ended(store: Store, plan: Plan) -> None:
     """Forget what the audit was begun with: it is finished."""
     _path(store, plan).unlink(missing_ok=True)
 
 
-def _path(store: Store, plan: _Plan) -> Path:
+def _path(store: Store, plan: Plan) -> Path:
     return store.root / "begun" / f"{digest_of(plan.request.identity)[:16]}.json"
 
 

@@ -136,10 +136,10 @@ def request_from(value: Mapping[str, Any]) -> Any:
     return make({name: item for name, item in value.items() if name != "track"})
 
 
-def parts_of(command: str) -> Mapping[str, Any]:
+def parts_of(command: str) -> dict[str, Any]:
     """The tracks' parts in a command that they share, by track: modules of the command's name, the last track first.
 
     Whose words they are is asked in this order; the first track in lists takes what no other claims.
     """
-    found = {name: track.commands().get(command) for name, track in reversed(tracks().items())}
+    found = {name: track.commands().get(command) for name, track in reversed(list(tracks().items()))}
     return {name: importlib.import_module(module) for name, module in found.items() if module}

@@ -92,20 +92,20 @@ class Aside:
         self._waited_for = ""
 
     def __call__(self) -> None:
-        self._file = self._file or _path(self.store, self.device())
+        file = self._file = self._file or _path(self.store, self.device())
         began = time.monotonic()
-        while (holder := self._holder()) and holder != self._waited_for:
+        while (holder := self._holder(file)) and holder != self._waited_for:
             if time.monotonic() - began >= self.patience:
                 self._waited_for = holder
             self.check()
             time.sleep(QUIET)
 
-    def _holder(self) -> str:
+    def _holder(self, file: Path) -> str:
         """Which answer is under way, "" for none."""
-        if not held(self._file):
+        if not held(file):
             return ""
         with contextlib.suppress(OSError):
-            return self._file.read_text(encoding="utf-8") or "?"
+            return file.read_text(encoding="utf-8") or "?"
         return ""
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.audit.command_line import json_flag
 from engine.core.errors import MaskError
+from engine.core.types import FilterMask
 
 if TYPE_CHECKING:
     from engine.surgery.apply import Applied
@@ -52,7 +53,7 @@ def _heads(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
     from engine.surgery.equivalence import agree
     from engine.surgery.heads.replay import load_cut, save_cut
 
-    found = _kept(applied, args.to, save_cut, load_cut, lambda *three: agree(*three[:2], PROBES, three[2]))
+    found = _kept(applied, args.to, save_cut, load_cut, lambda whole, mask, cut: agree(whole, mask, PROBES, cut))
     return _said(applied, args.to, found, f"greedy text on {len(PROBES)} prompts")
 
 
@@ -63,7 +64,7 @@ def _texts(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any], 
 
     found = _kept(
         applied, args.to, save_cut_classifier, load_cut_classifier,
-        lambda *three: agree_on_texts(*three[:2], PROBES, other=three[2]),
+        lambda whole, mask, cut: agree_on_texts(whole, mask, PROBES, other=cut),
     )  # fmt: skip
     return _said(applied, args.to, found, f"class of {len(PROBES)} sentences")
 
@@ -78,7 +79,7 @@ def _kept(
     from engine.surgery.heads.replay import whole
 
     found = [agree(applied.whole, applied.record.mask, applied.cut)]
-    _refuse_unequal(*found)
+    _refuse_unequal(found[0])
 
     def fill(draft: Path) -> None:
         again = load(save(applied.cut, applied.record, draft), str(applied.whole.device))
@@ -101,10 +102,11 @@ def _said(applied: Applied, folder: Path, found: tuple[Agreement, Agreement], wh
     """The result of cutting heads, in words; `found`: masked against cut, and against cut, saved and reloaded."""
     whole, small, record = applied.whole, applied.cut, applied.record
     masked_cut, masked_reloaded = found
+    assert not isinstance(record.mask, FilterMask), "heads are cut here"
     value = {
         "ok": True,
         "folder": str(folder),
-        "heads_cut": len(record.units),
+        "heads_cut": len(record.mask.units),
         "sparsity": record.mask.sparsity,
         "parameters_before": whole.n_parameters,
         "parameters_after": small.n_parameters,
@@ -127,10 +129,12 @@ def _filters(applied: Applied, args: argparse.Namespace) -> tuple[dict[str, Any]
 
     from engine.surgery.filters.cut import agree_filters
     from engine.surgery.filters.graph import filter_graph
+    from engine.surgery.filters.record import FilterRecord
     from engine.surgery.filters.replay import load_cut_classifier, same_weights, save_cut_classifier
     from engine.surgery.heads.replay import whole as put_whole
 
     whole, small, record = applied.whole, applied.cut, applied.record
+    assert isinstance(record, FilterRecord), "filters are cut here"
     graph = filter_graph(whole)
     draw = np.random.default_rng(0)
     pixels = draw.integers(0, 256, (IMAGES, whole.size, whole.size, 3), dtype=np.uint8)

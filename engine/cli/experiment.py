@@ -95,10 +95,10 @@ def _ask(args: argparse.Namespace) -> ExperimentAsk:
     if faults:
         raise RequestError(faults)
     names = ("data", "weights", "corpus", "validation_corpus")
-    places = {name: getattr(args, name) and absolute(getattr(args, name)) for name in names}
+    given: dict[str, Any] = {name: getattr(args, name) and absolute(getattr(args, name)) for name in names}
     same = ("model", "judge", "quick", "trials", "most", "device", "protocol")
-    given = {name: getattr(args, name) for name in same}
-    return ExperimentAsk(**places, **given, first_seed=args.seed, levels=levels, train=train)
+    given |= {name: getattr(args, name) for name in same}
+    return ExperimentAsk(**given, first_seed=args.seed, levels=levels, train=train)
 
 
 def _plans(one: Experiment, ask: ExperimentAsk, args: argparse.Namespace) -> list[Any]:
@@ -122,13 +122,14 @@ def _unread(one: Experiment, ask: ExperimentAsk) -> list[Fault]:
         Fault(f"--{name.replace('_', '-')}", f"is not read by {one.name} as it is asked for.", "Leave it out.")
         for name in names
         if getattr(ask, name) is not None
-        and _requests(one, replace(ask, **{name: None})) == _requests(one, ask) == _requests(one, _other(ask, name))
+        and _requests(one, _with(ask, name, None)) == _requests(one, ask) == _requests(one, _with(ask, name, "/other"))
     ]
 
 
-def _other(ask: ExperimentAsk, name: str) -> ExperimentAsk:
-    """The same with another value of one option: what it says may just be what the experiment uses anyway."""
-    return replace(ask, **{name: {"epochs": 12345} if name == "train" else "/another"})
+def _with(ask: ExperimentAsk, name: str, value: str | None) -> ExperimentAsk:
+    """The same with nothing or another value of one option: what it says may just be what is used anyway."""
+    changed: Any = {"epochs": 12345} if value and name == "train" else value
+    return replace(ask, **{name: changed})
 
 
 def _requests(one: Experiment, ask: ExperimentAsk) -> list[Any]:

@@ -71,7 +71,7 @@ def _code_of(error: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
-def write_whole(path: Path, write: Callable[[Path], None], noun: str = "store") -> None:
+def write_whole(path: Path, write: Callable[[Path], object], noun: str = "store") -> None:
     """Let `write` fill a temporary file beside `path`, flush it to disk, then rename it into place."""
     with explained(path.parent, noun):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,8 @@ def _put(folder: Path, target: Path) -> None:
     another writer's by then."""
     for left in reversed(range(100)):
         try:
-            return folder.rename(target) and None
+            folder.rename(target)
+            return
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
                 raise

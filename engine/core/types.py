@@ -14,6 +14,13 @@ import pandas as pd
 
 Reading = Literal["group_means", "subgroup_mean_of_means", "paired_prompts"]
 Span = Literal["continuation", "prompt+continuation", "prompt"]
+Kind = Literal[
+    "text", "path", "source", "integer", "number", "flag", "choice", "names", "product", "numbers", "settings",
+    "settings per method", "pairs", "changes",
+]  # fmt: skip
+"""Of a value that is asked for; of a method's settings text, integer, number, flag or choice. path: a file or folder,
+None for the embedded one. source: a name or a path. product: names made of several lists. settings: of one method.
+pairs: NAME=VALUE. changes: things by name, each with its settings."""
 
 READINGS: tuple[str, ...] = ("group_means", "subgroup_mean_of_means", "paired_prompts")
 ABLATIONS: tuple[str, ...] = ("zero", "mean")
@@ -212,7 +219,7 @@ class Setting:
     """One declared setting of a method; the screen draws its widget from this and never names the method."""
 
     name: str
-    kind: Literal["number", "integer", "choice", "flag", "text"]
+    kind: Kind
     default: Any
     help: str
     minimum: float | None = None

@@ -70,7 +70,7 @@ class Clustered:
         with np.errstate(divide="ignore", invalid="ignore"):
             self.share = weight / total[stratum]
         self._nested, self._crossed = _codes(nested), None if crossed is None else _codes(crossed)
-        both = self._nested if crossed is None else self._nested * (self._crossed.max() + 1) + self._crossed
+        both = self._nested if self._crossed is None else self._nested * (self._crossed.max() + 1) + self._crossed
         self._shared = _codes(both)
 
     def means(self, values: np.ndarray) -> np.ndarray:

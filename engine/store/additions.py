@@ -123,7 +123,8 @@ def joined(name: str, own: pd.DataFrame | None, rows: Mapping[str, int], additio
     Numbers that count the rows of a table go on where those before it end. Of rows that say the same thing (by the
     declared keys) the run's own counts, else the last that was added.
     """
-    counted, parts, keys = dict(rows), [], []
+    counted, parts = dict(rows), []
+    keys: list[str] = []
     for addition in additions:
         if addition.has(name):
             table = addition.table(name)

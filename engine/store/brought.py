@@ -50,13 +50,13 @@ def read_object(path: str | Path, largest: int, fix: str, finite: bool = True) -
     """The JSON object in a file. RequestError where there is none, or more than `largest` bytes, or a field twice, or,
     where numbers must be `finite`, NaN or Infinity."""
     path = Path(path)
-    refuse = {"parse_constant": _refuse} if finite else {}
     try:
         if is_special(path):
             raise ValueError("neither a file nor a folder")
         if path.stat().st_size > largest:
             raise ValueError("far too large")
-        plain = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once, **refuse)
+        plain = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once,
+                           parse_constant=_refuse if finite else None)  # fmt: skip
         if not isinstance(plain, dict):
             raise ValueError("not an object")
     except OSError as error:

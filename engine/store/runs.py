@@ -184,13 +184,6 @@ class Store:
             return []
         return sorted(path.parent.name for path in self.runs_folder.glob("[!.]*/run.json"))
 
-    def list(self) -> list[RunSummary]:
-        """Finished runs, newest first; damaged ones are left out.
-
-        Of the embedded ones the oldest come first, so that the app opens on the same one.
-        """
-        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
-
     def damaged(self) -> dict[str, str]:
         """Why, by id, runs cannot be shown: damaged, or of a newer version."""
         return self._read()[1]
@@ -204,6 +197,13 @@ class Store:
             except StoreError as error:
                 damaged[run_id] = str(error)
         return found, damaged
+
+    def list(self) -> list[RunSummary]:
+        """Finished runs, newest first; damaged ones are left out.
+
+        Of the embedded ones the oldest come first, so that the app opens on the same one.
+        """
+        return sorted(self._read()[0], key=lambda summary: summary.created, reverse=not self.read_only)
 
     @contextlib.contextmanager
     def alone(self, run_id: str, check: Callable[[], None]) -> Iterator[None]:

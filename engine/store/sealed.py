@@ -33,7 +33,7 @@ def write_bytes(path: Path, key: str, body: bytes) -> str:
     """`body` and the SHA-256 of it and of `key`, so that a sound file in another's place is found out too. The hash,
     in hex."""
     digest = _digest(key, body)
-    write_whole(path, lambda temporary: temporary.write_bytes(body + digest + MAGIC) and None)
+    write_whole(path, lambda temporary: temporary.write_bytes(body + digest + MAGIC))
     return digest.hex()
 
 

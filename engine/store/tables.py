@@ -100,7 +100,7 @@ def _part(file: io.BytesIO, where: Where, columns: Sequence[str] | None) -> pd.D
     whole = pq.ParquetFile(file)
     names = None if columns is None else list(dict.fromkeys([*columns, *where]))
     sets = {column: pa.array(list(values), whole.schema_arrow.field(column).type) for column, values in where.items()}
-    found = []
+    found: list[pa.RecordBatch] = []
     for batch in whole.iter_batches(batch_size=AT_ONCE, columns=names):
         for column, values in sets.items():
             batch = batch.filter(pc.is_in(batch[column], value_set=values))

@@ -31,8 +31,8 @@ class Batch:
 class Feed(Protocol):
     """What a model is fitted on: `count` examples in `per_epoch` batches, in an order of (seed, epoch)."""
 
-    seed: int
-
+    @property
+    def seed(self) -> int: ...
     @property
     def count(self) -> int: ...
     @property

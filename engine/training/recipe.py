@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Protocol
 
 from engine.core.errors import Fault
-from engine.core.types import Setting
+from engine.core.types import Kind, Setting
 
 ASKED = ("epochs", "rate", "batch")
 """What forms ask; the command line takes all."""
@@ -83,6 +83,7 @@ class Recipe:
 def recipe_settings(usual: Mapping[str, Any], item: str, names: Sequence[str] = ASKED) -> tuple[Setting, ...]:
     """What a form asks of a recipe, with the values that are `usual` where nobody says; trained on `item`s."""
     every = {**asdict(Recipe()), **usual}
+    kinds: dict[str, tuple[Kind, str]]
     kinds = {"epochs": ("integer", "Epochs"), "rate": ("number", "Learning rate"),
              "batch": ("integer", f"{item} per batch"),
              "patience": ("integer", "Epochs without a lower validation loss until it stops (0: never)")}  # fmt: skip

@@ -67,7 +67,7 @@ class FilterExperiment(Experiment):
     question: str
     dataset: str
     """The data set of presets.PAPER whose presets it takes."""
-    stand_in: str
+    quick_data: str
     """Embedded images that stand in for it with `quick`."""
     paper_model: str
     draws: tuple[Callable[[Run, Choice], Panel], ...]
@@ -92,6 +92,10 @@ class FilterExperiment(Experiment):
     @property
     def needs(self) -> str:
         return f"{NAMES[self.dataset]} (--data PATH) and {self.paper_model}"
+
+    @property
+    def stand_in(self) -> str:
+        return self.quick_data
 
     def read(self, runs: Sequence[Run], ask: ExperimentAsk) -> Iterator[Finding]:
         """AUC of the dense model, as the paper prints it, then how each arm changes it, subgroup by subgroup."""
@@ -139,7 +143,7 @@ class FilterExperiment(Experiment):
         return [replace(base, **{"title": self._title(base, part), **part}) for part in parts]
 
     def _base(self, ask: ExperimentAsk) -> ImageRequest:
-        data = ask.data or self.stand_in
+        data = ask.data or self.quick_data
         model = ask.model or self._model(ask)
         preset = self._preset(model)
         fields: dict[str, Any] = dict(preset.request())
@@ -166,7 +170,7 @@ class FilterExperiment(Experiment):
     def _model(self, ask: ExperimentAsk) -> str:
         if ask.data is not None:
             return self.paper_model
-        return "demo-resnet" if self.stand_in.startswith("avatars") and not self.retrains else SMALL
+        return "demo-resnet" if self.quick_data.startswith("avatars") and not self.retrains else SMALL
 
     def _preset(self, model: str) -> Preset:
         name = Path(model).name
