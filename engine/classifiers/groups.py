@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -198,7 +199,7 @@ class Arm:
         groups = table.loc[table["group"] != "", list(GROUPS)].reset_index(drop=True)
         return Measured(self._results(table.to_dict("records"), nulls.mean(axis=0)), groups)
 
-    def _results(self, rows: list[dict[str, object]], nulls: np.ndarray) -> pd.DataFrame:
+    def _results(self, rows: list[dict[str, Any]], nulls: np.ndarray) -> pd.DataFrame:
         """Rows of `results`, columns RESULTS: the whole, then per axis the gaps and the dense model's two ends.
 
         rows: one dict per cell; nulls: gaps under exchanged labels, [n_permutations, 4 per axis].
@@ -234,7 +235,7 @@ def _groups(
     return np.concatenate(found, axis=1)
 
 
-def _difference(row: Mapping[str, object]) -> Difference:
+def _difference(row: Mapping[str, Any]) -> Difference:
     return Difference(row["delta"], row["delta_low"], row["delta_high"], row["delta_p"], row["n"])
 
 

@@ -52,11 +52,7 @@ class ClassifierTrack(Track):
     null_label = "null band: mix of classes, chance"
     null_now = "no more than the mix of classes in the subgroups and chance alone give"
     not_built = "Not finished for this axis"
-    null_band: str
-    """What the null band is, in a sentence."""
-    flags_said: str
-    """What marks a level at which a repeat predicts one class only."""
-    made: Sequence[str]
+    how_made: Sequence[str]
     """How the numbers were made, for the report."""
     more_limits: Sequence[str] = ()
 
@@ -125,9 +121,10 @@ class ClassifierTrack(Track):
         return f"{phrasing.count(wrong, self.repeat)} predict{'s' * (wrong == 1)} one class only" if wrong else ""
 
     def measured_on(self, run: Run, row: Mapping[str, Any] | None, split: str) -> str:
-        known = row is not None and not pd.isna(row["n"])
-        n = phrasing.count(int(row["n"]), f"{split} {self.item}") if known else f"{split} {self.items}"
-        by_hand = known and words.is_by_hand(str(row.get("variant", "")))
+        n, by_hand = f"{split} {self.items}", False
+        if row is not None and not pd.isna(row["n"]):
+            n = phrasing.count(int(row["n"]), f"{split} {self.item}")
+            by_hand = words.is_by_hand(str(row.get("variant", "")))
         return f"{n}, {self.by_hand_said(run) if by_hand else f'{self.repeats_said(run)} per method'}"
 
     def pareto_question(self, run: Run, choice: Choice) -> str:
@@ -144,7 +141,7 @@ class ClassifierTrack(Track):
         return list(dict.fromkeys(filter(None, found)))
 
     def limits(self, run: Run) -> list[str]:
-        return [*self._stand_in(run), *self.made, self.auc_limit, *self._limits()]
+        return [*self._stand_in(run), *self.how_made, self.auc_limit, *self._limits()]
 
     def card_limits(self, run: Run) -> list[str]:
         return [*self._stand_in(run), self.auc_limit, *self._limits()]

@@ -463,8 +463,10 @@ class Track(ABC):
     """What it means when the dense model's harm is inside its null band; "" where it means nothing for a cut."""
     not_built: str
     """Why a method of the run may have no variant for an axis."""
-    too_few: Mapping[str, str]
-    """Verdicts of the groups table in a sentence."""
+    null_band: str = ""
+    """What the null band of a classifier is, in a sentence."""
+    flags_said: str = ""
+    """What marks a level at which a repeat predicts one class only."""
     handout: Handout
     foreign: tuple[Foreign, ...] = ()
     """Files in the forms of other programs, offered with the export."""
@@ -503,6 +505,11 @@ class Track(ABC):
     def of_run(self, run: Run) -> Track:
         """This kind of audit with the words of one run, whose units may have a name of their own."""
         return self
+
+    @property
+    @abstractmethod
+    def too_few(self) -> Mapping[str, str]:
+        """Verdicts of the groups table in a sentence."""
 
     @property
     @abstractmethod

@@ -31,7 +31,7 @@ class Part:
 def in_words(run: Run, text: str) -> str:
     """A note of the run as a person reads it: variants, methods and axes by their names, not by their ids."""
     for name, to in _names(run).items():
-        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", lambda found, to=to: to, text)
+        text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", to.replace("\\", r"\\"), text)
     return text
 
 

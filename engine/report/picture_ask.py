@@ -34,7 +34,8 @@ class PictureAsk(Ask):
 
     def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
-        faults, pixels, notes, way = [], None, [], given.get("way") or WAYS[0]
+        faults, pixels, way = [], None, given.get("way") or WAYS[0]
+        notes: list[str] = []
         if way not in WAYS:
             faults.append(unknown("way", way, WAYS))
         try:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from engine.core import words
@@ -159,15 +160,15 @@ def panels_html(pairs: Iterable[tuple[Panel, Panel]], prefix: str, figures: dict
 def chart_html(light: Panel, dark: Panel, prefix: str, figures: dict[str, Any]) -> str:
     """The place of a chart, whose light and dark figure go into `figures`; "" where there is none."""
     key = re.sub(r"[^A-Za-z0-9_-]", "_", f"{prefix}-{light.key}")
-    if not (light.has_chart and dark.has_chart):
+    if (bright := light.whole()) is None or (dim := dark.whole()) is None:
         return ""
-    figures[key] = {"light": _plain(light), "dark": _plain(dark)}
+    figures[key] = {"light": _plain(bright), "dark": _plain(dim)}
     height = figures[key]["light"]["layout"]["height"]
     return f'<div class="chart" id="{key}" style="min-height:{height}px"></div>'
 
 
-def _plain(panel: Panel) -> dict[str, Any]:
-    figure = json.loads(panel.whole().to_json())  # plotly turns NaN into null
+def _plain(chart: go.Figure) -> dict[str, Any]:
+    figure = json.loads(chart.to_json())  # plotly turns NaN into null
     figure["layout"].pop("template", None)
     return figure
 

@@ -185,16 +185,15 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
     measure, row = lookup.reading(run, choice).harm, lookup.harm(run, variant["variant"], choice)
     if row is None or not math.isfinite(row["value"]) or track_of(run).telling.unusable(run, variant):
         return ""
-    dense = lookup.harm(run, "dense", choice)
-    is_dense = variant["variant"] == "dense" or dense is None
-    now, was = in_words.apart(row["value"], math.nan if is_dense else dense["value"])
+    dense = None if variant["variant"] == "dense" else lookup.harm(run, "dense", choice)
+    now, was = in_words.apart(row["value"], math.nan if dense is None else dense["value"])
     article = "An" if measure.name[:1].lower() in "aeiou" else "A"
     if lookup.is_predicted(variant):
         return f"{article} {measure.name} of {now} is predicted" + (
-            "." if is_dense else f"; it is {was} before the cut."
+            "." if dense is None else f"; it is {was} before the cut."
         )
     when = "before" if track_of(run).instead(run, variant) else "before the cut"
-    start = f"{article} {measure.name} of {now}" + ("" if is_dense else f", {was} {when},")
+    start = f"{article} {measure.name} of {now}" + ("" if dense is None else f", {was} {when},")
     high = row.get("null_high", math.nan)
     if not math.isfinite(high):
         return f"{start} stands without a comparison: what chance alone would give was not measured."
@@ -207,8 +206,8 @@ def _meaning(run: Run, choice: Choice, variant: Mapping[str, Any]) -> str:
 
 def _numbers(run: Run, choice: Choice, variant: Mapping[str, Any]) -> list[Fact]:
     """Harm, worst-off and best-off; where one was not measured the quality comes in."""
-    reading, found = lookup.reading(run, choice), []
-    for measure in reading.cards:
+    found: list[Fact] = []
+    for measure in lookup.reading(run, choice).cards:
         row = lookup.measured(run, variant["variant"], measure, choice)
         if row is not None and math.isfinite(row["value"]) and len(found) < 3:
             found.append(_fact(run, choice, measure, row, variant))

@@ -111,18 +111,18 @@ class ImageContext(ArrayContext):
     def kind(self, name: str) -> Measurement:
         return self.kinds[name]
 
-    def key(self, shard: ImageShard) -> str:
+    def key(self, shard: Any) -> str:
         kind = self.kind(shard.kind)
         model = [self.start.weight_hash, self.start.arch, self.start.size, list(self.start.mean), list(self.start.std)]
         train = self.settings.train
-        train = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
+        fitted = None if train is None else {**train.to_dict(), "mirror": train.mirror and self.mirror}
         where = str(self.start.device).split(":")[0]
         return digest_of(
             [
                 kind.name,
                 kind.version,
                 model,
-                train,
+                fitted,
                 self.settings.first_seed,
                 self.images.digest,
                 where,

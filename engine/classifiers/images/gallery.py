@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
 from PIL import Image
 
-from engine.classifiers.images.context import TEST, ImageContext, ImageShard
+from engine.classifiers.images.context import TEST, ImageContext
 from engine.core.seeds import rng
 
 MOST = 400
@@ -18,16 +18,16 @@ LARGEST = 64
 """Their longest side, in pixels."""
 
 
-def thumbnails(context: ImageContext, firsts: Sequence[ImageShard], dense: np.ndarray) -> pd.DataFrame:
+def thumbnails(context: ImageContext, firsts: Iterable[np.ndarray], dense: np.ndarray) -> pd.DataFrame:
     """image_id and png (bytes) of at most MOST images; small groups first get their full share.
 
-    firsts: the first trial of each variant; dense: the dense model's probabilities of the test images, [images,
-    classes]. An image counts as changed when the first trial of any variant predicts another class than the dense
+    firsts: probabilities of the test images by the first trial of each variant; dense: by the dense model, [images,
+    classes] each. An image counts as changed when the first trial of any variant predicts another class than the dense
     model.
     """
     changed = np.zeros(len(dense), dtype=int)
-    for shard in firsts:
-        changed += context.answers(shard).argmax(axis=1) != dense.argmax(axis=1)
+    for answers in firsts:
+        changed += answers.argmax(axis=1) != dense.argmax(axis=1)
     rows = context.rows(TEST)
     table = context.images.table.iloc[rows].reset_index(drop=True)
     places = chosen(table, list(context.images.groups), np.flatnonzero(changed > 0))

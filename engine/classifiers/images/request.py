@@ -229,7 +229,7 @@ class ImagePlan(Plan):
 
 def recipe_of(given: Mapping[str, Any]) -> Recipe:
     """A recipe from a request's values; steps as a tuple."""
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     return Recipe(**values)
 
 

@@ -26,8 +26,8 @@ def before_after(run: Run, choice: Choice) -> Panel:
     models = [("dense", track_of(run).whole, "dense")]
     if variant["variant"] != "dense":
         models.append((variant["variant"], lookup.variant_label(run, variant), variant["method"]))
-    rows = [(name, method, lookup.harm(run, key, choice)) for key, name, method in models]
-    rows = [(name, method, row) for name, method, row in rows if row is not None and math.isfinite(row["value"])]
+    found = [(name, method, lookup.harm(run, key, choice)) for key, name, method in models]
+    rows = [(name, method, row) for name, method, row in found if row is not None and math.isfinite(row["value"])]
     if not rows:
         return nothing(KEY, question, f"The {measure.name} was not measured here.")
     figure = blank(choice, 96 + 62 * len(rows), measure.title)

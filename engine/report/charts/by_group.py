@@ -99,7 +99,8 @@ def _kinds(table: pd.DataFrame) -> dict[str, str]:
 
 def _moves(about: ByGroup, table: pd.DataFrame) -> str:
     """Which subgroups fell, rose, or neither."""
-    parts, kinds = [], _kinds(table)
+    parts: list[str] = []
+    kinds = _kinds(table)
     for kind, start in (("fell", about.fell), ("rose", about.rose)):
         names = [words.quoted(group) for group, found in kinds.items() if found == kind]
         if names:

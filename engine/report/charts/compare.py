@@ -99,7 +99,7 @@ def settings(runs: Sequence[Run]) -> list[dict[str, Any]]:
     nothing and are left out."""
     found = [_settings(run) for run in runs]
     asked = Counter(name for run in runs for name in _asked(run))
-    files = [track_of(run).benchmarks.files(run) if track_of(run).benchmarks else {} for run in runs]
+    files = [tests.files(run) if (tests := track_of(run).benchmarks) else {} for run in runs]
     for one, mine in zip(found, files, strict=True):  # a benchmark that one audit alone has compares with nothing
         one |= {title: file for title, file in mine.items() if all(title in other for other in files)}
         for key in PER_METHOD & set(one):

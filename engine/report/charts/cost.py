@@ -127,8 +127,8 @@ def _figure(choice: Choice, colour: str, dense: dict[str, Any], mine: dict[str, 
     ]
     narrow = min(shares) < NARROW
     places = ["outside" if share < NARROW else "inside" for share in shares] if narrow else "inside"
-    written = {"text": [f"{share:.1f}%" for share in shares], "textposition": places, "insidetextanchor": "start"}
-    written |= {"textfont": {"color": ON_STRONG[choice.dark]}, "textangle": 0}
+    written: dict[str, Any] = {"text": [f"{share:.1f}%" for share in shares], "textposition": places}
+    written |= {"textfont": {"color": ON_STRONG[choice.dark]}, "textangle": 0, "insidetextanchor": "start"}
     written |= {"outsidetextfont": {"color": look.ink}} if narrow else {}
     error = {"type": "data", "symmetric": False, "array": high, "arrayminus": low, "color": look.ink}
     error |= {"thickness": 1.5, "width": 0}

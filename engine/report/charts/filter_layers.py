@@ -119,11 +119,14 @@ def map_height(layers: int) -> int:
 def _bars(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     figure = blank(choice, map_height(len(table)), f"share of {table['units'].iat[0]} kept")
     up, down = (table["most"] - table["kept"]) / table["filters"], (table["kept"] - table["least"]) / table["filters"]
-    error = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": choice.theme.ink}
-    bar = {"orientation": "h", "marker": {"color": track_of(run).style(choice.method, choice.dark).colour}}
-    bar |= {"width": 0.62, "showlegend": False, "error_x": {**error, "thickness": 1.2, "width": 0}}
+    error = {"type": "data", "symmetric": False, "array": up, "arrayminus": down, "color": choice.theme.ink,
+             "thickness": 1.2, "width": 0}  # fmt: skip
+    colour = track_of(run).style(choice.method, choice.dark).colour
     texts = [hover_of(row) for row in table.to_dict("records")]
-    figure.add_bar(x=table["share"], y=table["layer"], text=texts, hovertemplate=HOVER, textposition="none", **bar)
+    figure.add_bar(
+        x=table["share"], y=table["layer"], text=texts, hovertemplate=HOVER, textposition="none", orientation="h",
+        marker={"color": colour}, width=0.62, showlegend=False, error_x=error,
+    )  # fmt: skip
     layer_rows(figure, table)
     figure.update_xaxes(range=[0, 1.02], tickformat=".0%", showgrid=True, nticks=5)
     return figure

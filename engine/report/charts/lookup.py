@@ -45,7 +45,7 @@ def remembered(*tables: str) -> Callable[[Callable[..., Found]], Callable[..., F
         kept: OrderedDict[Hashable, Any] = OrderedDict()
 
         @wraps(find)
-        def found(run: Run, *given: Any) -> Found:
+        def found(run: Run, *given: Any) -> Any:
             content = tuple(map(run.content, tables)), str(run.meta.get("gamma"))
             key = (run.path, run.additions, content, run.ahead, given)
             value = kept.get(key)
@@ -197,7 +197,7 @@ def groups_of(run: Run, variant: str, metric: str, axis: str, split: str = REPOR
     return rows[rows["split"] == split]
 
 
-def cut_units(variant: dict[str, Any]) -> list[int]:
+def cut_units(variant: Mapping[str, Any]) -> list[int]:
     return [int(unit) for unit in json.loads(variant["cut"])]
 
 

@@ -162,7 +162,7 @@ def _line(
     line |= {} if style.dash == "solid" else {"dash": style.dash}
     marker = dot(style, 10 if chosen else 7) | ({"line": {"width": 2}} if "-open" in style.symbol else {})
     marker |= {"symbol": lookup.symbols(joined, style.symbol)}
-    look = {"showlegend": False} if track.line_labels else {}
+    look: dict[str, Any] = {"showlegend": False} if track.line_labels else {}
     look |= {"mode": "lines+markers", "line": line, "opacity": 1 if chosen else 0.85, "customdata": joined["variant"]}
     look |= {"error_y": bars_of(joined, style.colour, 2 if chosen else 1)} if has_bars else {}
     texts = [_hover(run, measure, row) for row in joined.to_dict("records")]

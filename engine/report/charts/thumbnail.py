@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Callable
+from typing import Any
 
 import pandas as pd
 
@@ -65,7 +66,7 @@ def _ends(measure: Measure, values: pd.DataFrame, at: Callable[[float], float], 
 
 
 def _row(
-    row: dict[str, object], place: int, at: Callable[[float], float], colour: str, choice: Choice, is_cut: bool
+    row: dict[str, Any], place: int, at: Callable[[float], float], colour: str, choice: Choice, is_cut: bool
 ) -> str:
     y, look, name = ROW * place + ROW / 2 + 2, choice.theme, visible(words.group_name(str(row["group"])))
     name = html.escape(name if len(name) <= 13 else f"{name[:12]}…")

@@ -98,7 +98,7 @@ class Fair(ClassifierTrack):
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = FLAGGED
-    made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
+    how_made = (own.MADE_ON_FAIR, words.NULL_BAND, own.INTERVALS_SEEDS, own.SURROGATE)
     more_limits = (
         "Training was asked to be fair to the first axis only; the others were measured, not trained for.",
         "A share of weights and the same share of filters, or of FLOPs, are not the same size or speed.",

@@ -90,7 +90,7 @@ class Filters(ClassifierTrack):
     binding = BINDING
     null_band = words.NULL_BAND
     flags_said = STARS
-    made = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
+    how_made: Sequence[str] = (own.MADE_ON_IMAGES, words.NULL_BAND, own.INTERVALS_IMAGES)
     counted = ("images used", "data")
     columns = {
         "method": "method",
@@ -238,7 +238,7 @@ class Heads(Filters):
         self.bench, self.titles = bench.BENCH_OF_HEADS, {"filters": "Heads"}
         pages = {**words.of_track(Filters.name, "PAGES"), **Filters.questions}
         self.questions, self.columns = self._all_in_heads(pages), self._all_in_heads(Filters.columns)
-        self.made = tuple(self._in_heads(text) for text in Filters.made)
+        self.how_made = [self._in_heads(text) for text in Filters.how_made]
         self.handout = replace(Filters.handout, mask=self._in_heads(Filters.handout.mask))
         self.layer_title, self.layer_means = "attention layer", "an attention layer"
 

@@ -95,3 +95,9 @@ class Finished:
     def at(self, arm: TextArm, sparsity: float, trial: int) -> Iteration:
         """The first round that reaches an asked sparsity."""
         return next(one for one in self.rounds[arm.name, trial] if sparsity in one.asked)
+
+    def answers(self, arm: TextArm, sparsity: float, trial: int) -> TextShard:
+        """What answers for that round."""
+        found = self.at(arm, sparsity, trial).answers
+        assert found is not None, "a round that reaches an asked sparsity is measured"
+        return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from engine.classifiers.metrics import checked
 from engine.core.errors import PruneAuditError
 from engine.stats.multi_reader import FIXED, Trials, difference, level, numbered
 
-Answers = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
+Answers: TypeAlias = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
 """Answers [rows, classes] of one fixed model, or of trials by number or in order."""
 
 
@@ -42,8 +43,8 @@ class BootstrapMetric(ABC):
         self.split, self.n_boot, self.classes = split, n_boot, tuple(classes)
         if len(rows) == 0 or self.labels.min() < 0 or self.labels.max() >= len(classes):
             raise PruneAuditError(f"{len(rows)} rows whose labels do not all belong to {len(classes)} classes.")
-        axes, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes, items)
-        self.axes = self.measured(axes)
+        found, _ = lay_out(rows.iloc[self._order].reset_index(drop=True), classes, axes, items)
+        self.axes = self.measured(found)
         self.weights = [self._spread(axis, axis.weights(n_boot, seed)) for axis in self.axes]
         self.plain = [
             self._spread(axis, [np.ones((len(part), 1), np.uint8) for part in axis.strata.values()])

@@ -86,8 +86,9 @@ def baseline_embeddings(clf: TextClassifier, batch: Mapping[str, Tensor], baseli
     """Word embeddings of the texts and of their baselines, two tensors [batch, tokens, hidden]."""
     ids, tokenizer = batch["input_ids"], clf.tokenizer
     names = ("cls", "sep", "bos", "eos", "pad")
-    special = {getattr(tokenizer, f"{name}_token_id", None) for name in names} - {None}
-    words = ~torch.isin(ids, torch.tensor(sorted(special), device=ids.device)) & batch["attention_mask"].bool()
+    special = {getattr(tokenizer, f"{name}_token_id", None) for name in names}
+    known = torch.tensor(sorted(one for one in special if one is not None), device=ids.device)
+    words = ~torch.isin(ids, known) & batch["attention_mask"].bool()
     table = clf.adapter.embeddings(clf.model)
     with torch.no_grad():
         return table(ids), table(torch.where(words, _filler(clf, baseline), ids))
@@ -221,7 +222,7 @@ def _check_ask(
         faults.append(unknown("baseline", baseline, BASELINES))
     if target == "gold" and (labels is None or len(labels) != rows):
         faults.append(Fault("labels", "the gold target needs one label per text.", "Give labels, or target predicted."))
-    elif target == "gold" and rows and not 0 <= int(labels.min()) <= int(labels.max()) < len(clf.classes):
+    elif target == "gold" and labels is not None and rows and not 0 <= labels.min() <= labels.max() < len(clf.classes):
         what = f"some are outside the {len(clf.classes)} classes of {clf.name}."
         faults.append(Fault("labels", what, f"Use 0 to {len(clf.classes) - 1}."))
     if faults:

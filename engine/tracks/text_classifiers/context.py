@@ -181,7 +181,7 @@ class TextContext(ArrayContext):
         """The classifier a shard is about, without its mask: cut before fine-tuning where heads were."""
         trial = shard.trial
         if shard.stage == TUNED and not shard.trained and not self.settings.retune:
-            return self.brought
+            return self.any_model
         found = (shard.stage, shard.trained, trial)
         if found not in self._models:
             self._models[found] = self._built(shard)
@@ -212,6 +212,7 @@ class TextContext(ArrayContext):
     def pretrained(self, trial: int) -> TextClassifier:
         """The pre-trained weights with this trial's head; one object, read from disk once per trial."""
         if trial not in self._starts:
+            assert self.start is not None, "no weights before fine-tuning are known"
             self._starts.clear()
             self._starts[trial] = self.start(self.seed("head", trial))
         return self._starts[trial]

@@ -122,7 +122,9 @@ def _groups(table: pd.DataFrame | None, n: int) -> Iterator[tuple[str, str, np.n
     A score that reads no texts (None) has no groups.
     """
     yield "", "", np.arange(n)
-    for axis in () if table is None else table.columns:
+    if table is None:
+        return
+    for axis in table.columns:
         for group in sorted(table[axis].unique()):
             rows = np.flatnonzero((table[axis] == group).to_numpy())
             if group and len(rows) >= MIN_TEXTS:

@@ -73,7 +73,7 @@ def _rank_rows(
     views: dict[View, np.ndarray],
 ) -> Iterator[dict[str, Any]]:  # fmt: skip
     for sparsity in arm.sparsities:
-        answers = [finished.at(arm, sparsity, trial).answers for trial in range(arm.n_trials)]
+        answers = [finished.answers(arm, sparsity, trial) for trial in range(arm.n_trials)]
         for view, rows in views.items():
             values = np.array(values_of(context, answers, rows, view))
             chance = np.stack([worth[sparsity, trial][view] for trial in range(arm.n_trials)])

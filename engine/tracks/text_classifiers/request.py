@@ -412,7 +412,7 @@ def validate_text(request: TextRequest) -> TextPlan:
         faults += _fit_faults(request, info, texts)
     if info is not None:
         faults += _model_faults(request, info, start)
-    if faults:
+    if faults or texts is None:
         raise RequestError(list(dict.fromkeys(faults)))
     return TextPlan(request, texts, info, start)
 

@@ -75,7 +75,7 @@ def _proof(context: TextContext) -> dict[str, Any]:
     """That conductance here is Captum's, on the first training text."""
     row = context.table(TRAIN).head(1)
     texts, second = context.pairs(row)
-    found = prove_conductance(context.any_model, texts[0], second and second[0], context.hooks.check)
+    found = prove_conductance(context.any_model, texts[0], second[0] if second else None, context.hooks.check)
     return {**found, "text": str(row["text_id"].iat[0])}
 
 
@@ -84,12 +84,13 @@ def context_of(plan: TextPlan, store: Store | None = None, hooks: Hooks = Hooks(
     request = plan.request
     load = partial(load_text_classifier, classes=plan.texts.classes, device=request.device, max_length=plan.max_length)
     name = plan.start_name
+    kept: dict[str, Any] = {} if store is None else {"keeper": store.shards, "partial": store.partial}
     return TextContext(
         start=None if name is None else lambda seed: load(name, new_head=True, seed=seed),
         brought=None if plan.retune else load(request.model),
         identity=plan.identity,
         texts=plan.texts, settings=plan.settings(), kinds=text_measurements(), hooks=hooks, plan=plan,
-        **({} if store is None else {"keeper": store.shards, "partial": store.partial}),
+        **kept,
     )  # fmt: skip
 
 

@@ -32,13 +32,14 @@ class Question:
 def question_of(given: Mapping[str, Any], run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/sentence.py`."""
     is_pair = bool(run.meta["data"].get("pair"))
-    texts = {name: given.get(name) for name in (("text", "second") if is_pair else ("text",))}
+    texts = {name: given.get(name, "") for name in (("text", "second") if is_pair else ("text",))}
     faults = [fault for name, text in texts.items() for fault in text_faults(name, text)]
     if given.get("second") and not is_pair:
         faults.append(Fault("second", "is given, and the task of this audit has one text.", "Leave it out."))
     model = asked_model(given, run, KNOWN, faults)
     notes = list(model.notes)
-    if steering := sum(len(CONTROL.findall(text)) for text in texts.values()):
+    steering = sum(len(CONTROL.findall(text)) for text in texts.values())
+    if steering:
         notes.append(f"{phrasing.count(steering, 'control character')} in the text: shown as a mark, read as it is.")
     return Question(run, model.variant, model.label, texts["text"], texts.get("second") or "", tuple(notes))
 

@@ -56,6 +56,6 @@ def cost_shards(arms: Sequence[TextArm], finished: Finished) -> dict[str, TextSh
     found = {}
     for arm in arms:
         for sparsity in arm.sparsities:
-            answers = finished.at(arm, sparsity, 0).answers
+            answers = finished.answers(arm, sparsity, 0)
             found[arm.pooled(sparsity)] = TextShard("text_cost", answers.trained, answers.off)
     return found

@@ -18,6 +18,7 @@ from engine.core.types import POOLED
 from engine.stats.fdr import benjamini_hochberg
 from engine.store.array_table import pack, unpack, within
 from engine.tracks.text_classifiers.arms import DENSE, Finished, TextArm
+from engine.tracks.text_classifiers.bootstrap_metric import Answers
 from engine.tracks.text_classifiers.borkan import BorkanMeasure, CellArm
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.head_truth import agreement_table, truth_table
@@ -45,14 +46,15 @@ class Measures:
     """None where the task's metric is accuracy, which `groups` measures anyway."""
     borkan: BorkanMeasure
 
-    def variant(self, trials: Sequence[np.ndarray]) -> MeasuredText:
+    def variant(self, trials: Answers) -> MeasuredText:
         """One variant, measured from the answers of its trials, [texts, classes] each."""
         task = None if self.task is None else self.task.variant(trials)
         return MeasuredText(self.groups.variant(trials), task, self.borkan.variant(trials))
 
     @property
     def dense(self) -> MeasuredText:
-        return MeasuredText(self.groups.dense_arm, self.task and self.task.dense_arm, self.borkan.dense_arm)
+        task = None if self.task is None else self.task.dense_arm
+        return MeasuredText(self.groups.dense_arm, task, self.borkan.dense_arm)
 
 
 @dataclass(frozen=True)
@@ -129,8 +131,8 @@ def _measures(context: TextContext, request: TextRequest, texts: pd.DataFrame, d
 
 def answers_at(context: TextContext, arm: TextArm, finished: Finished, sparsity: float) -> list[np.ndarray]:
     """Answers of every trial, in order, float64 [texts, classes]."""
-    rounds = (finished.at(arm, sparsity, trial) for trial in range(arm.n_trials))
-    return [context.answers(one.answers).astype(np.float64) for one in rounds]
+    shards = (finished.answers(arm, sparsity, trial) for trial in range(arm.n_trials))
+    return [context.answers(one).astype(np.float64) for one in shards]
 
 
 def _numbers(
@@ -208,13 +210,13 @@ def _row(name: str, method: str, **more: Any) -> dict[str, Any]:
 
 
 def _trial_row(context: TextContext, arm: TextArm, finished: Finished, sparsity: float, trial: int) -> dict[str, Any]:
-    found = finished.at(arm, sparsity, trial)
+    found, answers = finished.at(arm, sparsity, trial), finished.answers(arm, sparsity, trial)
     mask = context.mask(found.cut)
-    _, plain = context.without_weights(found.answers)
+    _, plain = context.without_weights(answers)
     return _row(
         arm.id_of(sparsity, trial), arm.name, base=arm.procedure.name, score=arm.score, sparsity=sparsity,
         realised=mask.sparsity, n_cut=len(found.cut), seed=trial, pooled=arm.pooled(sparsity), chosen=False,
-        degenerate=int(degenerate(context.answers(found.answers))), retrained=found.retrained,
+        degenerate=int(degenerate(context.answers(answers))), retrained=found.retrained,
         cut=json.dumps(list(mask.units)), mask_digest=mask.digest, parameters=context.parameters_after(found.cut),
         max_logit_difference=float(plain.get("max_logit_difference", np.nan)),
     )  # fmt: skip
@@ -239,7 +241,7 @@ def _predictions(
     for arm in arms:
         for sparsity in arm.sparsities:
             for trial in range(arm.n_trials):
-                shard = finished.at(arm, sparsity, trial).answers
+                shard = finished.answers(arm, sparsity, trial)
                 parts.append((arm.id_of(sparsity, trial), context.answers(shard)))
     columns = [f"p_{place}" for place in range(len(context.any_model.classes))]
     tables = [
@@ -307,7 +309,7 @@ def _trained(arms: Sequence[TextArm], finished: Finished) -> Iterator[tuple[str,
     for arm in arms:
         for sparsity in arm.sparsities if arm.procedure.retrains else ():
             for trial in range(arm.n_trials):
-                yield arm.id_of(sparsity, trial), trial, finished.at(arm, sparsity, trial).answers
+                yield arm.id_of(sparsity, trial), trial, finished.answers(arm, sparsity, trial)
 
 
 def _curves(

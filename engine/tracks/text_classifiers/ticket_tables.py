@@ -25,7 +25,7 @@ def ticket_tables(
     levels = []
     for arm in arms:
         for sparsity in arm.sparsities:
-            shards = [finished.at(arm, sparsity, trial).answers for trial in range(arm.n_trials)]
+            shards = [finished.answers(arm, sparsity, trial) for trial in range(arm.n_trials)]
             distinct = len({_model(context, shard) for shard in shards})
             flat = sum(degenerate(context.answers(shard)) for shard in shards)
             for view, rows in views.items():

@@ -102,7 +102,7 @@ class Tickets(ClassifierTrack):
     binding = BINDING
     null_band = own.NULL_BAND_TEXTS
     flags_said = CROSSES
-    made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
+    how_made = (own.MADE_ON_TEXTS, own.NULL_BAND_TEXTS, own.INTERVALS_TEXTS, own.WINNING)
     more_limits = (
         "A winning ticket is no better than its definition: mean and standard deviation over few seeds, on one test "
         "set.",

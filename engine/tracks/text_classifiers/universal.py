@@ -147,7 +147,7 @@ def _masks(run: Run, ask: Ask) -> tuple[tuple[int, ...], ...]:
 def _unlike(tasks: Sequence[Task]) -> list[Fault]:
     """Tasks that are one, and models whose masks mean different heads."""
     faults = []
-    if len({task.plan.start.weight_hash for task in tasks}) > 1:
+    if len({task.plan.start and task.plan.start.weight_hash for task in tasks}) > 1:
         what = "the audits start from different pre-trained weights, so their masks are of different models."
         faults.append(Fault("RUN", what, "Name audits of one model."))
     if len({task.name for task in tasks}) < len(tasks):

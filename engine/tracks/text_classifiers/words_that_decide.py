@@ -109,7 +109,9 @@ def _heads(question: Question) -> list[str]:
 def words_of(classifier: TextClassifier, text: str, second: str = "") -> tuple[list[str], list[int]]:
     """Words of the text as its tokenizer counts them, and for every token the word it is of, −1 for special tokens."""
     found = classifier.tokenizer(text, second or None)
-    both, words, places, known = (text, second), [], [], {}
+    both, places = (text, second), []
+    words: list[str] = []
+    known: dict[tuple[int, int], int] = {}
     for token, (sequence, word) in enumerate(zip(found.sequence_ids(0), found.word_ids(0), strict=True)):
         if word is None:
             places.append(-1)

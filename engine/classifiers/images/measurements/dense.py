@@ -18,6 +18,7 @@ from engine.store.array_table import curve_arrays, pack
 from engine.surgery.filters.weights import arrays_of
 from engine.training.fit import fit
 from engine.training.losses import Targets
+from engine.training.recipe import Recipe
 
 
 class DenseWeights(Measurement):
@@ -33,7 +34,7 @@ class DenseWeights(Measurement):
 
     def compute(self, context: ImageContext, shards: Sequence[ImageShard]) -> list[pd.DataFrame]:
         """The packed arrays (array_table.pack) of every shard: weights by name, and columns [epochs] of the curve."""
-        recipe = context.settings.train
+        recipe = _recipe(context)
         model = copy.deepcopy(context.start.model)
         truth = torch.as_tensor(context.labels(TRAIN), device=context.start.device)
         hot = functional.one_hot(truth, len(context.start.classes)).float()
@@ -52,7 +53,13 @@ class DenseWeights(Measurement):
         return [pack({**weights, **curve_arrays(curve)}) for _ in shards]
 
     def size(self, context: ImageContext, shard: ImageShard) -> float:
-        return 3.0 * context.settings.train.epochs * len(context.rows(TRAIN))
+        return 3.0 * _recipe(context).epochs * len(context.rows(TRAIN))
+
+
+def _recipe(context: ImageContext) -> Recipe:
+    recipe = context.settings.train
+    assert recipe is not None, "only what is to be trained has such a part"
+    return recipe
 
 
 class Original(Measurement):

@@ -46,7 +46,8 @@ def random_units(total: int, n_cut: int, masks: int, seed: int) -> np.ndarray:
     """
     if comb(total, n_cut) <= masks:
         return np.array(list(combinations(range(total), n_cut)), dtype=np.int64)
-    draw, found = rng("random masks", seed, n_cut), {}
+    draw = rng("random masks", seed, n_cut)
+    found: dict[tuple[int, ...], None] = {}
     while len(found) < masks:
         found[tuple(sorted(draw.choice(total, n_cut, replace=False).tolist()))] = None
     return np.array(list(found), dtype=np.int64)

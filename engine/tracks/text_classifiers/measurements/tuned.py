@@ -44,7 +44,7 @@ class Tuned(Measurement):
 
     def _one(self, context: TextContext, shard: TextShard) -> pd.DataFrame:
         if not shard.trained and not context.settings.retune:
-            brought = context.brought
+            brought = context.any_model
             return pack({"probabilities": answers_of(context, brought)}, _plain(brought, 0.0))
         classifier = context.untrained(shard)
         apart = _apart(context, shard, classifier) if shard.trained else 0.0

@@ -287,8 +287,8 @@ def _group_figure(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> g
     """A line per group: mean minus the full model's mean, stars where it is a ticket for that group."""
     worst = sorted(parts, key=lambda group: (parts[group]["mean"] - parts[group]["full_mean"]).min())[:LONGEST]
     drawn = [group for group in parts if group in worst]
-    height, y = HEIGHT + 20 * math.ceil(len(drawn) / 2), "accuracy minus the full model's"
-    figure, shifts = blank(choice, height, "share of heads cut", y), beside(len(drawn), BESIDE)
+    height, title = HEIGHT + 20 * math.ceil(len(drawn) / 2), "accuracy minus the full model's"
+    figure, shifts = blank(choice, height, "share of heads cut", title), beside(len(drawn), BESIDE)
     figure.add_hline(y=0, line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
     for group, style, shift, dash in zip(drawn, series_styles(choice.dark), shifts, DASHES, strict=False):
         rows, name = parts[group].sort_values("realised").to_dict("records"), plain(words.group_name(group))
@@ -333,7 +333,7 @@ def _here(run: Run, choice: Choice, parts: dict[str, pd.DataFrame]) -> str:
             rows[group] = float((here["mean"] - here["full_mean"]).iloc[0])
     if not rows:
         return ""
-    group = min(rows, key=rows.get)
+    group = min(rows, key=rows.__getitem__)
     measure = measure_of(run, group)
     return f"At {phrasing.percent(at)} {words.quoted(group)} loses most: {measure.signed(rows[group])} {measure.name}."
 

@@ -76,11 +76,11 @@ def _about(metric: str) -> ByGroup:
     def none(*_: object) -> str:
         return ""
 
-    said = {"question": "", "absent": "", "uncut": none, "fell": none, "rose": none}
     measure = Measure(metric, few="texts")
     return ByGroup(
-        metric, metric=metric, measure=measure, x_title=_name(metric), **said, smallest_first=True, focused=True
-    )
+        metric, metric=metric, measure=measure, x_title=_name(metric), question="", absent="", uncut=none, fell=none,
+        rose=none, smallest_first=True, focused=True,
+    )  # fmt: skip
 
 
 def _answer(run: Run, choice: Choice) -> tuple[str, str]:

@@ -68,8 +68,8 @@ def overall_said(run: Run, choice: Choice, variant: dict[str, Any]) -> str:
     """The change on all texts, where it is clear; else ""."""
     measure = lookup.reading(run, choice).quality
     row = lookup.measured(run, variant["variant"], measure, choice)
-    kind = phrasing.direction(row) if row is not None else "unknown"
-    if kind not in ("fell", "rose"):
+    kind = "unknown" if row is None else phrasing.direction(row)
+    if row is None or kind not in ("fell", "rose"):
         return ""
     verb = "falls" if kind == "fell" else "rises"
     before, after = (measure.number(value) for value in (row["value"] - row["delta"], row["value"]))

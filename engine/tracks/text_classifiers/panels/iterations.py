@@ -66,16 +66,17 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, measure: Measure, ful
         figure.add_hline(y=full["value"], line={"color": choice.theme.ink, "width": 1, "dash": "dot"})
         end = {"x": 1, "xref": "paper", "xanchor": "right", "y": full["value"], "yanchor": "bottom"}
         remark(figure, choice, "full model", **end)
-    how, dashes = {"mode": "lines+markers", "connectgaps": True}, ("dot", "dash", "dashdot", "longdash")
+    how: dict[str, Any] = {"mode": "lines+markers", "connectgaps": True}
+    dashes = ("dot", "dash", "dashdot", "longdash")
     for place, (seed, part) in enumerate(table.groupby("seed")):
         line = {"color": soft, "width": 1.2, "dash": dashes[place % len(dashes)]}
         texts = [_hover(run, row, measure) for row in part.to_dict("records")]
-        look = {"marker": {"size": 5, "color": soft}, "line": line, "opacity": 0.75, "name": f"seed {seed}"}
-        add_points(figure, part["sparsity"], part["metric"], texts, **look, **how)
+        add_points(figure, part["sparsity"], part["metric"], texts, {"size": 5, "color": soft}, line=line, opacity=0.75,
+                   name=f"seed {seed}", **how)  # fmt: skip
     mean = table.groupby("iteration")[["sparsity", "metric"]].mean().reset_index()
     texts = [f"<b>iteration {row.iteration}</b><br>mean {measure.number(row.metric)}" for row in mean.itertuples()]
-    look = {"line": {"color": style.colour, "width": 3}, "name": "mean over seeds", **how}
-    add_points(figure, mean["sparsity"], mean["metric"], texts, dot(style, 9), **look)
+    add_points(figure, mean["sparsity"], mean["metric"], texts, dot(style, 9), name="mean over seeds",
+               line={"color": style.colour, "width": 3}, **how)  # fmt: skip
     figure.update_xaxes(tickformat=".0%", nticks=6, tickangle=0, rangemode="tozero")
     figure.update_yaxes(nticks=6)
     return figure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
@@ -192,7 +192,8 @@ def _kept_of(
     run: Run, choice: Choice, at: float, others: Sequence[Run]
 ) -> tuple[dict[str, list[list[int]]], list[str]]:
     """Kept units per seed of every task that has the arm at this level; names of those that have not."""
-    found, without = {}, []
+    found: dict[str, list[list[int]]] = {}
+    without: list[str] = []
     for one in (run, *comparable(run, others)):
         name, axis = _task_name(one, found), one.meta["request"]["axes"][0]
         if choice.method in lookup.methods(one) and is_level(at, lookup.levels(one, choice.method, axis)):
@@ -203,7 +204,7 @@ def _kept_of(
     return found, without
 
 
-def _task_name(run: Run, taken: dict[str, object]) -> str:
+def _task_name(run: Run, taken: Container[str]) -> str:
     name = str(run.meta["data"]["name"])
     for longer in (name, f"{name} ({run.meta['title']})", f"{name} ({run.id})"):
         if longer not in taken:
@@ -238,4 +239,4 @@ def mostly_cut(run: Run, choice: Choice) -> list[int]:
         return []
     kept = kept_by_seed(run, choice)
     total = range(lookup.total_heads(run))
-    return [unit for unit in total if np.mean([unit in units for units in kept.values()] or [1]) < 0.5]
+    return [unit for unit in total if np.mean([unit in units for units in kept.values()] or [True]) < 0.5]

@@ -27,12 +27,16 @@ Trained = Literal["never", "asked", "every"]
 class World(Protocol):
     """What a procedure sees of an audit, for one score in one trial."""
 
-    score: str
-    trial: int
-    total: int
-    sparsities: tuple[float, ...]
-    step: float
-
+    @property
+    def score(self) -> str: ...
+    @property
+    def trial(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def sparsities(self) -> tuple[float, ...]: ...
+    @property
+    def step(self) -> float: ...
     def values(self, shard: TextShard) -> np.ndarray | None:
         """Importance of every head, [units] float, NaN for heads that are gone; None while it is not finished."""
         ...
