@@ -104,16 +104,17 @@ def _read(
     size = tokens_at_once(lm, CPU_TOKENS if lm.device.type == "cpu" else GPU_TOKENS)
     left = list(batches(texts, size))
 
-    def attempt(n: int) -> tuple[int, None]:
+    def attempt(n: int) -> int:
         places = left[0][:n]
         rows = pad_right([texts[at] for at in places], [len(begun.prompts[at]) for at in places], lm.device)
         drafts = [[one[at] for at in places] for one in found]
         reader = _Reader(lm, rows, begun.of(places), decoding)
-        return n, _read_batch(lm, rows, reader, drafts, masks, max(1, size * n // len(left[0])), hooks)
+        _read_batch(lm, rows, reader, drafts, masks, max(1, size * n // len(left[0])), hooks)
+        return n
 
     while left:
         hooks.check()
-        n, _ = runtime.with_backoff(attempt, len(left[0]))
+        n = runtime.with_backoff(attempt, len(left[0]))
         places = left.pop(0)
         left = [places[at : at + n] for at in range(n, len(places), n)] + left
 
@@ -247,7 +248,7 @@ class _Finish:
     def _settle(self, mask: int, mates: Sequence[int], mine: Sequence[int], steps: int) -> None:
         """Draw `mine` in plain drawing's batch up to the last tie. Where that chooses the same as before, what follows
         was right as well; else all is drawn so."""
-        some, nothing = [(mask, at) for at in mates], [[] for _ in mates]
+        some, nothing = [(mask, at) for at in mates], [list[int]() for _ in mates]
         tokens = self._drawn(some, nothing, 0.0, replace(self.decoding, max_new_tokens=steps))[0]
         if any(tokens[mates.index(at)] != self.found[mask][at][:steps] for at in mine):
             tokens = self._drawn(some, nothing, 0.0, self.decoding)[0]
