@@ -164,6 +164,7 @@ def build(name: str, folder: Path, seed: int = 0, **settings: object) -> Path:
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
     model_type, own = (EVERY | STRUCTURAL)[name]
+    kind: Any
     if name in READ_WHOLE:
         kind, special = AutoModelForSequenceClassification, {"pad_token_id": 1, "bos_token_id": 2, "eos_token_id": 3}
         own = {"id2label": dict(enumerate(CLASSES)), "label2id": {one: at for at, one in enumerate(CLASSES)}} | own

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -45,11 +46,13 @@ def saved_by_transformers(family: str, folder: Path, classes: Sequence[str] = CL
     said = (FAMILIES | MORE)[family]
     labels = {"id2label": dict(enumerate(classes)), "label2id": {name: at for at, name in enumerate(classes)}}
     config = transformers.AutoConfig.for_model(family, **said, **labels)
-    kind = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
+    kind: Any = transformers.models.auto.modeling_auto.MODEL_FOR_IMAGE_CLASSIFICATION_MAPPING[type(config)]
     kind = kind[0] if isinstance(kind, tuple) else kind
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        enliven(kind(config), 0).save_pretrained(folder)
+        made = kind(config)
+        enliven(made, 0)
+        made.save_pretrained(folder)
     side = 32 if family in MORE else said.get("image_size", 32)
     card = {"image_processor_type": "ViTImageProcessor", "image_mean": [0.5, 0.4, 0.3], "image_std": [0.2, 0.2, 0.2],
             "size": {"height": side, "width": side}}  # fmt: skip

@@ -198,7 +198,7 @@ def stop_after(checks: int) -> Callable[[], None]:
     return check
 
 
-def saved_model(folder: Path, n_classes: int = 10, size: int = 16, seed: int = 0, **fields: object) -> Path:
+def saved_model(folder: Path, n_classes: int = 10, size: int = 16, seed: int = 0, **fields: Any) -> Path:
     """A model folder for digits."""
     from engine.models.load_image_classifier import fresh_classifier
 
