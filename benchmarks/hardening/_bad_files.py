@@ -14,9 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.hardening._real_files import make_real, sound
 from engine.audit.tracks import tracks
 
 Header = dict[str, Any]
+Contents = dict[str, str | bytes]
+Change = Callable[[Path], object]
 
 
 def make_all(folder: Path) -> None:
@@ -41,6 +44,7 @@ def make_all(folder: Path) -> None:
         _write(bad / "judges" / name / "judge.json", text)
     _runs(good, bad / "runs")
     _odd(bad)
+    make_real(good, bad)
 
 
 def _sound(good: Path) -> None:
@@ -53,13 +57,14 @@ def _sound(good: Path) -> None:
         if write is not None:
             write(good)
     saved_model(good / "image", size=16)
+    sound(good)
     made_up.one_of_each(good / "store")
 
 
 # --- weights and config of a model folder -----------------------------------------------------------------------------
 
 
-def _model(sound: Path, folder: Path, change: Callable[[Path], None]) -> None:
+def _model(sound: Path, folder: Path, change: Change) -> None:
     shutil.copytree(sound, folder)
     change(folder)
 
@@ -77,14 +82,14 @@ def _header(folder: Path, change: Callable[[Header, str, str], Any]) -> None:
     path.write_bytes(struct.pack("<Q", len(text)) + text + whole[8 + size :])
 
 
-def _entry(field: str, value: Any) -> Callable[[Path], None]:
+def _entry(field: str, value: Any) -> Change:
     def change(header: Header, one: str, other: str) -> None:
         header[one][field] = value(header[one], header[other]) if callable(value) else value
 
     return partial(_header, change=change)
 
 
-def _bytes(do: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+def _bytes(do: Callable[[bytes], bytes]) -> Change:
     def change(folder: Path) -> None:
         path = next(folder.glob("*.safetensors"))
         path.write_bytes(do(path.read_bytes()))
@@ -92,7 +97,7 @@ def _bytes(do: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return change
 
 
-def _numbers(value: float) -> Callable[[Path], None]:
+def _numbers(value: float) -> Change:
     def change(folder: Path) -> None:
         from safetensors.numpy import load_file, save_file
 
@@ -125,7 +130,7 @@ def _misshapen(folder: Path) -> None:
     save_file(tensors, path, {"format": "pt"})
 
 
-def _index(value: Any) -> Callable[[Path], None]:
+def _index(value: Any) -> Change:
     def change(folder: Path) -> None:
         path = next(folder.glob("*.safetensors"))
         path.rename(folder / "model-00001-of-00001.safetensors")
@@ -138,7 +143,7 @@ def _dropped(header: Header, one: str, field: str) -> None:
     header[one].pop(field)
 
 
-TENSORS: dict[str, Callable[[Path], None]] = {
+TENSORS: dict[str, Change] = {
     "offset-negative": _entry("data_offsets", lambda one, other: [-4, one["data_offsets"][1]]),
     "offset-swapped": _entry("data_offsets", lambda one, other: one["data_offsets"][::-1]),
     "offset-overlap": _entry("data_offsets", lambda one, other: other["data_offsets"]),
@@ -182,7 +187,7 @@ OTHERS = ("tensor-missing", "tensor-misshapen")
 """Of these, what leaves sound tensors that are not those of the model."""
 
 
-def _config(**more: Any) -> Callable[[Path], None]:
+def _config(**more: Any) -> Change:
     def change(folder: Path) -> None:
         path = _config_of(folder)
         found = {**json.loads(path.read_text()), **more}
@@ -191,8 +196,8 @@ def _config(**more: Any) -> Callable[[Path], None]:
     return change
 
 
-def _config_text(text: str) -> Callable[[Path], None]:
-    return lambda folder: _config_of(folder).write_text(text) and None
+def _config_text(text: str) -> Change:
+    return lambda folder: _config_of(folder).write_text(text)
 
 
 def _config_of(folder: Path) -> Path:
@@ -212,7 +217,7 @@ def _all_gone(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-CONFIGS: dict[str, Callable[[Path], None]] = {
+CONFIGS: dict[str, Change] = {
     "config-empty": _config_text(""),
     "config-list": _config_text("[]"),
     "config-null": _config_text("null"),
@@ -231,7 +236,7 @@ def _as_folder(path: Path) -> None:
     path.mkdir()
 
 
-TRANSFORMERS: dict[str, Callable[[Path], None]] = {
+TRANSFORMERS: dict[str, Change] = {
     "kind-unknown": _config(model_type="magic", architectures=["Magic"]),
     "kind-missing": _config(model_type=...),
     "kind-number": _config(model_type=3),
@@ -256,9 +261,9 @@ TRANSFORMERS: dict[str, Callable[[Path], None]] = {
         },
         model_type="evil",
     ),
-    "tokenizer-gone": lambda folder: [path.unlink() for path in folder.glob("*token*")] and None,
-    "tokenizer-broken": lambda folder: (folder / "tokenizer.json").write_text("{") and None,
-    "tokenizer-list": lambda folder: (folder / "tokenizer.json").write_text("[]") and None,
+    "tokenizer-gone": lambda folder: list(map(Path.unlink, folder.glob("*token*"))),
+    "tokenizer-broken": lambda folder: (folder / "tokenizer.json").write_text("{"),
+    "tokenizer-list": lambda folder: (folder / "tokenizer.json").write_text("[]"),
     "index-empty": _index('{"weight_map": {}}'),
     "index-list": _index("[]"),
     "index-no-map": _index("{}"),
@@ -272,7 +277,7 @@ TRANSFORMERS: dict[str, Callable[[Path], None]] = {
 
 # --- documents, tables, texts -----------------------------------------------------------------------------------------
 
-DOCUMENTS = {
+DOCUMENTS: Contents = {
     "empty": "",
     "list": "[]",
     "null": "null",
@@ -296,47 +301,45 @@ _MASK = {
     "weight_hash": "0" * 64,
     "n_layers": 3,
     "n_heads": 4,
-    "units": [[0, 1]],
+    "units": [{"layer": 0, "head": 1}],
     "method": "",
     "settings": {},
 }
-MASKS = {
-    f"mask-{name}": json.dumps({**_MASK, **change})
-    for name, change in {
-        "other-model": {},
-        "no-units": {"units": []},
-        "units-words": {"units": "all"},
-        "unit-word": {"units": [["a", 1]]},
-        "unit-one": {"units": [[1]]},
-        "unit-three": {"units": [[1, 2, 3]]},
-        "unit-fraction": {"units": [[0.5, 1]]},
-        "unit-true": {"units": [[True, 1]]},
-        "unit-negative": {"units": [[-1, 0]]},
-        "unit-outside": {"units": [[9, 9]]},
-        "unit-twice": {"units": [[0, 1], [0, 1]]},
-        "unit-null": {"units": [None]},
-        "units-null": {"units": None},
-        "layers-word": {"n_layers": "3"},
-        "layers-other": {"n_layers": 5},
-        "layers-negative": {"n_layers": -3},
-        "layers-huge": {"n_layers": 10**12},
-        "heads-none": {"n_heads": 0},
-        "hash-number": {"weight_hash": 3},
-        "hash-short": {"weight_hash": "00"},
-        "model-number": {"model": 3},
-        "method-list": {"method": []},
-        "settings-list": {"settings": []},
-        "settings-word": {"settings": "x"},
-        "means-word": {"means": "x"},
-        "means-nan": {"means": [["a"]]},
-        "asked-word": {"asked": "half"},
-        "schema-newer": {"schema": 99},
-        "run-number": {"run": 3},
-        "created-number": {"created": 3},
-        "revision-number": {"revision": 3},
-    }.items()
+_OTHERWISE: dict[str, dict[str, Any]] = {
+    "other-model": {},
+    "no-units": {"units": []},
+    "units-words": {"units": "all"},
+    "unit-word": {"units": [{"layer": "a", "head": 1}]},
+    "unit-one": {"units": [{"layer": 1}]},
+    "unit-three": {"units": [[1, 2, 3]]},
+    "unit-fraction": {"units": [{"layer": 0.5, "head": 1}]},
+    "unit-true": {"units": [{"layer": True, "head": 1}]},
+    "unit-negative": {"units": [{"layer": -1, "head": 0}]},
+    "unit-outside": {"units": [{"layer": 9, "head": 9}]},
+    "unit-twice": {"units": [{"layer": 0, "head": 1}] * 2},
+    "unit-null": {"units": [None]},
+    "units-null": {"units": None},
+    "layers-word": {"n_layers": "3"},
+    "layers-other": {"n_layers": 5},
+    "layers-negative": {"n_layers": -3},
+    "layers-huge": {"n_layers": 10**12},
+    "heads-none": {"n_heads": 0},
+    "hash-number": {"weight_hash": 3},
+    "hash-short": {"weight_hash": "00"},
+    "model-number": {"model": 3},
+    "method-list": {"method": []},
+    "settings-list": {"settings": []},
+    "settings-word": {"settings": "x"},
+    "means-word": {"units": [{"layer": 0, "head": 1, "mean": "x"}]},
+    "means-nan": {"units": [{"layer": 0, "head": 1, "mean": [float("nan")]}]},
+    "asked-word": {"asked": "half"},
+    "schema-newer": {"schema": 99},
+    "run-number": {"run": 3},
+    "created-number": {"created": 3},
+    "revision-number": {"revision": 3},
 }
-PROMPTS = {
+MASKS: Contents = {f"mask-{name}": json.dumps({**_MASK, **change}) for name, change in _OTHERWISE.items()}
+PROMPTS: Contents = {
     "empty": "",
     "header-only": "prompt,axis,subgroup\n",
     "no-prompt": "text,axis,subgroup\na,b,c\n",
@@ -351,7 +354,7 @@ PROMPTS = {
     "json": '{"prompt": "w1"}',
     "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
 }
-TEXTS = {
+TEXTS: Contents = {
     "empty": "",
     "header-only": "text,label\n",
     "no-text": "words,label\nw1,red\n",
@@ -366,7 +369,7 @@ TEXTS = {
     "twice": "text,text,label\nw1,w1,red\n",
     "picture": b"\x89PNG\r\n\x1a\n" + b"\0" * 64,
 }
-IMAGES = {
+IMAGES: Contents = {
     "empty": "",
     "header-only": "path,label\n",
     "no-path": "file,label\na.png,x\n",
@@ -380,7 +383,7 @@ IMAGES = {
     "nul": b"\0\0\0\0",
     "blank": "path,label\n,a\n,b\n",
 }
-CORPORA = {"empty": "", "blank": " \n \n", "short": "w1", "no-utf8": b"\xff\xfe\x00w1", "nul": b"\0" * 4000}
+CORPORA: Contents = {"empty": "", "blank": " \n \n", "short": "w1", "no-utf8": b"\xff\xfe\x00w1", "nul": b"\0" * 4000}
 
 
 def _write(path: Path, content: str | bytes) -> None:
@@ -399,7 +402,7 @@ def _runs(good: Path, bad: Path) -> None:
         _write(folder / "run.json", text)
 
 
-def _run_documents(sound: Path) -> dict[str, str]:
+def _run_documents(sound: Path) -> Contents:
     whole = json.loads((sound / "run.json").read_text())
     changes: dict[str, dict[str, Any]] = {
         "unsealed": {"seal": None},

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.hardening import _bad_files as files
+from benchmarks.hardening._real_files import REAL
 from engine.cli import parser
 
 TABLE = Path(__file__).with_name("bad_inputs.csv")
@@ -147,6 +148,8 @@ def rows() -> Iterator[tuple[str, list[str]]]:
     yield from _models()
     yield from _documents()
     yield from _data()
+    for name, (_, _, words) in REAL.items():
+        yield "real file", [word.replace("{file}", f"{{bad}}/real/{name}") for word in words]
 
 
 def _commands() -> Iterator[tuple[str, list[str]]]:

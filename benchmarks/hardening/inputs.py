@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,12 +15,15 @@ from tempfile import mkdtemp
 from benchmarks.hardening._audits import forked, loaded, side_by_side, tell
 from benchmarks.hardening._bad_files import make_all
 from benchmarks.report import Measure
+from engine.cli import parser
 
 TABLE = Path(__file__).with_name("bad_inputs.csv")
 LONGEST = 60.0
 """Seconds after which a command that should have been refused is ended."""
 LONG_SENTENCE = 1200
 """Characters: more is no sentence that anybody reads."""
+_NO_WORDS = re.compile(r"\n|[^./ ]\.\.( |$)|<class ")
+"""Of a sentence for a library's developer, or put together of two."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ def _one(row: Row) -> str:
 
 
 def _takes_store(words: list[str]) -> bool:
-    return words[0] not in ("apply", "evaluate", "engine", "import-scores")
+    """Whether a command has --store; one that is unknown is refused before it is asked."""
+    commands = next(one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
+    return words[0] in commands and "--store" in commands[words[0]]._option_string_actions
 
 
 def _placed(word: str, places: dict[str, Path]) -> str:
@@ -95,4 +102,4 @@ def _told(code: int, out: str, said: str) -> list[str]:
 
 
 def _is_sentence(text: str) -> bool:
-    return 10 <= len(text) <= LONG_SENTENCE and text.rstrip(")").endswith((".", "?", "!")) and "\n" not in text
+    return 10 <= len(text) <= LONG_SENTENCE and text.endswith((".", "?", "!", ".)")) and not _NO_WORDS.search(text)
