@@ -51,6 +51,8 @@ __all__ = [
 
 LARGEST = 1024
 """Images beyond this many pixels a side are refused: a slip of the pen, or more memory than there is."""
+LARGEST_MEAN = 2.0
+"""Of pixels in [0, 1], whom some processors move by one first; beyond it a note asks."""
 _HEAD_SCALE = 0.01  # standard deviation of a new last layer's weights, as torchvision sets it in VGG and MobileNetV2
 
 Classes = Sequence[str] | int
@@ -297,6 +299,9 @@ def _info(
         notes += (f"Nothing beside its weights says how images are normalised; the usual mean ({mean}) is assumed.",)
         if size is None:
             notes += (f"Nor what size they have: the middle square of each is taken, at {side} x {side} pixels.",)
+    if max(map(abs, card.get("mean", own.mean))) > LARGEST_MEAN:
+        said = ", ".join(f"{one:g}" for one in card["mean"])
+        notes += (f"Pixels from 0 to 1 are normalised by a mean of {said}: was it one of pixels from 0 to 255?",)
     if processor is not None and side != card["size"]:
         what = f"Its own processor makes images of {card['size']} pixels, {side} are asked for"
         notes += (f"{what}: the middle square of each is taken instead.",)

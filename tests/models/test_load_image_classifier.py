@@ -438,3 +438,11 @@ def test_the_published_resnet56_is_refused_as_anything_else():
     (fault,) = refusal("resnet20", weights=CIFAR / "resnet56-4bfd9763.th")
     assert "has 180 tensors that resnet20 does not know: layer1.3.conv1.weight (16x16x3x3)" in fault
     assert "The file fits resnet56: give that architecture." in fault
+
+
+def test_a_mean_beyond_pixels_from_0_to_1_is_asked_about(folder):
+    """Before, a mean of pixels up to 255 was obeyed without a word."""
+    assert inspect_classifier(folder).notes == ()
+    edit(folder, mean=[127.5, 127.5, 127.5])
+    said = "Pixels from 0 to 1 are normalised by a mean of 127.5, 127.5, 127.5: was it one of pixels from 0 to 255?"
+    assert inspect_classifier(folder).notes == (said,)

@@ -55,9 +55,10 @@ def look_at(data: str) -> ImageInfo | None:
 
 
 def usual_axes(values: Values) -> tuple[str, ...]:
-    """The axes of the images where nobody names any."""
-    info = look_at(values["data"])
-    return info.default_groups if info else (CLASS_AXIS,)
+    """The axes of the images where nobody names any; what is predicted is none."""
+    info, target = look_at(values["data"]), str(values.get("target") or "").casefold()
+    found = (axis for axis in (info.default_groups if info else ()) if axis.casefold() != target)
+    return tuple(found) or (CLASS_AXIS,)
 
 
 def own_axes(data: str, axes: Iterable[str]) -> tuple[str, ...]:

@@ -100,7 +100,7 @@ def load_images(source: str, ask: ImageAsk | None = None) -> ImageSet:
 def _checked(ask: ImageAsk, info: ImageInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     target = column_of(ask.target, info.targets) if ask.target is not None else info.default_target
-    groups = tuple(dict.fromkeys(ask.groups or info.default_groups))
+    groups = tuple(dict.fromkeys(ask.groups or (name for name in info.default_groups if name != target)))
     columns = tuple(dict.fromkeys(column for group in groups for column in _parts(group, info.groups)))
     size = ask.size if ask.size is not None else info.size
     where, faults = f"data {info.name}", []

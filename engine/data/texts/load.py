@@ -90,7 +90,8 @@ def _checked(ask: TextAsk, info: TextInfo) -> Wanted:
     """The ask with defaults filled in. Raises RequestError with every fault."""
     where = f"data {info.name}"
     text, text_b, target, faults = _columns(ask, info)
-    groups = tuple(dict.fromkeys(part for group in ask.groups or info.default_groups for part in _parts(group, info)))
+    usual = [name for name in info.default_groups if name not in (text, text_b, target)]
+    groups = tuple(dict.fromkeys(part for group in ask.groups or usual for part in _parts(group, info)))
     for name in groups:
         column = name if name in info.groups else column_of(name, info.columns)
         if column not in info.groups and column not in info.columns:
@@ -229,12 +230,16 @@ class _Loading:
         return np.where(words > middle, "long", "short").astype(object)
 
     def _note_repeats(self) -> None:
-        """Texts to test on that were also trained on."""
+        """Texts to test on that were also trained on, or have several labels."""
         test = self.table[self.table["split"] == "test"]
         train = set(self.table["text_id"][self.table["split"] == "train"])
         if both := int(test["text_id"].isin(train).sum()):
             self.notes.append(
                 f"{both} of {len(test)} test texts also occur in train: what is measured on them can be memory."
+            )
+        if torn := int((test.groupby("text_id")["label"].transform("nunique") > 1).sum()):
+            self.notes.append(
+                f"{torn} of {len(test)} test texts have several labels: no model is right on all of them."
             )
 
     def _ordered(self) -> pd.DataFrame:

@@ -8,11 +8,11 @@ import numpy as np
 
 from engine.classifiers.evaluation import GROUPS, Evaluation
 from engine.classifiers.groups import GroupMeasure
-from engine.classifiers.images.request import CLASS_AXIS, outputs_of, own_axes
+from engine.classifiers.images.request import CLASS_AXIS, outputs_of, own_axes, usual_axes
 from engine.classifiers.images.warnings import input_notes
 from engine.classifiers.outputs import in_order_of
 from engine.core.errors import Fault, RequestError, unknown
-from engine.data.images.load import SPLITS, ImageAsk, load_images, look
+from engine.data.images.load import SPLITS, ImageAsk, load_images
 
 
 def evaluate(
@@ -31,7 +31,7 @@ def evaluate(
 
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
-    axes = own_axes(data, axes) or look(data).default_groups
+    axes = own_axes(data, axes) or usual_axes({"data": data, "target": target})
     if is_cut_folder(model):
         if size is not None:
             raise RequestError(Fault("size", "a cut model keeps the size that it was cut at.", "Leave it out."))

@@ -35,7 +35,7 @@ def evaluate_text(
     """
     if split not in SPLITS:
         raise RequestError(unknown("split", split, SPLITS))
-    axes = own_axes(data, axes) or usual_axes(data)
+    axes = own_axes(data, axes) or usual_axes(data, ask.target)
     groups = tuple(dict.fromkeys(part for axis in axes for part in axis.split("+") if part != CLASS_AXIS))
     texts = load_texts(data, replace(ask, groups=groups))
     classifier, texts = _loaded(model, texts, max_length, device, classes)

@@ -58,9 +58,10 @@ def look_at(data: str) -> TextInfo | None:
     return None if not data or data.startswith("glue:") else attempt(lambda: look_texts(absolute(data)), [])
 
 
-def usual_axes(data: str) -> tuple[str, ...]:
-    """The axes of a set of texts where the request names none: its usual groups, and its classes."""
-    return (*look_texts(data).default_groups, CLASS_AXIS)
+def usual_axes(data: str, target: str | None = None) -> tuple[str, ...]:
+    """The axes of a set of texts where the request names none: its usual groups but what is predicted, and classes."""
+    own = (axis for axis in look_texts(data).default_groups if axis.casefold() != (target or "").casefold())
+    return (*own, CLASS_AXIS)
 
 
 def own_axes(data: str, axes: Iterable[str]) -> tuple[str, ...]:
@@ -70,7 +71,9 @@ def own_axes(data: str, axes: Iterable[str]) -> tuple[str, ...]:
 
 
 def _usual_axes(values: Values) -> tuple[str, ...]:
-    return attempt(lambda: usual_axes(values["data"]), []) or (CLASS_AXIS,) if "data" in values else ()
+    if "data" not in values:
+        return ()
+    return attempt(lambda: usual_axes(values["data"], values.get("target")), []) or (CLASS_AXIS,)
 
 
 def _models(_: Values) -> Offer:
@@ -573,8 +576,3 @@ def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
         return []
     what = f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
     return [Fault(str(root), what, "Ask for fewer trials, sparsities or procedures, or choose another store.")]
-
-
-def request_of_run(run: Any) -> TextRequest:
-    """The request a finished run was made from."""
-    return TextRequest.from_dict(run.meta["request"])

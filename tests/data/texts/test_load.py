@@ -271,3 +271,13 @@ def test_real_labels_are_the_files():
     assert tuple(cola.loc["The sailors rode the breeze clear of the rocks.", ["label", "source", "split"]]) == (
         1, "gj04", "test",
     )  # fmt: skip
+
+
+def test_texts_that_have_several_labels_are_counted(tmp_path):
+    """Before, nothing said why no model could be right on all of them."""
+    table = rows()
+    assert not any("several labels" in note for note in load_texts(written(tmp_path, table)).notes)
+    test = table[table["split"] == "test"].head(3)
+    again = pd.concat([table, test.assign(label=test["label"].map({"no": "yes", "yes": "no"}))])
+    said = "6 of 23 test texts have several labels: no model is right on all of them."
+    assert said in load_texts(written(tmp_path, again)).notes

@@ -109,3 +109,12 @@ def test_classes_that_contradict_the_files_are_refused(answered, tmp_path, capsy
     for classes, said in (("hate,normal", "name its outputs in another order"), ("hate,kind", "are not the classes")):
         code, found = evaluated(capsys, "--model", str(model), "--data", str(data), "--classes", classes)
         assert code == 2 and said in found["faults"][0]["what"]
+
+
+def test_the_usual_groups_leave_out_what_is_predicted(answered, tmp_path, capsys):
+    """Before, evaluate --target site was refused, for site was a group that nobody had asked for."""
+    model, data = text_model(tmp_path / "m"), tmp_path / "texts.csv"
+    sites = answered.assign(label="x", site=answered["output"].map({0: "a", 1: "b"}))
+    sites.drop(columns="output").to_csv(data, index=False)
+    code, found = evaluated(capsys, "--model", str(model), "--data", str(data), "--target", "site", "--classes", "a,b")
+    assert code == 0 and accuracy(found) == 1.0
