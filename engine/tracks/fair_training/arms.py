@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.tracks.fair_training.context import CORNERS, FairShard
-from engine.tracks.fair_training.methods.base import FILTERS, NONE, WEIGHTS, fair_methods
+from engine.tracks.fair_training.methods.base import NONE, WEIGHTS, fair_methods
 from engine.tracks.fair_training.request import FairRequest
 
 SPARSITY, TRADEOFF = "sparsity", "tradeoff"
@@ -108,10 +108,6 @@ def surface_shards(request: FairRequest) -> list[FairShard]:
     """The surface, then the paths to every ablation; none where they were not asked for."""
     if not request.surface:
         return []
-    place = {"sparsity": request.surface_sparsity, "strength": request.strength, "seed": 0}
     others = [*CORNERS[1:], *(name for name in request.methods if name == f"{STRUCTURED}-no-both")]
-    return [FairShard("surface", CORNERS[0], **place), *(FairShard("path", name, **place) for name in others)]
-
-
-def cuts_filters(arms: list[FairArm]) -> bool:
-    return any(arm.units == FILTERS for arm in arms)
+    wanted = [("surface", CORNERS[0]), *(("path", name) for name in others)]
+    return [FairShard(kind, name, request.surface_sparsity, request.strength) for kind, name in wanted]

@@ -77,7 +77,7 @@ class FairContext(ImageContext):
     settings: FairSettings
 
     def describe(self, shard: FairShard | ImageShard) -> str:
-        if not shard.method:
+        if isinstance(shard, ImageShard) or not shard.method:
             return "dense model"
         cut = f", {100 * shard.sparsity:g} % cut" if shard.sparsity else ""
         fair = f", λ {shard.strength:g}" if shard.strength else ""

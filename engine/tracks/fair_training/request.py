@@ -359,7 +359,7 @@ def validate_fair(request: FairRequest) -> FairPlan:
         faults += _group_faults(request, images)
     if model is not None and not faults:
         attempt(lambda: _reachable(request, model), faults)
-    if faults:
+    if faults or images is None:
         raise RequestError(list(dict.fromkeys(faults)))
     return FairPlan(request, images, model)
 
@@ -478,11 +478,6 @@ def _flop_faults(request: FairRequest, classifier: Any) -> list[Fault]:
               f"Ask for {math.floor(1000 * most) / 1000:g} at most.")
         for share in sorted(asked_for) if share > most
     ]  # fmt: skip
-
-
-def request_of_run(run: Any) -> FairRequest:
-    """The request a finished run was made from."""
-    return FairRequest.from_dict(run.meta["request"])
 
 
 def group_shares(images: ImageSet, axis: str, rows: Sequence[int] | np.ndarray) -> dict[str, float]:

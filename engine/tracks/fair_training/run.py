@@ -127,16 +127,16 @@ def _half_of_excess(look: Look) -> float:
 
 def refuse_target(look: Look, request: FairRequest) -> None:
     """RequestError for a stated gap of accuracy that the dense model meets, or that chance alone would give."""
-    gap, most = look.of(look.dense)["gap"], look.null_band().high
-    if request.notion == DEGRADATION or not math.isfinite(most):
+    gap, most, stated = look.of(look.dense)["gap"], look.null_band().high, request.fair_gap
+    if stated is None or request.notion == DEGRADATION or not math.isfinite(most):
         return
     images = f"on the {len(look.labels)} validation images looked at"
     fix = f"Give a gap between {most:.3f} and {gap:.3f}." if gap > most else "Leave it out: there is no gap to mend."
-    if request.fair_gap >= gap:
-        what = f"{request.fair_gap:g} is met at the start: the starting model's gap is {gap:.3f} {images}."
+    if stated >= gap:
+        what = f"{stated:g} is met at the start: the starting model's gap is {gap:.3f} {images}."
         raise RequestError(Fault("fair gap", what, fix))
-    if request.fair_gap <= most:
-        what = f"{request.fair_gap:g} lies inside the null band {images}: chance alone gives up to {most:.3f}."
+    if stated <= most:
+        what = f"{stated:g} lies inside the null band {images}: chance alone gives up to {most:.3f}."
         raise RequestError(Fault("fair gap", what, fix))
 
 

@@ -58,7 +58,7 @@ def fair_tables(
         "arm_differences": _differences(arms, measured),
         "images": images,
         "predictions": predictions_table({DENSE: dense, **answers}, images),
-        "thumbs": thumbnails(context, firsts, dense),
+        "thumbs": thumbnails(context, map(context.answers, firsts), dense),
         "layers": layers_table(dict(_layers(context, arms))),
         "costs": costs_table(context, {arm.pooled: arm.cost for arm in arms}, variants),
         "curves": _curves(context, request, arms),
@@ -109,9 +109,9 @@ def _differences(arms: Sequence[FairArm], measured: Mapping[FairArm, Arm]) -> pd
                "n_trials", "verdict"]  # fmt: skip
     parts = []
     for arm, base in compared(list(arms)):
-        pair, n_seeds = (measured[arm], measured[base]), arm.n_seeds
-        table = arm_difference(*(by_seed(each, n_seeds) for each in pair), group="")
-        lost = _lost_otherwise(*pair, n_seeds)
+        one, other, n_seeds = measured[arm], measured[base], arm.n_seeds
+        table = arm_difference(by_seed(one, n_seeds), by_seed(other, n_seeds), group="")
+        lost = _lost_otherwise(one, other, n_seeds)
         table = pd.concat([table[table["metric"].isin(DIFFERENCES)], lost], ignore_index=True)
         parts.append(table.assign(method=arm.method, base=base.method, sparsity=arm.sparsity, n_trials=n_seeds))
     if not parts:

@@ -76,13 +76,14 @@ def _areas(points: Sequence[Arm], place: int, reference: tuple[float, float]) ->
     axis, first = points[0].measure.axes[1 + place].name, points[0].trials
     accuracy, gap = _cell(points[0], "", "accuracy"), _cell(points[0], axis, "accuracy_gap")
     values = [
-        hypervolume(*zip(*((1 - point.trials.values[seed, accuracy], point.trials.values[seed, gap])
-                           for point in points), strict=True), reference)
+        hypervolume([1 - point.trials.values[seed, accuracy] for point in points],
+                    [point.trials.values[seed, gap] for point in points], reference)
         for seed in range(len(first.numbers))
     ]  # fmt: skip
-    drawn = np.stack([[1 - point.trials.draws[..., accuracy], point.trials.draws[..., gap]] for point in points])
-    draws = [[hypervolume(*drawn[:, :, seed, draw].T, reference) for draw in range(drawn.shape[-1])]
-             for seed in range(len(first.numbers))]  # fmt: skip
+    wrong = np.stack([1 - point.trials.draws[..., accuracy] for point in points], axis=-1)
+    apart = np.stack([point.trials.draws[..., gap] for point in points], axis=-1)
+    draws = [[hypervolume(*each, reference) for each in zip(*seed, strict=True)]
+             for seed in zip(wrong, apart, strict=True)]  # fmt: skip
     none, unknown = np.zeros(1, dtype=bool), np.full(1, np.nan)
     there = 1.0 if np.isfinite(reference[1]) else np.nan
     return Trials(first.numbers, there * np.array(values)[:, None], there * np.array(draws)[..., None], none, unknown)

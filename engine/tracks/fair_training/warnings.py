@@ -9,8 +9,9 @@ from typing import Any
 import pandas as pd
 
 from engine.classifiers.gaps import words_of
+from engine.classifiers.groups import group_warnings
 from engine.classifiers.images.context import DENSE, VALIDATION
-from engine.classifiers.images.warnings import brought_warnings, group_warnings, input_notes, model_warnings
+from engine.classifiers.images.warnings import brought_warnings, input_notes, model_warnings
 from engine.classifiers.layout import MIN_IMAGES, MIN_PER_CLASS
 from engine.core.words import AXES
 from engine.stats import group_gaps

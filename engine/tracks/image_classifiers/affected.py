@@ -36,8 +36,10 @@ def affected_table(classes: tuple[str, ...], arms: Mapping[str, Arm]) -> pd.Data
     arms: by the id of the variant, "dense" among them. Empty where classes are no axis of the audit.
     """
     dense, rows = _mean(arms["dense"], classes), []
-    for name, arm in arms.items() if dense is not None else ():
+    for name, arm in arms.items():
         mine = _mean(arm, classes)
+        if mine is None or dense is None:
+            continue
         shown = level(mine)
         row = {"variant": name, "classes": ", ".join(classes), "value": shown.value[0], "low": shown.low[0],
                "high": shown.high[0], "n_trials": len(mine.numbers)}  # fmt: skip

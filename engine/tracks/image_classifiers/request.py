@@ -193,7 +193,7 @@ def validate_images(request: ImageRequest) -> FilterPlan:
     images, model = looked_up(request, faults)
     if model is not None and not faults:
         attempt(lambda: _reachable(request, model), faults)
-    if faults:
+    if faults or images is None:
         raise RequestError(list(dict.fromkeys(faults)))
     return FilterPlan(request, images, model)
 
@@ -221,8 +221,3 @@ def claims(args: argparse.Namespace) -> bool:
     from engine.models.load_image_classifier import is_classifier_name
 
     return args.model is not None and is_classifier_name(args.model)
-
-
-def request_of_run(run: Any) -> ImageRequest:
-    """The request a finished run was made from."""
-    return ImageRequest.from_dict(run.meta["request"])

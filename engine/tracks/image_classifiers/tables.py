@@ -42,7 +42,7 @@ def image_tables(
     measured = _measured(context, arms, measure, check)
     results, groups, differences = _numbers(arms, measure, measured, check)
     firsts = [arm.trials(speedup)[0] for arm in arms for speedup in arm.speedups]
-    thumbs, variants = thumbnails(context, firsts, dense), _variants(context, arms)
+    thumbs, variants = thumbnails(context, map(context.answers, firsts), dense), _variants(context, arms)
     answers = {arm.id_of(shard): context.answers(shard) for arm in arms for shard in arm.trials()}
     tables = {
         "variants": variants,

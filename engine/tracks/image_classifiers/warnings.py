@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from engine.classifiers.groups import group_warnings
 from engine.classifiers.images.context import ImageContext
 from engine.classifiers.images.request import recipe_of
-from engine.classifiers.images.warnings import brought_warnings, group_warnings, input_notes, model_warnings
+from engine.classifiers.images.warnings import brought_warnings, input_notes, model_warnings
 from engine.classifiers.metrics import OVR
 from engine.tracks.image_classifiers.request import ImagePlan
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.audit.growing import plan_of
 from engine.audit.tracks import request_from
 from engine.core.errors import Fault, MaskError, RequestError
 from engine.core.types import HeadMask
@@ -16,7 +15,7 @@ from engine.store.runs import Run
 from engine.tracks.language_models.arm_words import arm_of, is_arm
 from engine.tracks.language_models.arms import arms_of
 from engine.tracks.language_models.context import PromptContext
-from engine.tracks.language_models.request import PromptPlan, validate
+from engine.tracks.language_models.request import PromptPlan, prompt_plan_of, validate
 from engine.tracks.language_models.words import is_against
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ PROMPTS = 8
 
 def standing_again(run: Run, lm: LanguageModel, arm: str) -> LanguageModel:
     """The arm of a run beside its dense model. RequestError where it would not be the same one today."""
-    return _stand(plan_of(run), lm, arm)
+    return _stand(prompt_plan_of(run), lm, arm)
 
 
 def _stand(plan: PromptPlan, lm: LanguageModel, arm: str) -> LanguageModel:

@@ -74,8 +74,8 @@ class Sums:
 
     def row(self) -> dict[str, float | int | str]:
         """Value with interval, null of no preference, and change with interval and null of no change."""
-        said = {"metric": self.metric.name, "value": self.value, "n": self.n, "clusters": self.clusters}
-        return {**said, **self._interval(), **self._null(), **self._change()}
+        said: dict[str, float | int | str] = {"metric": self.metric.name, "value": self.value, "n": self.n}
+        return {**said, "clusters": self.clusters, **self._interval(), **self._null(), **self._change()}
 
     def _interval(self) -> dict[str, float]:
         if self.clusters < FEWEST:

@@ -17,16 +17,6 @@ from engine.tracks.language_models.bias_definitions import Layout, evaluate, lay
 from engine.tracks.language_models.permutation import Exchanges
 
 
-def subgroup_means(table: pd.DataFrame, weights: np.ndarray | None = None) -> pd.Series:
-    """Mean toxicity of each subgroup, float64, index sorted by name; weights [rows], by default all 1."""
-    layout = lay_out(table)
-    weights = np.ones(len(table)) if weights is None else np.asarray(weights, dtype=float)
-    count = np.bincount(layout.subgroup, weights, minlength=len(layout.subgroups))
-    total = np.bincount(layout.subgroup, weights * layout.toxicity, minlength=len(layout.subgroups))
-    with np.errstate(invalid="ignore"):
-        return pd.Series(total / count, index=pd.Index(layout.subgroups, name="subgroup"), name="toxicity")
-
-
 def bias(table: pd.DataFrame, reading: str = "group_means", weights: np.ndarray | None = None) -> float:
     """Bias of the axis in `table`, in units of toxicity, summed over subgroups (FASP Eq. 1):
 
@@ -40,22 +30,6 @@ def bias(table: pd.DataFrame, reading: str = "group_means", weights: np.ndarray 
     Example (FASP Table 1): toxicities .6 and .8 of two subgroups give |.7 - .6| + |.7 - .8| = .2.
     """
     return evaluate(lay_out(table), reading, weights)
-
-
-def reading_notes(table: pd.DataFrame, reading: str) -> tuple[str, ...]:
-    """What must be said next to this reading of this table."""
-    if reading != "paired_prompts":
-        return ()
-    layout = lay_out(table)
-    n_present = pd.Series(layout.subgroup).groupby(layout.frame).nunique()
-    complete = int((n_present == len(layout.subgroups)).sum())
-    if complete == len(n_present):
-        return ()
-    shared = int((n_present >= 2).sum())
-    return (
-        f"Paired prompts: {complete} of {len(n_present)} prompt frames have all {len(layout.subgroups)} subgroups, "
-        f"{shared} have at least two; each subgroup is averaged over the frames it shares.",
-    )
 
 
 @dataclass(frozen=True)

@@ -82,8 +82,8 @@ class BiasErrors(PromptOrder):
     def difference(self, table: pd.DataFrame, reading: str = "group_means") -> Difference:
         """Bias of the variant in `table` minus bias of the dense model."""
         found = self.changes(self.toxicities(table)[:, None], reading)
-        ends = (float(getattr(found, name)[0]) for name in ("value", "low", "high", "p"))
-        return Difference(*ends, len(self.prompts))
+        value, low, high, p = (float(getattr(found, name)[0]) for name in ("value", "low", "high", "p"))
+        return Difference(value, low, high, p, len(self.prompts))
 
     def levels(self, values: np.ndarray, reading: str = "group_means") -> Student:
         """Bias of each column of values [prompts, columns], as `matrix` gives them."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -85,13 +86,13 @@ def _expect(audit: Audit, asked: Sequence[tuple[Variant, Sequence[tuple[int, ...
 
 
 def _against_chance(audit: Audit, variant: Variant, cuts: Sequence[tuple[int, ...]]) -> list[dict[str, object]]:
-    found = None
+    found: dict[str, Any] = {}
     for stage in stages(audit.drawn or audit.request):
         audit.finish("controls", shards_of(variant, cuts, stage))
         found = _compared(audit.context, audit.request.reading, variant, cuts, stage)
         if is_settled(found["below"], found["unclear"]):
             break
-    same = {"variant": variant.id, "target_axis": variant.target_axis, "gamma": variant.gamma}
+    same: dict[str, object] = {"variant": variant.id, "target_axis": variant.target_axis, "gamma": variant.gamma}
     same |= {"sparsity": variant.sparsity, "prompts": found["prompts"], "draws": len(stage.seeds)}
     window = audit.context.settings.window
     texts = [
@@ -106,7 +107,7 @@ def _against_chance(audit: Audit, variant: Variant, cuts: Sequence[tuple[int, ..
 
 def _compared(
     context: PromptContext, reading: str, variant: Variant, cuts: Sequence[tuple[int, ...]], stage: Stage
-) -> dict:
+) -> dict[str, Any]:
     """Bias of the method and of every control on the same texts, and which controls are no worse, clearly or not."""
     own = _texts(context, variant.cut, variant.target_axis, stage)
     errors = BiasErrors(own)

@@ -35,7 +35,7 @@ def extrapolated(audit: Audit) -> dict[str, Any]:
     times as long as the quicker of two draws of the same prompts the slower one took."""
     job, context = audit.job, audit.context
     counts = {axis: len(context.rows(axis, VALIDATION)) for axis in audit.request.axes}
-    axis = max(counts, key=counts.get)
+    axis = max(counts, key=counts.__getitem__)
     start = time.perf_counter()
     measured, again = _tried(audit, axis)
     took = time.perf_counter() - start

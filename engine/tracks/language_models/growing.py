@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from engine.audit.executors import Executor
-from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, plan_of, run_of
+from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, run_of
 from engine.audit.growth import Growth
 from engine.audit.session import timed
 from engine.core.errors import Fault, RequestError
@@ -29,6 +29,7 @@ from engine.tracks.language_models.any_level import arms_at, compressions_of, va
 from engine.tracks.language_models.benchmark_tables import measured_benchmarks
 from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.growing_benchmarks import grown_by_benchmarks, measure_benchmarks
+from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.stopping import as_drawn
 from engine.tracks.language_models.tables import TEST, VALIDATION, Measured, Placed, shards_at
 from engine.tracks.language_models.variants import Variant, dense_variant, variant_table
@@ -101,7 +102,7 @@ def grown_of(request: Growth, store: Store) -> Grown:
     run = run_of(request, store)
     variants, split = variants_of(run, request)
     arms = tuple(dict.fromkeys((one.method, one.sparsity) for one in variants if one.arm))
-    plan = replace(plan_of(run), more_arms=arms)
+    plan = replace(prompt_plan_of(run), more_arms=arms)
     return Grown(run, plan, variants, split, _missing(run, variants, split, request.axes), request)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.audit.growing import Grown, check_asked, plan_of, run_of
+from engine.audit.growing import Grown, check_asked, run_of
 from engine.audit.growth import Growth
 from engine.core.errors import Fault, RequestError
 from engine.data.benchmarks.base import Benchmark
@@ -17,6 +17,7 @@ from engine.store.shards import Used
 from engine.tracks.language_models import benchmark_tables
 from engine.tracks.language_models.arm_words import arm_of
 from engine.tracks.language_models.asked_benchmarks import benchmark_faults, named_paths
+from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import TEST
 from engine.tracks.language_models.variants import DENSE, Variant, dense_variant
 
@@ -36,7 +37,7 @@ def grown_by_benchmarks(request: Growth, store: Store) -> Grown:
         raise RequestError(faults)
     lacking = _lacking(run, found)
     variants = tuple(one for one in lacking if one.id != DENSE)
-    plan = replace(plan_of(run), benchmarks=found)
+    plan = replace(prompt_plan_of(run), benchmarks=found)
     digests = {one.name: one.digest for one in found}
     axes = (request.axis,) if lacking else ()
     return Grown(run, plan, variants, TEST, axes, request, digests | {"variants": " ".join(v.id for v in lacking)})

@@ -38,7 +38,7 @@ def window_nll(
     """One row per window: window, nll (nats, summed over its scored tokens), tokens (how many it scored)."""
     spans = spans_of(len(tokens), window, lm.n_positions)
     text = torch.tensor(tokens, dtype=torch.int64)
-    rows = []
+    rows: list[tuple[int, float, int]] = []
     longest = max((span.end - span.start for span in spans), default=1)
     for group in same_length(spans, rows_at_once(lm, batch_size, longest)):
         hooks.check()

@@ -43,8 +43,8 @@ def differences(run: Run, reference: str, others: tuple[str, ...], axis: str, re
     table = pd.DataFrame(rows, columns=[name for name in (*COLUMNS, "error", "freedom") if name != "null_q"])
     found = table.assign(null_q=benjamini_hochberg(table["null_p"].to_numpy(dtype=float)))
     if len(table):
-        ends = (found[name].to_numpy(dtype=float) for name in ("error", "freedom"))
-        found["detectable"] = smallest_effect(*ends, MISSED / len(table))
+        error, freedom = (found[name].to_numpy(dtype=float) for name in ("error", "freedom"))
+        found["detectable"] = smallest_effect(error, freedom, MISSED / len(table))
     return found[COLUMNS]
 
 

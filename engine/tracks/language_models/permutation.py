@@ -180,7 +180,8 @@ class Exchanges:
         return Chunk(None, labels, self._by_label(self.pooled.count, labels))
 
     def _regrouped(self) -> Iterator[Chunk]:
-        descriptors, _ = self.whole
+        descriptors, why_not = self.whole
+        assert descriptors is not None, why_not
         home = np.zeros(int(descriptors.max()) + 1, dtype=int)
         home[descriptors] = self.pooled.subgroup
         moved = rng("group null", self.seed).permuted(np.broadcast_to(home, (self.draws, len(home))), axis=1)

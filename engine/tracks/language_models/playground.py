@@ -56,7 +56,7 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     """The question, or RequestError with every fault. given: see `asks/prompt.py`."""
     faults = [unknown("question", name, KNOWN) for name in given if name not in KNOWN]
     request = request_from(run.meta["request"])
-    prompt = given.get("prompt")
+    prompt = given.get("prompt", "")
     faults += _prompt_faults(prompt)
     tokens = _whole(given, "tokens", request.max_new_tokens, 1, MOST_TOKENS, faults)
     seed = _whole(given, "seed", request.first_seed, 0, 2**31 - 1, faults)
@@ -68,7 +68,7 @@ def question_of(given: Mapping[str, Any], run: Run) -> Question:
     axis = given.get("axis")
     if axis is not None and axis not in request.axes:
         faults.append(unknown("axis", axis, request.axes))
-    if faults:
+    if faults or cut is None:
         raise RequestError(faults)
     mask, label, arm = cut
     rows, own, notes = _rows(run, request, prompt, axis, wanted)

@@ -50,7 +50,7 @@ def prediction(audit: Audit) -> dict[str, Any]:
     each = [method.seconds(audit.job, said.pop("pilot"), said["seconds"]) for said in axes.values()]
     per_text = float(np.median([said["draw_seconds"] for said in axes.values()]))
     other = per_text * left(audit.context, other_scores(audit.request, audit.job))
-    found = {
+    found: dict[str, Any] = {
         "axes": axes,
         "scoring_seconds": [other + sum(ends) for ends in zip(*each, strict=True)],
         "measuring_seconds": per_text * left(audit.context, measuring_shards(audit.plan, audit.job.total)),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.audit.fields import HOW, WHAT, Offer, Values, asked, checked
+from engine.audit.growing import plan_of
 from engine.audit.request import MORE, Plan, Request, spelled, versions_of
 from engine.audit.request_checks import attempt, is_number
 from engine.core.errors import Fault, RequestError
@@ -20,6 +21,7 @@ from engine.core.types import (
     Decoding,
     PromptSet,
     Setting,
+    Span,
     Window,
     digest_of,
 )
@@ -30,6 +32,7 @@ from engine.data.prompts.load import known_axes, load_prompts, split_prompts
 from engine.data.prompts.spare import with_spares
 from engine.data.texts.corpora import load_corpus
 from engine.models import catalog
+from engine.store.runs import Run
 from engine.tracks.language_models import words
 from engine.tracks.language_models.against import faults_against, others_of
 from engine.tracks.language_models.asked_benchmarks import (
@@ -237,7 +240,7 @@ class AuditRequest(Request):
         label="Revision of a hub model", placeholder="commit or tag",
     )  # fmt: skip
     dtype: str = asked("auto", kind="text", check=_dtype_faults, help="auto, or a number format of torch")
-    span: str = asked("continuation", kind="choice", choices=SPANS, section=MORE, label="What the judge reads",
+    span: Span = asked("continuation", kind="choice", choices=SPANS, section=MORE, label="What the judge reads",
                       help="what the judge reads: continuation, prompt+continuation or prompt")  # fmt: skip
     plain_case: bool = asked(False, kind="flag", help="judge lower-cased text without line breaks, as published")
     ablation: str = asked("zero", kind="choice", choices=ABLATIONS, section=SCORING, label="A head that is off is set",
@@ -393,10 +396,17 @@ def validate(request: AuditRequest) -> PromptPlan:
         faults += _expert_faults(request, model)
     if model is not None and prompts is not None:
         faults += _lost_groups(request, model, prompts)
-    if faults:
+    if faults or prompts is None or corpus is None or model is None:
         raise RequestError(list(dict.fromkeys(faults)))
     said = cut_prompts(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
     return PromptPlan(request, prompts, corpus, model, judge, benchmarks or (), others, cut=said)
+
+
+def prompt_plan_of(run: Run) -> PromptPlan:
+    """`engine.audit.growing.plan_of` a language model's run."""
+    plan = plan_of(run)
+    assert isinstance(plan, PromptPlan), "a run of another track"
+    return plan
 
 
 def _prompts(request: AuditRequest) -> PromptSet:
@@ -495,7 +505,8 @@ def _expert_faults(request: AuditRequest, model: Any) -> list[Fault]:
 
 def _share_faults(request: AuditRequest) -> list[Fault]:
     """Sparsities that cannot be told apart, and shares of heads that are asked for twice."""
-    faults, known = [], {}
+    faults: list[Fault] = []
+    known: dict[str, float] = {}
     shares = [value for value in request.sparsities if is_number(value)]
     for value in shares:
         if 0.0 < value < 5e-4:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -139,7 +140,7 @@ def score_heads(
     """
     tables, methods = [], audit.request.scores
     for place, method in enumerate(methods):
-        score(audit, method, lambda unfinished=methods[place:]: expecting(unfinished))
+        score(audit, method, partial(expecting, methods[place:]))
         audit.progress.say("score heads", method.score)
         table = method.table(audit.job)
         tables.append(table)

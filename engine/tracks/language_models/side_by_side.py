@@ -96,8 +96,9 @@ def answered(question: Question, with_: Loaded, warm: Warm, hooks: Hooks) -> dic
     chances = [next_chances(lm, nothing, before, decoding), next_chances(with_.pruned, mask, before, decoding)]
     found = _read(question, with_, dense, pruned, hooks)
     for at, row in enumerate(found):
-        drawn = [] if parts[at] is None else [_drawn(ids[at], parts[at]) for ids in (dense, pruned)]
-        row |= {"parts_at": parts[at], "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
+        part = parts[at]
+        drawn = [] if part is None else [_drawn(ids[at], part) for ids in (dense, pruned)]
+        row |= {"parts_at": part, "next": _likely(lm, chances[0][at], chances[1][at], drawn)}
     attention, more = _attention(question, with_, rows[0])
     return {
         "run": question.run.id, "cut": question.label,

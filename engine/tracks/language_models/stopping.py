@@ -62,6 +62,7 @@ def drawn_of(results: pd.DataFrame, drawn: AuditRequest, asked: AuditRequest) ->
         cut, widths = rows, (rows["high"] - rows["low"]).to_numpy(dtype=float)
     at = int(np.argmax(np.where(np.isnan(widths), np.inf, widths)))
     row = cut.iloc[at]
+    assert asked.stop_at is not None, "nothing was to be reached"
     return Drawn(drawn.seeds, asked.seeds, float(asked.stop_at), float(widths[at]), str(row["variant"]), row["axis"])
 
 

@@ -57,5 +57,6 @@ def _apart(run: Run, one: ScoredBenchmark, variant: str, rows: pd.DataFrame) -> 
     if scored is None:
         return float("inf")
     by_name = {metric.name: metric for metric in one.metrics}
-    again = [float(metric.value(metric.features(scored).sum(axis=0))) for metric in map(by_name.get, rows["metric"])]
+    metrics = [by_name[name] for name in rows["metric"]]
+    again = [float(metric.value(metric.features(scored).sum(axis=0))) for metric in metrics]
     return float(np.nanmax(np.abs(np.array([*again, 0.0]) - [*rows["value"], 0.0])))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -235,8 +236,8 @@ class Measured:
             ("toxicity", values, before),
             ("toxic_share", _over_half(values), _over_half(before)),
         ):
-            change = self._mean(now - then, layout.prompt, (-1.0, 1.0)) if what else None
-            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change and _as_difference(change)))
+            change = _as_difference(self._mean(now - then, layout.prompt, (-1.0, 1.0))) if what else None
+            rows.append(_row(metric, self._mean(now, layout.prompt, SHARE), change))
         found = levelling(dense, table, self.bootstrap(split, axis))
         rows.append(_row("gap", found.gap_variant, found.gap_change if what else None))
         for metric, group, change in (
@@ -263,7 +264,7 @@ class Measured:
         layout = lay_out(merged)
         return {**row, **_bands(layout, Exchanges(layout, self.request.reading, NULL_DRAWS))}
 
-    def _text_row(self, what: What, split: str) -> dict[str, object]:
+    def _text_row(self, what: What, split: str) -> dict[str, Any]:
         """Perplexity of one mask; n counts tokens."""
         windows, dense, preset = self.windows(what, split), self.windows(UNCUT, split), self.context.settings.window
         shown, change = (

@@ -29,7 +29,8 @@ def task_scores(
     tasks, made = _built(benchmark.path, benchmark.digest)
     if made != dict(zip(benchmark.items["item_id"], benchmark.items["made_of"], strict=True)):
         raise PruneAuditError(f"The tasks of {benchmark.source} are not those that this audit began with.")
-    answering, found = _answering(lm, hooks), {}
+    answering = _answering(lm, hooks)
+    found: dict[str, float] = {}
     for one in tasks:
         found |= _of_task(one, answering)
     score = benchmark.choices["item_id"].map(found).astype(float)

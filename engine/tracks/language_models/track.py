@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import pandas as pd
 
@@ -437,7 +437,7 @@ class Beside(Heads):
 BESIDE = Beside()
 
 
-def _is_benchmark(row: Mapping[str, Any] | None) -> bool:
+def _is_benchmark(row: Mapping[str, Any] | None) -> TypeGuard[Mapping[str, Any]]:
     return row is not None and str(row.get("metric", "")).startswith(PREFIX)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from engine.audit.measurements import Measurement
+from engine.classifiers.images.context import ImageShard
 from engine.classifiers.images.measurements.cost import DenseCost, cost_row
 from engine.tracks.fair_training.context import FairContext, FairShard
 from engine.tracks.fair_training.measurements._work import model_of, trained_shard
@@ -22,7 +23,7 @@ class FairCost(Measurement):
 
     def parts(self, context: FairContext, shard: FairShard) -> dict[str, Any]:
         trained = context.kind("trained")
-        dense = DenseCost().parts(context, FairShard("cost"))
+        dense = DenseCost().parts(context, ImageShard("cost"))
         return {**dense, "trained": [trained.version, trained.parts(context, trained_shard(shard))]}
 
     def together(self, context: FairContext, shard: FairShard) -> Hashable:
@@ -35,4 +36,4 @@ class FairCost(Measurement):
         return [cost_row(context, model_of(context, shard)) for shard in shards]
 
     def size(self, context: FairContext, shard: FairShard) -> float:
-        return DenseCost().size(context, FairShard("cost"))
+        return DenseCost().size(context, ImageShard("cost"))

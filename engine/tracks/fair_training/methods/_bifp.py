@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from engine.core.types import Setting
 from engine.tracks.fair_training.methods._stages import SHARPNESS, by_flops, finished, trainer_of
 from engine.tracks.fair_training.methods.base import FairJob, FairMethod, Trained
+
+if TYPE_CHECKING:
+    from engine.tracks.fair_training.training.trainer import Trainer
 
 
 class Bifp(FairMethod):
@@ -45,7 +49,7 @@ class Bifp(FairMethod):
     )  # fmt: skip
 
     @abstractmethod
-    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+    def first_scores(self, job: FairJob, trainer: Trainer) -> np.ndarray:
         """Scores in (0, 1] before any training, [units]."""
 
     def train(self, job: FairJob) -> Iterator[Trained]:

@@ -64,6 +64,7 @@ def within_widths(job: FairJob, scores: np.ndarray) -> tuple[np.ndarray, np.ndar
     Returns keep [filters] bool, and scores [filters] among which those that stay are the highest.
     """
     full = np.array([group.width for group in job.graph.groups])[job.graph.group_of]
+    assert job.widths is not None, "this method has no widths of its own"
     keep = np.round(scores * full) > full - job.widths[job.graph.group_of]
     return keep, (scores + keep) / 2
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from engine.tracks.fair_training.methods._bifp import Bifp
 from engine.tracks.fair_training.methods._stages import by_chance, geometric_median
 from engine.tracks.fair_training.methods.base import FILTERS, FairJob
+
+if TYPE_CHECKING:
+    from engine.tracks.fair_training.training.trainer import Trainer
 
 
 class BifpFilters(Bifp):
@@ -15,6 +20,6 @@ class BifpFilters(Bifp):
     name = "bifp-str"
     units = FILTERS
 
-    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+    def first_scores(self, job: FairJob, trainer: Trainer) -> np.ndarray:
         """FPGM's ranks, or ranks drawn at random, within each layer: [filters] in (0, 1]."""
         return geometric_median(job) if self.setting(job, "start") == "weights" else by_chance(job)

@@ -14,15 +14,12 @@ class Ablation(BifpFilters):
     name: str
     fair_mask: bool = True
     fair_weights: bool = True
+    fair: bool = True
     version: int = BifpFilters.version + 1  # theirs changes with what they are ablations of
-
-    @property
-    def fair(self) -> bool:
-        return self.fair_mask or self.fair_weights
 
 
 ROWS = (
-    Ablation("bifp-str-no-both", fair_mask=False, fair_weights=False),
+    Ablation("bifp-str-no-both", fair_mask=False, fair_weights=False, fair=False),
     Ablation("bifp-str-no-m", fair_mask=False),
     Ablation("bifp-str-no-w", fair_weights=False),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,6 +11,9 @@ from engine.core.seeds import rng
 from engine.tracks.fair_training.methods._bifp import Bifp
 from engine.tracks.fair_training.methods._stages import magnitudes
 from engine.tracks.fair_training.methods.base import WEIGHTS, FairJob
+
+if TYPE_CHECKING:
+    from engine.tracks.fair_training.training.trainer import Trainer
 
 
 class BifpWeights(Bifp):
@@ -19,7 +23,7 @@ class BifpWeights(Bifp):
     units = WEIGHTS
     settings = (replace(Bifp.settings[0], default=0.05), *Bifp.settings[1:])
 
-    def first_scores(self, job: FairJob, trainer: object) -> np.ndarray:
+    def first_scores(self, job: FairJob, trainer: Trainer) -> np.ndarray:
         """Ranks of the weights' magnitudes, or of random numbers, over all layers: [weights] float64 in (0, 1]."""
         by_weights = self.setting(job, "start") == "weights"
         total = trainer.masked.total

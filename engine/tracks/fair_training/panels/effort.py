@@ -167,8 +167,8 @@ def _on_test(run: Run, table: pd.DataFrame) -> str:
     metric = f"{_notion(run)}_gap"
 
     def met(variant: str) -> bool:
-        rows = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
-        return all(row is not None for row in rows) and rows[0]["value"] >= accuracy and rows[1]["value"] <= gap
+        right, apart = lookup.result(run, variant, "accuracy"), lookup.result(run, variant, metric, fair_axis(run))
+        return bool(right and apart and right["value"] >= accuracy and apart["value"] <= gap)
 
     counts = {name: [met(variant) for variant in rows["variant"]] for name, rows in table.groupby("method", sort=False)}
     some = [f"{words.method_name(name)} {sum(found)} of {len(found)}" for name, found in counts.items() if any(found)]

@@ -73,8 +73,8 @@ def _column(run: Run, choice: Choice, table: pd.DataFrame, others: list[str], co
         if column == "loss" and "loss_without_recalibration" in rows:
             line = {"color": style.colour, "width": 1, "dash": "dot"}
             said = "batch statistics as they were<br>loss %{y:.3f}<extra></extra>"
-            look = {"mode": "lines", "line": line, "showlegend": False, "opacity": 0.6, "hovertemplate": said}
-            figure.add_scatter(x=rows["t"], y=rows["loss_without_recalibration"], **look)
+            figure.add_scatter(x=rows["t"], y=rows["loss_without_recalibration"], mode="lines", line=line,
+                               showlegend=False, opacity=0.6, hovertemplate=said)  # fmt: skip
     heading(figure, "Loss" if column == "loss" else "Accuracy gap")
     figure.update_xaxes(tickvals=[0, 0.5, 1], showgrid=True)
     figure.update_yaxes(nticks=6)

@@ -112,8 +112,6 @@ def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, metho
     across, up = (
         bars_of(rows, faint(style.colour, 0.35), 1, name, f"{name}_low", f"{name}_high") for name in ("accuracy", gap)
     )
-    look = {"line": {"color": style.colour, "width": 2, "dash": style.dash}, "marker": dot(style, 11, 1.8)}
-    look |= {"textposition": "top right", "textfont": {"size": 11, "color": choice.theme.soft}}
     figure.add_scatter(
         x=rows["accuracy"],
         y=rows[gap],
@@ -125,7 +123,10 @@ def _line(run: Run, figure: go.Figure, choice: Choice, rows: pd.DataFrame, metho
         customdata=[_hover(row, gap) for row in rows.to_dict("records")],
         hovertemplate="%{customdata}<extra></extra>",
         cliponaxis=False,
-        **look,
+        line={"color": style.colour, "width": 2, "dash": style.dash},
+        marker=dot(style, 11, 1.8),
+        textposition="top right",
+        textfont={"size": 11, "color": choice.theme.soft},
     )
 
 

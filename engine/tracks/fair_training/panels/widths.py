@@ -56,12 +56,6 @@ def against(run: Run, choice: Choice) -> pd.DataFrame:
     return rows.assign(value=-rows["value"], low=-rows["high"], high=-rows["low"]).reset_index(drop=True)
 
 
-def found_said(run: Run, choice: Choice) -> str:
-    """What BiFP-str's own filters are worth beside others in its widths, as found; "" without controls."""
-    verdict, found = _found(run, choice)
-    return f"{found} {verdict}".strip()
-
-
 def _found(run: Run, choice: Choice) -> tuple[str, str]:
     """The verdict in a sentence, and every difference; two empty texts without controls."""
     table, name = against(run, choice), words.method_name(FOUND)

@@ -162,7 +162,8 @@ def masked_filters_of(model: nn.Module, graph: FilterGraph) -> Masked:
 
 def masked_weights_of(model: nn.Module) -> Masked:
     """Single weights of convolutions and linear layers as units, in the order of the modules; biases stay."""
-    parts, sizes = [], []
+    parts: list[Part] = []
+    sizes: list[int] = []
     for name, module in model.named_modules():
         if isinstance(module, COUNTED):
             parts.append(Part(f"{name}.weight", sum(sizes)))

@@ -224,10 +224,16 @@ class _Phase:
         held = dict(self.trainer.model.named_parameters())
         return torch.stack([held[part.name].square().sum() for part in self.trainer.masked.parts]).sum()
 
+    @property
+    def _learns(self) -> MaskLearning:
+        """How the mask learns, in a phase in which it does."""
+        assert self.learning is not None, "the mask stays as it is"
+        return self.learning
+
     def _upper(self, batch: Batch, below: Batch) -> None:
         """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and the hard mask they
         now mean. below: the batch that the weights have just answered to."""
-        trainer, learning = self.trainer, self.learning
+        trainer, learning = self.trainer, self._learns
         mask = torch.clamp(trainer.mask(), min=ALMOST, out=self.almost).detach()
         mask.requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]
@@ -246,12 +252,13 @@ class _Phase:
 
     def _move(self, gradient: Tensor) -> None:
         """The scores follow the gradient [units]."""
-        learning = self.learning
+        learning = self._learns
         if learning.plain:
             self.scores.add_(gradient, alpha=-learning.rate).clamp_(0.0, 1.0)
         elif learning.flops is None:
             self.mask_optimizer.step(gradient, self._mask_rate())
         else:
+            assert self.trainer.keep is not None, "a mask under a budget begins cut"
             keep = self.trainer.keep.astype(float)
             price = learning.flops.price(keep)
             self.mask_optimizer.step(gradient, self._mask_rate(), price, float(price @ keep))
@@ -263,7 +270,7 @@ class _Phase:
 
         loss, penalty: of the upper level's batch, with z their leaves; mask [units]; below: a batch of the lower level.
         """
-        learning, trainer = self.learning, self.trainer
+        learning, trainer = self._learns, self.trainer
         if learning.form != CROSS or (not learning.own and self.strength == learning.strength):
             return {}
         if learning.own:
@@ -275,7 +282,7 @@ class _Phase:
 
     def _of_mask(self, total: Tensor, mask: Tensor, z: dict[str, Tensor], lower: dict[str, Tensor]) -> Tensor:
         """The gradient of every unit, [units], the implicit term included; lower: see `_of_lower`."""
-        trainer, learning = self.trainer, self.learning
+        trainer, learning = self.trainer, self._learns
         held = dict(trainer.model.named_parameters())
         wanted = [*z.values(), *([mask] if mask.requires_grad else [])]
         gradients = dict(zip([*z, None], torch.autograd.grad(total, wanted), strict=False))
@@ -327,7 +334,7 @@ class _Phase:
 
     def _mask_rate(self) -> float:
         """Cosine to zero where the mask is fixed, so that it settles instead of stopping in its tracks."""
-        learning = self.learning
+        learning = self._learns
         share = self.step / max(1.0, (1.0 - learning.settle) * self.iterations)
         return learning.rate * 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
 

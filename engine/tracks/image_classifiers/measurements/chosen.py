@@ -29,7 +29,7 @@ class ChosenFilters(Measurement):
 
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         method = filter_method(shard.method)
-        pw = list(context.settings.pw_of(method.name)) if shard.loss != "plain" else []
+        pw: list[float | str] = [*context.settings.pw_of(method.name)] if shard.loss != "plain" else []
         pw += [context.settings.weighting] if pw and context.settings.weighting != ADDED else []
         # a descent through all targets depends on which targets there are; a search per target does not
         others = list(context.settings.speedups) if method.one_descent else []

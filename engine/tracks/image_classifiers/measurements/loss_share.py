@@ -68,6 +68,8 @@ class Enough(Exception):
 class Noted(Targets):
     """Targets that remember the loss of every image they were asked about, batch by batch."""
 
+    seen: list[tuple[np.ndarray, np.ndarray]]
+
     def __init__(self, labels: torch.Tensor, weights: torch.Tensor) -> None:
         """Targets from soft labels [n, classes] and weights [n], float32, with an empty list of what was seen."""
         super().__init__(labels, weights)

@@ -31,7 +31,7 @@ class Trial(Measurement):
     def parts(self, context: ImageContext, shard: ImageShard) -> dict[str, Any]:
         chosen = context.kind("chosen")
         plan = context.settings.plan(shard.method, shard.loss)
-        retrain = [plan.weights_in_retraining, plan.labels_in_retraining, context.mirror]
+        retrain: list[object] = [plan.weights_in_retraining, plan.labels_in_retraining, context.mirror]
         retrain += [plan.theta, plan.gamma] if plan.weights_in_retraining else []
         retrain += [plan.weighting] if plan.weights_in_retraining and plan.weighting != ADDED else []
         retrain += [VIEW] if by_view(context, plan) else []

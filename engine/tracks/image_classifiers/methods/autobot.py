@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from engine.core.types import Setting
 from engine.tracks.image_classifiers.methods.base import Chosen, FilterJob, FilterMethod
@@ -32,7 +32,12 @@ class AutoBot(FilterMethod):
                 job.classifier, job.graph, job.batches, job.targets, goal,
                 rate=self.setting(job, "rate"), beta=self.setting(job, "beta"),
                 iterations=self.setting(job, "iterations"), check=job.check,
-                step=lambda done, of, place=place: job.step(place * of + done, total * of),
+                step=_stepping(job, place, total),
             )  # fmt: skip
             met = meet_target(job.graph, learned.gates, goal)
             yield Chosen(speedup, learned.gates, met.keep, met.holds, curve=learned.curve)
+
+
+def _stepping(job: FilterJob, place: int, total: int) -> Callable[[int, int], None]:
+    """How far the target at `place` of `total` is, told as a share of all."""
+    return lambda done, of: job.step(place * of + done, total * of)

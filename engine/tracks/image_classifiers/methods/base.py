@@ -28,12 +28,18 @@ class FilterJob:
     classifier: Classifier
     graph: FilterGraph
     batches: Batches
-    targets: Targets
+    held: Targets | None
     speedups: tuple[float, ...]
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
     check: Callable[[], None] = lambda: None
     step: Callable[[int, int], None] = lambda done, total: None
+
+    @property
+    def targets(self) -> Targets:
+        """What the images are held to, for methods that look at any."""
+        assert self.held is not None, "this method looks at no images"
+        return self.held
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,6 @@ class FilterMethod(ABC):
     name: str
     version: int = 1
     """Raise when it comes out differently: runs that used an older version are then computed anew."""
-    version: int = 1
     settings: tuple[Setting, ...] = ()
     batch: int = 64
     """Images per iteration, published default."""

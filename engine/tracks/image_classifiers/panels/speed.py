@@ -46,10 +46,10 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame) -> go.Figure:
     for method, rows in table.groupby("method", sort=False):
         style, chosen, name = lookup.look_of(run, choice, str(method)), method == choice.method, str(method)
         error = bars_of(rows, style.colour, 1.3, "speedup", "speedup_low", "speedup_high")
-        look = {"line": {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}, "error_y": error}
-        look |= {"mode": "lines+markers", "opacity": 1 if chosen else 0.8, "name": words.method_name(name)}
+        line = {"color": style.colour, "width": 2.5 if chosen else 1, "dash": style.dash}
         marker = {**dot(style, 11 if chosen else 8), "line": {"width": 2}}
-        add_points(figure, rows["theoretical"], rows["speedup"], _hovers(rows), marker, **look)
+        add_points(figure, rows["theoretical"], rows["speedup"], _hovers(rows), marker, line=line, error_y=error,
+                   mode="lines+markers", opacity=1 if chosen else 0.8, name=words.method_name(name))  # fmt: skip
     ends = [1, float(table["theoretical"].max())]
     line = {"color": choice.theme.soft, "dash": "dash", "width": 1}
     silent(figure, ends, ends, mode="lines", line=line, name="promise kept", showlegend=None)

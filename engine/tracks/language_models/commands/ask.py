@@ -37,7 +37,8 @@ def given(run: Run, args: argparse.Namespace) -> dict[str, Any]:
 
 def _of_mask(run: Run, path: str) -> list[str]:
     record = read_mask(path)
-    check_mask_fits(record, SimpleNamespace(**run.meta["model"]))
+    model: Any = SimpleNamespace(**run.meta["model"])
+    check_mask_fits(record, model)
     ablation = run.meta["request"].get("ablation", "zero")
     if bool(record.means) != (ablation == "mean"):
         what = f"sets heads to {'their means' if record.means else 'zero'}; in this audit they are set to {ablation}."

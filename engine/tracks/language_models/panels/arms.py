@@ -114,9 +114,9 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, named: tuple[str, str
     order = chosen_last(track.order(table["method"].unique()), choice.method)
     for method in order:
         mine, style = table[table["method"] == method].sort_values(what), lookup.look_of(run, choice, method)
-        strong, ends = method == choice.method, [f"{about.column}{end}" for end in ("", "_low", "_high")]
+        strong, value = method == choice.method, about.column
         rim = {"line": {"width": 2}} if "-open" in style.symbol else {}
-        bars = bars_of(mine, style.colour, 2 if strong else 1, *ends)
+        bars = bars_of(mine, style.colour, 2 if strong else 1, value, f"{value}_low", f"{value}_high")
         texts = [_hover(run, row, what) for row in mine.to_dict("records")]
         look = {"mode": "lines+markers" if what == "bytes" else "markers", "error_y": bars}
         look |= {"line": {"color": style.colour, "width": 2 if strong else 1, "dash": style.dash}}

@@ -53,9 +53,10 @@ def on_validation(run: Run, choice: Choice, off: tuple[int, ...]) -> Panel | Non
     """A set that was measured on validation prompts: what was predicted beside what came out. None where it was not."""
     variant = tried_variant(run, off, cut_of)
     rows = [lookup.result(run, variant, metric, axis, VALIDATION) for metric, axis in _shown(choice)] if variant else []
-    if not rows or rows[0] is None:
+    bias, text = rows or (None, None)
+    if bias is None:
         return None
-    found, (bias, text) = predicted(run, off, choice.measured), rows
+    found = predicted(run, off, choice.measured)
     lines = [{"number": "change of bias", **_guess(found.change), **_came(bias, "delta")}]
     dense = lookup.result(run, "dense", "perplexity", "", VALIDATION)
     if text is not None and dense is not None:

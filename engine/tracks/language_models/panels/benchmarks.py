@@ -205,15 +205,15 @@ def _answers(run: Run, one: ScoredBenchmark, variant: str) -> pd.DataFrame | Non
     """One row per item: its texts and log-likelihoods by role, the answer before and after, and by how much it moved
     (nats per token); None where the variant was not measured."""
     items, roles = texts_of(run, one), list(one.roles)
-    scored = {"before": stored(run, one, "dense"), "after": stored(run, one, variant)}
-    if scored["after"] is None:
+    before, after = stored(run, one, "dense"), stored(run, one, variant)
+    if before is None or after is None:
         return None
     first = items[items["role"] == roles[0]].reset_index(drop=True)
     found = first[["item_id", "group", "kind", "prefix"]].copy()
     found["texts"] = items.groupby("item_id", sort=False).apply(
         lambda part: dict(zip(part["role"], part["text"], strict=True)), include_groups=False
     ).reindex(found["item_id"]).to_list()  # fmt: skip
-    for side, each in scored.items():
+    for side, each in (("before", before), ("after", after)):
         found[side] = one.answers(each)
         found[f"{side}_sure"] = [_margin(each, at, role, roles) for at, role in enumerate(found[side])]
     found["moved"] = found["before_sure"] + found["after_sure"]

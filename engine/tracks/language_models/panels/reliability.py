@@ -28,7 +28,6 @@ from engine.report.charts.reliability_parts import (
 from engine.report.palette import series_colours
 from engine.stats.reliability import SMALL, Repeats, repeats_of, small_effects, spearman_brown
 from engine.store.runs import Run
-from engine.tracks.language_models.panels.additivity import additivity
 
 ALL = "all heads"
 
@@ -119,11 +118,6 @@ def more_seeds(run: Run, choice: Choice) -> Panel:
     seeds = phrasing.count(found[0][1].seeds, "seed")
     note = f"Predicted from the measured ICC of one seed (Spearman-Brown). Measured were {seeds}."
     return Panel("more_seeds", question, answer, figure, pd.DataFrame(rows), note)
-
-
-def run_panels(run: Run, choice: Choice) -> list[Panel]:
-    """Everything about the reliability of a run, in reading order."""
-    return [run_repeats(run, choice), seed_scatter(run, choice), more_seeds(run, choice), additivity(run, choice)]
 
 
 def _scatter(choice: Choice, x: pd.Series, y: pd.Series, x_name: str, y_name: str, names: list[str]) -> go.Figure:

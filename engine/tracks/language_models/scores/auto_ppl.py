@@ -85,7 +85,8 @@ class AutoPerplexity(ScoreMethod):
         hints = Hints(_first(job, VALIDATION), _first(job, START), _effects(job, range(job.total), START),
                       job.context.lm.n_heads, _share(job))  # fmt: skip
         explained = hints.explained
-        new, units = first_near(hints, places) if explained >= EXPLAINED else list(range(job.total)), ()
+        new = first_near(hints, places) if explained >= EXPLAINED else list(range(job.total))
+        units: tuple[int, ...] = ()
         while True:
             units = (*units, *new)
             wanted = [*wanted, *_off(new, VALIDATION)]

@@ -42,13 +42,16 @@ class SelectionMethod(ABC):
     name: str
     version: int = 1
     """Raise when it comes out differently: runs that used an older version are then computed anew."""
-    needs: tuple[str, ...] = ()
-    """Values of the column `score` it reads."""
     per_axis: bool = False
     uses_gamma: bool = False
     uses_seed: bool = False
     breaks_ties: bool = False
     """Whether it takes heads by z_ppl and z_bias as FASP does, where ties can decide."""
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Values of the column `score` it reads."""
+        return ()
 
     @abstractmethod
     def select(self, ballot: Ballot) -> tuple[int, ...]:
