@@ -63,6 +63,7 @@ def rows(run: Any, choice: Choice) -> list[Measure]:
     table = sizes(run, choice)
     results = lookup.frame(run, "results").set_index(["variant", "metric"])["value"]
     dense = lookup.bias(run, "dense", choice)
+    assert dense is not None, "the audit measures bias"
     found = [Measure(f"dense: bias {dense['value']:.3f} (null up to {dense['null_high']:.3f}), perplexity",
                      float(results["dense", "perplexity"]), "")]  # fmt: skip
     return found + [_row(run, row, results) for row in table.to_dict("records")] + _paired(run, choice, table)
@@ -72,7 +73,9 @@ def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
     """Every other way that is closest in bytes, prompt by prompt beside the chosen cut of heads."""
     mine = table[table["variant"] == lookup.variant_of(run, choice)["variant"]].to_dict("records")
     found = pairs_of(run, choice, table, mine[0], "bytes") if mine else None
-    label = lookup.variant_label(run, found.reference) if found else ""
+    if found is None:
+        return []
+    label = lookup.variant_label(run, found.reference)
     return [
         Measure(
             f"{lookup.variant_label(run, row)} beside {label} ({percent(row['bytes'])} and "
@@ -82,7 +85,7 @@ def _paired(run: Any, choice: Choice, table: pd.DataFrame) -> list[Measure]:
             row["pair_delta"],
             "",
         )
-        for row in (found.others.to_dict("records") if found else ())
+        for row in found.others.to_dict("records")
     ]
 
 

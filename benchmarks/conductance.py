@@ -8,14 +8,13 @@ path and points, with all of them in one pass, which is its default and its fast
 from __future__ import annotations
 
 import importlib.util
-import re
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.report import Measure, parser, show
+from benchmarks.training_steps import peak_memory
 from engine.core.seeds import rng
 from engine.models.load_text_classifier import TextClassifier, load_text_classifier
 from engine.tracks.text_classifiers.captum_layers import layer_conductance
@@ -85,8 +85,8 @@ def times() -> list[Measure]:
         batch = some_texts(clf, TEXTS, TOKENS)
         goal = conductance(clf, batch, steps=1).predicted
         ours, theirs = _in_turn(
-            lambda clf=clf, batch=batch: conductance(clf, batch, steps=STEPS, at_once=AT_ONCE),
-            lambda clf=clf, batch=batch, goal=goal: layer_conductance(clf, batch, goal, STEPS),
+            partial(conductance, clf, batch, steps=STEPS, at_once=AT_ONCE),
+            partial(layer_conductance, clf, batch, goal, STEPS),
         )
         name = f"{layers} layers, {TEXTS} texts of {TOKENS} tokens, {STEPS} steps"
         found.append(Measure(f"{name}: all layers at once", round(1e3 * float(np.median(ours)), 1), "ms"))
@@ -164,12 +164,7 @@ def _peak(name: str, layers: int) -> float:
     if name != "nothing":
         steps, rows = PEAKS[name]
         conductance(clf, batch, steps=steps, at_once=rows)
-    if clf.device.type == "cuda":
-        return torch.cuda.max_memory_allocated() / 1e6
-    status = Path("/proc/self/status")
-    if status.exists():
-        return float(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    return peak_memory()
 
 
 def encoder(layers: int) -> TextClassifier:

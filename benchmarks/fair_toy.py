@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -58,13 +59,6 @@ class Toy:
     seed: int
     strength: float = STRENGTH
     tolerance: float = TOLERANCE
-
-
-@dataclass
-class Small:
-    """What a classifier is to a training."""
-
-    model: nn.Module
 
 
 class Linear(nn.Module):
@@ -147,8 +141,10 @@ def job_of(problem: Toy, model: nn.Module, method: FairMethod, **more: Any) -> F
     sparsity = 0.0 if method.units == NONE else 1 - KEPT / FEATURES
     strength = problem.strength if method.fair else 0.0
     iterations = more.pop("iterations", ITERATIONS)
+    classifier: Any = SimpleNamespace(model=model)  # what a classifier is to a training
+    graph: Any = None  # of filters, of which there are none
     return FairJob(
-        Small(model), None, batches, Targets(functional.one_hot(y, 2).float(), torch.ones(len(y))), problem.groups,
+        classifier, graph, batches, Targets(functional.one_hot(y, 2).float(), torch.ones(len(y))), problem.groups,
         np.full((len(y), 2), 0.5, np.float32), (sparsity,), strength, iterations, RECIPE, problem.seed,
         tolerance=problem.tolerance, settings=more,
     )  # fmt: skip

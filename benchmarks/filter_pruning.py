@@ -7,6 +7,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -95,8 +96,7 @@ def latencies(arch: str, size: int) -> list[Measure]:
         small, _ = cut_filters(classifier, graph.mask(meet_target(graph, scores, graph.flops() / speedup).keep))
         own, dense = small.prepared(pixels), classifier.prepared(pixels)
         times = paired_latency(
-            lambda small=small, own=own: small.model(own), lambda dense=dense: classifier.model(dense), 15,
-            classifier.device,
+            partial(small.model, own), partial(classifier.model, dense), 15, classifier.device
         )  # fmt: skip
         faster = ratio(times[1], times[0])
         found.append(

@@ -16,7 +16,6 @@ import numpy as np
 from benchmarks import app_server
 from benchmarks.report import Measure, parser, show
 from engine.audit.executors import Local
-from engine.audit.growing import plan_of
 from engine.core.seeds import rng
 from engine.core.types import Hooks
 from engine.report.ahead import LEAD
@@ -30,6 +29,7 @@ from engine.tracks.language_models.bias import bias
 from engine.tracks.language_models.context import Shard
 from engine.tracks.language_models.opening import open_audit
 from engine.tracks.language_models.predicted import predicted
+from engine.tracks.language_models.request import prompt_plan_of
 from engine.tracks.language_models.tables import Measured
 
 AXIS, METHOD = "nationality", "fasp"
@@ -88,7 +88,7 @@ def predictions(run: Run) -> list[Measure]:
 
 def held(run: Run, store: Store, number: int) -> list[Measure]:
     """Share of predicted intervals (95 %) that hold the measured change of bias, on all test prompts and seeds."""
-    audit = open_audit(plan_of(run), store, Hooks(), Local())
+    audit = open_audit(prompt_plan_of(run), store, Hooks(), Local())
     measured, reading = Measured(audit.context, audit.request, audit.progress), audit.request.reading
     sets = random_sets(run, number)
     audit.finish("random sets", [

@@ -17,7 +17,7 @@ import torch
 from torch.nn import functional
 
 from engine.models.load_image_classifier import Classifier, fresh_classifier
-from engine.training.batches import Batch
+from engine.training.batches import Batch, Batches
 from engine.training.fit import fit
 from engine.training.losses import Targets
 from engine.training.recipe import Recipe
@@ -29,24 +29,19 @@ NOTHING = "nothing"
 """The mode of a process that loads its model and takes no step."""
 
 
-@dataclass(frozen=True)
-class OneBatch:
+@dataclass(frozen=True, kw_only=True)
+class OneBatch(Batches):
     """The same batch again and again: what is timed is the step, not the reading of images."""
 
     batch: Batch
-    per_epoch: int
-    seed: int = 0
+    laps: int
 
     @property
-    def count(self) -> int:
-        return len(self.batch.rows)
+    def per_epoch(self) -> int:
+        return self.laps
 
-    @property
-    def positions(self) -> np.ndarray:
-        return np.arange(self.count)
-
-    def epoch(self, number: int) -> Iterator[Batch]:
-        return (self.batch for _ in range(self.per_epoch))
+    def epoch(self, number: int, first: int = 0) -> Iterator[Batch]:
+        return (self.batch for _ in range(self.laps))
 
     def forever(self, step: int = 0) -> Iterator[Batch]:
         while True:
@@ -60,7 +55,10 @@ def some_world(arch: str, size: int, steps: int) -> tuple[Classifier, OneBatch, 
     rows = torch.arange(BATCH, device=classifier.device)
     labels = functional.one_hot(rows % 2, 2).float()
     targets = Targets(labels, torch.ones(BATCH, device=classifier.device))
-    return classifier, OneBatch(Batch(rows, classifier.prepared(pixels)), steps), targets
+    batch = Batch(rows, classifier.prepared(pixels))
+    read = pixels.__getitem__
+    feed = OneBatch(np.arange(BATCH), read, classifier.prepared, BATCH, 0, batch=batch, laps=steps)
+    return classifier, feed, targets
 
 
 def plain_steps(classifier: Classifier, batches: OneBatch, targets: Targets) -> Callable[[], Any]:
@@ -103,5 +101,5 @@ def peak_memory() -> float:
         return torch.cuda.max_memory_allocated() / 1e6
     status = Path("/proc/self/status")
     if status.exists():  # a child's ru_maxrss starts at its parent's on Linux, this does not
-        return float(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1]) / 1e3
+        return float(re.findall(r"VmHWM:\s+(\d+) kB", status.read_text())[0]) / 1e3
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3

@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
 import torch
 
 from benchmarks.report import Measure, parser, show
@@ -20,7 +22,7 @@ from engine.core.types import Decoding
 from engine.models import decode
 from engine.models.noise import gumbel
 from engine.stats.reliability import icc_c1
-from engine.tracks.language_models.context import InMemory, PromptContext
+from engine.tracks.language_models.context import InMemory, PromptContext, Settings
 from engine.tracks.language_models.effects import AxisData
 from engine.tracks.language_models.importance_weights import (
     CAP,
@@ -85,8 +87,8 @@ def measure(context: PromptContext) -> list[Measure]:
     return rows
 
 
-def fresh(context: PromptContext, settings: object = None) -> PromptContext:
-    return replace(context, keeper=InMemory(), **({"settings": settings} if settings else {}))
+def fresh(context: PromptContext, settings: Settings | None = None) -> PromptContext:
+    return replace(context, keeper=InMemory(), settings=settings or context.settings)
 
 
 def axis_data(context: PromptContext) -> AxisData:
@@ -100,7 +102,7 @@ def by_draw(data: AxisData, one: Callable[..., np.ndarray]) -> np.ndarray:
     return np.stack([one(data.table[rows], rows) for _, rows in data.seeds()], axis=1)
 
 
-def effect(table: object, logw: np.ndarray, weigh: Callable[..., np.ndarray]) -> np.ndarray:
+def effect(table: pd.DataFrame, logw: np.ndarray, weigh: Callable[..., np.ndarray]) -> np.ndarray:
     """z of every head from these log weights."""
     codes, toxicity = codes_of(table), table["toxicity"].to_numpy(dtype=float)
     values = weigh(logw, codes, toxicity) if weigh is controlled else centred(toxicity, weigh(logw, codes), codes)
@@ -128,7 +130,7 @@ def controlled(logw: np.ndarray, codes: np.ndarray, toxicity: np.ndarray) -> np.
 @contextmanager
 def antithetic() -> Iterator[None]:
     """Within it, draw 2k + 1 sees the mirrored uniforms of draw 2k."""
-    keys, first = decode.stream_keys, decode.winners
+    keys = decode.stream_keys
     mirrored: set[int] = set()
 
     def paired(seed: int, names: Sequence[str]) -> np.ndarray:
@@ -149,11 +151,8 @@ def antithetic() -> Iterator[None]:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         return (logits + either(streams, step, logits.shape[-1])).argmax(-1), torch.zeros(len(logits))
 
-    decode.stream_keys, decode.winners = paired, chosen
-    try:
+    with patch.multiple(decode, stream_keys=paired, winners=chosen):
         yield
-    finally:
-        decode.stream_keys, decode.winners = keys, first
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ SCREEN = 0.05
 """Share of the bias from which a shown effect is compared with the truth."""
 LARGE = 0.1
 """Share of the bias above which a true effect is large; all others are small."""
-QUICK = {"axes": REQUEST.axes[:1], "max_prompts": 60, "max_new_tokens": 10}
+QUICK: dict[str, Any] = {"axes": REQUEST.axes[:1], "max_prompts": 60, "max_new_tokens": 10}
 
 
 @dataclass(frozen=True)

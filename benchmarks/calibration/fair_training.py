@@ -84,7 +84,8 @@ def measures(quick: bool) -> list[Measure]:
     """The exact gradient's error; what first order alone leaves out; where the closed forms point, by ρ."""
     seeds, found = range(2 if quick else 20), []
     for world, rho in product(("own data above", "no m", "no w"), RHOS):
-        errors, first, cosines = [], [], {"cross": [], "derived": []}
+        errors, first = [], []
+        cosines: dict[str, list[float]] = {"cross": [], "derived": []}
         for seed in seeds:
             upper, lower = worlds(seed)[world]
             mask = torch.rand(FEATURES, generator=torch.Generator().manual_seed(seed), dtype=D)

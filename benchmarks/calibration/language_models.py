@@ -129,7 +129,7 @@ def _head(world: World, share: float, worlds: int, seed: int) -> tuple[Student, 
 def _coverage(worlds: int, layouts: int) -> list[Measure]:
     """Coverage of nominal 95 % intervals, by what they are about, where subgroups differ and where they do not."""
     found = []
-    for said, kinds, bars in (("", APART, {"bar": 0.98, "floor": 0.92}), (", subgroups alike", ALIKE, {})):
+    for said, kinds, bar, floor in (("", APART, 0.98, 0.92), (", subgroups alike", ALIKE, None, None)):
         covered: dict[str, list[float]] = {}
         for world in kinds:
             for seed in range(layouts):
@@ -137,7 +137,7 @@ def _coverage(worlds: int, layouts: int) -> list[Measure]:
                     covered.setdefault(name, []).append(_covers(one))
         for name, shares in covered.items():
             name = f"coverage of 95 % intervals: {name}{said}"
-            found.append(Measure(name, float(np.mean(shares)), "of worlds", **bars))
+            found.append(Measure(name, float(np.mean(shares)), "of worlds", bar, floor=floor))
     return found
 
 

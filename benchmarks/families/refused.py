@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from benchmarks.report import Measure
 from engine.core.errors import RequestError
@@ -14,7 +15,7 @@ from tests.tiny import save_tokenizer
 
 _SIZES = {"hidden_size": 32, "num_hidden_layers": 3, "vocab_size": 48}
 _MIXED = _SIZES | {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
-REFUSED = {
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "mamba": (_SIZES, "not by attention heads"),
     "mamba2": (_SIZES | {"num_heads": 8, "head_dim": 8, "expand": 2, "n_groups": 1}, "not by attention heads"),
     "rwkv": (_SIZES | {"attention_hidden_size": 32}, "not by attention heads"),

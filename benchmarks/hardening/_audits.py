@@ -111,7 +111,7 @@ def _audited(track: str) -> Audited:
     folder = Path(mkdtemp(prefix=f"hardening-{track}-"))
     words = importlib.import_module(f"tests.tracks.{track}.worlds").small_audit(folder)
     start = time.monotonic()
-    done = forked([*words, "--json", "--store", folder / "store"], folder / "log")
+    done = forked([*words, "--json", "--store", str(folder / "store")], folder / "log")
     if done.code:
         raise RuntimeError(f"{track}: {done.said[-2000:]}")
     return Audited(track, tuple(words), folder / "store", json.loads(done.out)["run"], time.monotonic() - start)

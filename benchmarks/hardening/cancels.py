@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.hardening._audits import LONGEST, Audited, audits, side_by_side, tell
 from benchmarks.report import Measure
 from engine.audit import jobs
+from engine.audit.request import Request
 from engine.core.seeds import rng
 from engine.store.runs import Store
 
@@ -59,7 +60,7 @@ def _cancelled(audit: Audited, store: Store, moment: float) -> tuple[float | Non
     return seconds if after.status == "cancelled" else None, before.phase or before.status
 
 
-def _request(audit: Audited) -> object:
+def _request(audit: Audited) -> Request:
     """What the words of its command ask for."""
     from engine.cli import parser
     from engine.cli.audit import request_of_words
