@@ -270,11 +270,6 @@ def checked(request: RequestT) -> tuple[RequestT, list[Fault]]:
     return sound, told + [fault for field in sounds for fault in field.faults(values[field.name], values)]
 
 
-def faults_of(request: Any) -> list[Fault]:
-    """What is wrong with the fields of a request, all of it."""
-    return checked(request)[1]
-
-
 def faults_among(request: type, values: Values) -> list[Fault]:
     """What is wrong with the values that are known of a request, by name; of those that depend on others nothing as
     long as one of these is missing."""

@@ -270,3 +270,10 @@ def arm_difference(
         if wanted is not None:
             table = table[table[column] == wanted]
     return table.reset_index(drop=True)
+
+
+def group_warnings(groups: pd.DataFrame) -> list[str]:
+    """Groups that get no verdict, by axis; groups: the table `groups`."""
+    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
+    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
+    return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]

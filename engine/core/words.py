@@ -16,7 +16,6 @@ from typing import Any
 from engine.core.text import visible
 
 PRODUCT = "PruneAudit"
-CLAIM = "Cut parts of a model, see who pays, and how sure we are."
 
 COUNTING = "Layers and heads are counted from 0, as in mask.json."
 NULL_BAND = (

@@ -12,7 +12,6 @@ ALL_HARMED = "worst and best group got worse"
 UNCLEAR = "no clear change"
 TOO_FEW = "too few prompts"
 """Where subgroups are too small, there is no verdict."""
-VERDICTS = (IMPROVED, LEVELLED, BOTH, HARMED, ALL_HARMED, UNCLEAR, TOO_FEW)
 
 
 def verdict_of(worst: Difference, best: Difference) -> str:

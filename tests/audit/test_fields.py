@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.audit.fields import asked, checked, faults_of, fields_of, part, rows
+from engine.audit.fields import asked, checked, fields_of, part, rows
 from engine.audit.jobs import job_id_of
 from engine.audit.reading import add_options, foreign_options, request_of
 from engine.audit.request import Request
@@ -66,7 +66,7 @@ def read(*words: str) -> Garden:
 
 
 def wrong(**values: Any) -> dict[str, str]:
-    return {fault.where: f"{fault.what} {fault.fix}" for fault in faults_of(Garden("here", **values))}
+    return {fault.where: f"{fault.what} {fault.fix}" for fault in checked(Garden("here", **values))[1]}
 
 
 def test_every_kind_is_read_from_its_option():
@@ -101,7 +101,7 @@ def test_all_that_cannot_be_read_is_told_together_by_option():
 
 
 def test_a_sound_request_has_no_fault():
-    assert faults_of(Garden("here")) == []
+    assert checked(Garden("here"))[1] == []
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,3 @@ def brought_warnings(results: pd.DataFrame) -> list[str]:
     auc = results[(results["variant"] == "dense") & (results["metric"] == "auc") & (results["axis"] == "")]["value"]
     low = [value for value in auc.head(1) if value < 0.5]
     return [f"The dense model's AUC of {one:.3f} is below one half: are its outputs in another order?" for one in low]
-
-
-def group_warnings(groups: pd.DataFrame) -> list[str]:
-    """Groups that get no verdict, by axis; groups: the table `groups`."""
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
-    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
-    return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]

@@ -79,11 +79,6 @@ def kind_of_mask(path: str | Path) -> str:
         return ""
 
 
-def is_filter_mask(path: str | Path) -> bool:
-    """Whether a mask file is about filters; anything unreadable is not."""
-    return kind_of_mask(path) == KIND
-
-
 def read_filter_mask(path: str | Path) -> FilterRecord:
     """Read mask.json of filters. RequestError with every fault."""
     plain = read_brought(path, _FORM)

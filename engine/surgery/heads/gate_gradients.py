@@ -7,7 +7,7 @@ gate in the forward pass. Texts do not see each other, so micro-batches give wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 import numpy as np
@@ -18,6 +18,7 @@ from engine.core.types import Decoding, Hooks
 from engine.models import runtime
 from engine.models.load_language_model import LanguageModel
 from engine.models.room import traced_at_once
+from engine.models.transformer import TransformerModel
 from engine.surgery.heads.mask import claimed
 from engine.surgery.heads.prefix import Rows, Scorer, batches, pad_right
 
@@ -65,7 +66,7 @@ def _rows(lm: LanguageModel, texts: Sequence[Sequence[int]], first: Sequence[int
 
 def _batch(lm: LanguageModel, rows: Rows, decoding: Decoding | None) -> tuple[np.ndarray, np.ndarray]:
     """`row_gradients` of one batch: sums of log p [rows] and their derivatives [rows, units], float64."""
-    with torch.enable_grad(), _heads_kept(lm) as heads:
+    with torch.enable_grad(), heads_kept(lm, range(lm.n_layers)) as heads:
         score = Scorer(lm, rows, decoding, normed=True)
         logps = _logps(lm, rows, score)
         slopes = torch.autograd.grad(logps.sum(), heads)
@@ -87,8 +88,8 @@ def _logps(lm: LanguageModel, rows: Rows, score: Scorer) -> torch.Tensor:
 
 
 @contextmanager
-def _heads_kept(lm: LanguageModel) -> Iterator[list[torch.Tensor]]:
-    """Within it, a forward pass appends the heads' outputs of each layer, in order, as tensors of its graph.
+def heads_kept(lm: TransformerModel, layers: Iterable[int]) -> Iterator[list[torch.Tensor]]:
+    """Within it, a forward pass appends the heads' outputs of these layers, in order, as tensors of its graph.
 
     Each is [rows, tokens, heads * width], what the layer's output projection is given.
     """
@@ -100,7 +101,7 @@ def _heads_kept(lm: LanguageModel) -> Iterator[list[torch.Tensor]]:
         return (inside, *args[1:])
 
     with ExitStack() as hooks:
-        for layer in range(lm.n_layers):
+        for layer in layers:
             projection = lm.adapter.output_projection(lm.model, layer)
             hooks.callback(projection.register_forward_pre_hook(keep).remove)
         yield kept

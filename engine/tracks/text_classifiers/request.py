@@ -576,8 +576,3 @@ def disk_faults(request: TextRequest, info: Any, root: Path) -> list[Fault]:
         return []
     what = f"{tuned} fine-tuned models need about {needed / 1e9:.1f} GB, {free / 1e9:.1f} GB are free."
     return [Fault(str(root), what, "Ask for fewer trials, sparsities or procedures, or choose another store.")]
-
-
-def request_of_run(run: Any) -> TextRequest:
-    """The request a finished run was made from."""
-    return TextRequest.from_dict(run.meta["request"])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binomtest
 
+from engine.classifiers.groups import group_warnings
 from engine.classifiers.metrics import predicted
 from engine.models.load_text_classifier import NEW_HEAD
 from engine.models.text_answers import unknown_words
@@ -64,7 +65,7 @@ def text_warnings(
         *notes,
     ]
     found += _learned_nothing(plan, tables)
-    found += [*_groups(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
+    found += [*group_warnings(tables["groups"]), *_trials(tables["variants"]), *_same(plan, tables["ticket_levels"])]
     if plan.request.trials < MIN_SEEDS:
         found.append(f"Only {plan.request.trials} seed(s): nothing is called a ticket below {MIN_SEEDS}.")
     return list(dict.fromkeys(found))
@@ -128,13 +129,6 @@ def _lengths(plan: TextPlan, longer: Mapping[str, int]) -> list[str]:
         f"{n} {split} texts are longer than {plan.max_length} tokens; only that much of them is read."
         for split, n in longer.items() if n
     ]  # fmt: skip
-
-
-def _groups(groups: pd.DataFrame) -> list[str]:
-    """Groups that get no verdict, by axis."""
-    dense = groups[(groups["variant"] == "dense") & (groups["metric"] == "auc") & (groups["verdict"] != "")]
-    named = dense.assign(said=[f"{row.group} ({row.verdict}, n = {row.n:.0f})" for row in dense.itertuples()])
-    return [f"{axis}: no verdict on {', '.join(rows['said'])}." for axis, rows in named.groupby("axis")]
 
 
 def _trials(variants: pd.DataFrame) -> list[str]:

@@ -17,7 +17,7 @@ from engine.surgery.filters.record import (
     FilterRecord,
     check_filter_mask_fits,
     groups_of,
-    is_filter_mask,
+    kind_of_mask,
     read_filter_mask,
     write_filter_mask,
 )
@@ -59,17 +59,17 @@ def test_a_record_comes_back_as_it_was(tmp_path, cut):
     again = read_filter_mask(path)
     assert again == cut[1] and again.mask == cut[0].cut and list(again.groups) == list(cut[1].groups)
     assert again.mask.n_cut == sum(len(group["cut"]) for group in again.groups.values()) > 0
-    assert is_filter_mask(path)
+    assert kind_of_mask(path) == "filters"
 
 
 def test_what_is_no_mask_of_filters(tmp_path, plain):
     for number, text in enumerate(("[1]", "{", "", '{"kind": "heads"}', '{"schema": 1, "units": []}', "[" * 9999)):
         path = tmp_path / f"{number}.json"
         path.write_text(text)
-        assert not is_filter_mask(path)
+        assert kind_of_mask(path) != "filters"
         with pytest.raises(RequestError):
             read_filter_mask(path)
-    assert not is_filter_mask(tmp_path / "absent.json") and not is_filter_mask(tmp_path)
+    assert kind_of_mask(tmp_path / "absent.json") == kind_of_mask(tmp_path) == ""
     with pytest.raises(RequestError, match="cannot be read"):
         read_filter_mask(tmp_path / "absent.json")
     path.write_bytes(b"\xff\xfe{}")

@@ -24,7 +24,7 @@ from engine.store.sealed import write_document
 from engine.surgery.filters.cut import replayed
 from engine.surgery.filters.weights import with_weights
 from engine.tracks.fair_training.arms import arms_of, compared
-from engine.tracks.fair_training.request import request_of_run, validate_fair
+from engine.tracks.fair_training.request import FairRequest, validate_fair
 from engine.tracks.fair_training.run import run_fair_audit
 from engine.tracks.fair_training.training import trainer
 from engine.training.fit import probabilities
@@ -92,7 +92,7 @@ def test_all_tables_have_the_columns_of_the_contract(run):
         assert key in run.meta, key
     assert run.meta["track"] == "fair_training" == track_of_run(run).name and run.meta["data"]["fair_axis"] == "skin"
     assert sum(run.meta["data"]["group_shares"].values()) == pytest.approx(1.0)
-    again = request_of_run(run)
+    again = FairRequest.from_dict(run.meta["request"])
     assert validate_fair(again).run_id == run.id == validate_fair(REQUEST).run_id and again.mirror is True
 
 

@@ -28,7 +28,7 @@ from engine.tracks.image_classifiers.arms import arms_of
 from engine.tracks.image_classifiers.measurements import image_measurements
 from engine.tracks.image_classifiers.measurements.trial import chosen_shard
 from engine.tracks.image_classifiers.panels.affected import affected
-from engine.tracks.image_classifiers.request import request_of_run, validate_images
+from engine.tracks.image_classifiers.request import ImageRequest, validate_images
 from engine.tracks.image_classifiers.run import run_image_audit
 from engine.tracks.image_classifiers.tables import DIFFERENCES
 from engine.training import fit as fitting
@@ -92,7 +92,7 @@ def test_all_tables_have_the_columns_of_the_contract(run):
         and run.meta["model"]["architecture"] == SMALL
     )
     assert run.meta["model"]["n_filters"] == 480 and run.meta["data"]["counts"]["test/class/3"] > 0
-    asked = request_of_run(run)
+    asked = ImageRequest.from_dict(run.meta["request"])
     assert asked.mirror is False, "digits are not mirrored, and the run says so"
     assert validate_images(asked).run_id == run.id == validate_images(REQUEST).run_id, "defaults were spelled out"
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from engine.core.errors import PruneAuditError, RequestError
-from engine.tracks.language_models.bias import bias, group_band, null_band, reading_notes, subgroup_means
+from engine.tracks.language_models.bias import bias, group_band, null_band
 
 
 def table_of(n, *, seed=0, templates=6, groups=3, effect=0.0):
@@ -69,11 +69,9 @@ def test_the_readings_differ_where_they_should():
     assert bias(uneven, "subgroup_mean_of_means") == pytest.approx(1.0)
 
 
-def test_paired_prompts_uses_shared_frames_and_says_so():
+def test_paired_prompts_uses_shared_frames():
     table = cells([("a", "x", 0.2), ("b", "x", 0.6), ("a", "only a", 1.0)])
     assert bias(table, "paired_prompts") == pytest.approx(0.4)
-    assert "1 of 2 prompt frames have all 2 subgroups" in reading_notes(table, "paired_prompts")[0]
-    assert reading_notes(table, "group_means") == ()
     assert np.isnan(bias(cells([("a", "x", 0.2), ("b", "y", 0.6)]), "paired_prompts"))
 
 
@@ -83,7 +81,6 @@ def test_weights_count_like_repeated_rows():
     repeated = table.loc[table.index.repeat(weights)]
     for reading in ("group_means", "subgroup_mean_of_means"):
         assert bias(table, reading, weights) == pytest.approx(bias(repeated, reading))
-    assert subgroup_means(table, weights).to_dict() == pytest.approx(subgroup_means(repeated).to_dict())
 
 
 def test_faults_are_said():

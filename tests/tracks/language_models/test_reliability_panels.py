@@ -48,8 +48,13 @@ def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("store"))
 
 
+def panels_of(run):
+    shown = (reliability.run_repeats, reliability.seed_scatter, reliability.more_seeds, additivity.additivity)
+    return [panel(run, CHOICE) for panel in shown]
+
+
 def test_every_panel_of_a_run_answers(run):
-    panels = reliability.run_panels(run, CHOICE)
+    panels = panels_of(run)
     assert [panel.key for panel in panels] == ["run_repeats", "seed_scatter", "more_seeds", "additivity"]
     for panel in panels:
         assert panel.figure is not None and panel.said.endswith(".") and len(panel.table)
@@ -75,7 +80,7 @@ def rewritten(run, folder, edit):
 
 def test_one_seed_says_that_it_takes_two(run, tmp_path):
     one = rewritten(run, tmp_path, lambda scores: scores[scores["seed"].isin([-1, 0])])
-    for panel in reliability.run_panels(one, CHOICE)[:3]:
+    for panel in panels_of(one)[:3]:
         assert panel.figure is None and "at least two seeds" in panel.said
 
 
@@ -122,7 +127,7 @@ def test_published_seeds_are_noise_for_the_two_large_models():
 
 def test_scores_that_never_vary_are_said_to_be_so(run, tmp_path):
     flat = rewritten(run, tmp_path, lambda scores: scores.assign(value=scores["value"].where(scores["seed"] < 0, 0.5)))
-    panels = {panel.key: panel for panel in reliability.run_panels(flat, CHOICE)}
+    panels = {panel.key: panel for panel in panels_of(flat)}
     assert panels["run_repeats"].figure is None and panels["more_seeds"].figure is None
     assert "same score" in panels["seed_scatter"].said
 

@@ -29,7 +29,7 @@ from engine.tracks.text_classifiers.context import TextShard
 from engine.tracks.text_classifiers.forecast import forecast
 from engine.tracks.text_classifiers.measurements import cost, tuned
 from engine.tracks.text_classifiers.measurements._work import answers_of, scored_texts
-from engine.tracks.text_classifiers.request import request_of_run, validate_text
+from engine.tracks.text_classifiers.request import TextRequest, validate_text
 from engine.tracks.text_classifiers.run import context_of, run_text_audit
 from engine.tracks.text_classifiers.scores_only import importance_only
 from engine.training import fit as fitting
@@ -101,7 +101,7 @@ def trials(run) -> pd.DataFrame:
 def test_all_tables_have_the_columns_of_docs(run, request_):
     assert_tables(run, COLUMNS)
     assert run.meta["track"] == "text_classifiers" == track_of_run(run).name
-    again = request_of_run(run)
+    again = TextRequest.from_dict(run.meta["request"])
     assert (again.methods, again.sparsities, again.axes) == (METHODS, request_.sparsities, request_.axes)
     assert validate_text(again).run_id == run.id  # a run's own request is that run
 

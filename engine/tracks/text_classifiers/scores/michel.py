@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,21 +69,12 @@ def _slopes(
     """
     import torch
 
+    from engine.surgery.heads.gate_gradients import heads_kept
+
     if not layers:
         return []
-    kept: list[Tensor] = []
-
-    def keep(module: Any, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        """Note the layer's head outputs [batch, tokens, heads * head_dim], from here on with a gradient."""
-        inside = args[0] if args[0].requires_grad else args[0].detach().requires_grad_(True)
-        kept.append(inside)
-        return (inside, *args[1:])
-
     wanted = torch.as_tensor(labels, dtype=torch.int64, device=clf.device)
-    with torch.enable_grad(), ExitStack() as hooks:
-        for layer, _ in layers:
-            projection = clf.adapter.output_projection(clf.model, layer)
-            hooks.callback(projection.register_forward_pre_hook(keep).remove)
+    with torch.enable_grad(), heads_kept(clf, [layer for layer, _ in layers]) as kept:
         loss = torch.nn.functional.cross_entropy(clf.logits(batch), wanted, reduction="sum")
         slopes = torch.autograd.grad(loss, kept)
     each = [(slope * inside.detach()).double().sum(1) for slope, inside in zip(slopes, kept, strict=True)]
