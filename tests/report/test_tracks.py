@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import typing
 from functools import cache
@@ -35,6 +36,8 @@ def test_every_track_declares_everything(name):
     track = tracks()[name]
     declared = {field for field in typing.get_type_hints(Track) if not field.startswith("_")}
     assert all(hasattr(track, field) for field in declared), sorted(declared)
+    methods = [field for field, value in vars(Track).items() if inspect.isfunction(value)]
+    assert [field for field in methods if not callable(getattr(track, field))] == []
     assert track.name == name and track.readings and set(track.offered) <= set(track.readings)
     for reading in track.readings:
         one = track.reading(reading)

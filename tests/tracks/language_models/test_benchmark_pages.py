@@ -16,6 +16,7 @@ from engine.report.tables import HIDDEN
 from engine.report.tracks import track_of
 from engine.store.runs import Run, Store, find_run
 from engine.tracks.language_models.growing import grow
+from engine.tracks.language_models.panels import benchmarks as panel
 from tests.pages.checks import assert_calm, charts_of, html_of, measured_by, opened, use_store, words_of
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -96,6 +97,13 @@ def test_items_whose_answer_changed_are_hidden_until_asked_for_and_escaped(grown
     assert_calm(at)
     shown = html_of(at)
     assert "w2 &lt;img src=x onerror" in shown and HOSTILE not in shown
+
+
+def test_answers_are_compared_only_with_a_dense_model_that_was_measured(grown, monkeypatch):
+    read = panel.stored
+    monkeypatch.setattr(panel, "stored", lambda run, one, name: None if name == "dense" else read(run, one, name))
+    found = track_of(grown).benchmarks.changed(grown, default_choice(grown), "crows_pairs")
+    assert found.table.empty and "was not measured on CrowS-Pairs" in found.said
 
 
 def test_the_panel_answers_from_its_table(grown):
