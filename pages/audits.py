@@ -70,8 +70,8 @@ def _more(summary: RunSummary, title: str) -> None:
         if summary.embedded:
             st.caption("An embedded audit comes with the program and cannot be deleted.")
         else:
-            look = {"icon": ":material/delete:", "on_click": _delete, "args": (summary.id,)}
-            st.button("Delete", key=state.key_of("delete", summary.id), **look)
+            key = state.key_of("delete", summary.id)
+            st.button("Delete", key=key, icon=":material/delete:", on_click=_delete, args=(summary.id,))
 
 
 def _compare(ticked: list[str]) -> None:
@@ -79,8 +79,8 @@ def _compare(ticked: list[str]) -> None:
     enough = 2 <= len(ticked) <= MOST
     with st.container(horizontal=True, vertical_alignment="center"):
         label = f"Compare {len(ticked)} audits" if enough else "Compare"
-        look = {"icon": ":material/compare_arrows:", "on_click": _open_compare, "args": (ticked,)}
-        st.button(label, key=state.key_of("compare", "ticked"), disabled=not enough, **look)
+        st.button(label, key=state.key_of("compare", "ticked"), disabled=not enough, icon=":material/compare_arrows:",
+                  on_click=_open_compare, args=(ticked,))  # fmt: skip
         if not enough:
             st.caption(f"Tick two to {MOST} audits to lay them side by side.")
 
@@ -127,8 +127,8 @@ def _undo() -> None:
     with st.container(border=True, horizontal=True, vertical_alignment="center"):
         found = trash.deleted(jobs.store()).get(run_id)
         st.text(f"{title_of(found.title, found.axes) if found else run_id} was moved to the trash.")
-        look = {"icon": ":material/undo:", "on_click": _restore, "args": (run_id,)}
-        st.button("Undo", key=state.key_of("undo", "delete"), type="primary", **look)
+        st.button("Undo", key=state.key_of("undo", "delete"), type="primary", icon=":material/undo:",
+                  on_click=_restore, args=(run_id,))  # fmt: skip
 
 
 def _trash() -> None:

@@ -30,7 +30,8 @@ def page() -> None:
     heading("bench")
     run = need_run("bench")
     choice = choose(run, ahead=True)
-    _bench(run, choice, track_of(run).bench)
+    if bench := track_of(run).bench:
+        _bench(run, choice, bench)
 
 
 @st.fragment
@@ -56,7 +57,7 @@ def _outcome(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     known = _measured(run, choice, bench, off)
     if known:
         _shown(run, _as(run, choice, known), bench, "")
-        _kept(run, known)
+        _kept(run, known, bench.last)
         _said(run, choice, bench)
         panels.draw(made(run, bench.who, _as(run, choice, known)), state.key_of("bench", "who_pays"))
         return
@@ -107,25 +108,19 @@ def _measuring(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     if tried is not None:
         panels.draw(tried, state.key_of("bench", "validation"))
     name = st.text_input("Keep it as", key=state.SET_NAME, placeholder="a name, if you like", max_chars=60)
-    given = {
-        "track": track_of(run).name,
-        "run": run.id,
-        "axis": choice.axis,
-        "units": off,
-        "name": name or kept_name(run, off, partial(bench.cut_of, run)),
-    }
+    kept = name or kept_name(run, off, partial(bench.cut_of, run))
+    grown = Growth(track=track_of(run).name, run=run.id, axis=choice.axis, units=off, name=kept)
     if tried is None:
         label = f"Measure on {bench.first(run)}"
-        measure(Growth(**given, split=bench.first_split(run)), label, bench.seconds(run))
+        measure(replace(grown, split=bench.first_split(run)), label, bench.seconds(run))
     else:
         last = phrasing.sentence(f"{bench.last} are for the last word, not for choosing")
         st.caption(plain(f"{last}: measure there once you have chosen."))
-        measure(Growth(**given, split="test"), f"Measure on {bench.last}, and keep", bench.seconds(run))
+        measure(replace(grown, split="test"), f"Measure on {bench.last}, and keep", bench.seconds(run))
 
 
-def _kept(run: KeptRun, variant: dict) -> None:
+def _kept(run: KeptRun, variant: dict, last: str) -> None:
     """Where a measured set is shown from now on; it goes along as what is chosen there."""
-    last = track_of(run).bench.last
     if is_by_hand(variant["method"]):
         st.markdown(f"Measured on {last}, and kept: a variant like any other.")
     else:

@@ -17,10 +17,10 @@ from pages.shared.frame import begin_app, boundary, heading, need_run, title_of
 def page() -> None:
     heading("compare")
     run = need_run()
-    others = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
-    summaries = {name: one for name, one in others.items() if _comparable(run, name)}
+    every = {summary.id: summary for summary in cache.all_runs() if summary.id != run.id}
+    summaries = {name: one for name, one in every.items() if _comparable(run, name)}
     if not summaries:
-        only = f"only one finished audit of {track_of(run).about}" if others else "only one finished audit"
+        only = f"only one finished audit of {track_of(run).about}" if every else "only one finished audit"
         with st.container(border=True):
             st.markdown(f"There is {only}, so there is nothing to compare it with.")
             frame.link("new_audit", "Start another audit")
@@ -36,7 +36,7 @@ def page() -> None:
         frame.plain(f"Compare “{frame.title_of(run.meta['title'])}” with"),
         list(names),
         default=list(names)[:1],
-        format_func=names.get,
+        format_func=names.__getitem__,
         key=state.COMPARED,
         persist_state="session",
         max_selections=4,

@@ -117,8 +117,8 @@ def _foreign(run: KeptRun, one: Foreign) -> None:
         except RequestError as error:
             st.caption(plain(str(error)))
             return
-        look = {"icon": ":material/download:", "on_click": "ignore", "key": state.key_of("foreign", one.name)}
-        st.download_button(f"Download {one.file}", text, one.file, one.mime, **look)
+        st.download_button(f"Download {one.file}", text, one.file, one.mime, icon=":material/download:",
+                           on_click="ignore", key=state.key_of("foreign", one.name))  # fmt: skip
 
 
 def _made(run: KeptRun, what: str, with_texts: bool, variant: str | None = None) -> bytes:

@@ -33,7 +33,7 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
     left, right = st.columns([2, 3], gap="medium")
     with left:
         if pictures:
-            image = select("A picture that the audit kept", list(pictures), state.KEPT_PICTURE, pictures.get)
+            image = select("A picture that the audit kept", list(pictures), state.KEPT_PICTURE, pictures.__getitem__)
             table = run.table("thumbs").set_index("image_id")
             safe.gallery([safe.Shot(table.loc[image, "png"], "", ())])
             given["image"] = image
@@ -45,7 +45,7 @@ def _question(run: KeptRun, choice: Choice) -> tuple[dict[str, Any], bool]:
         if file:
             given.pop("image", None)
             given["file"] = base64.b64encode(file.getvalue()).decode()
-        way = segmented("Where each model looks, by", list(WAYS), state.LOOK, WAYS.get)
+        way = segmented("Where each model looks, by", list(WAYS), state.LOOK, WAYS.__getitem__)
         given["way"] = way
         st.caption(ABOUT[way])
     pressed = st.button("Run", type="primary", icon=":material/play_arrow:", key=state.key_of("ask", "picture"))

@@ -201,9 +201,10 @@ def _siblings(rows: list[Mapping[str, Any]], shown: bool) -> None:
 def _effect(run: KeptRun, choice: Choice, found: Mapping[str, Any]) -> None:
     """What the audit measured on the head whose attention is shown."""
     unit = found["layer"] * int(run.meta["model"]["n_heads"]) + found["head"]
-    numbers = made(run, track_of(run).maps.numbers, unit)
-    st.caption("What the audit measured when this head alone is off:")
-    panels.table(numbers[numbers["axis"].isin(["", words.axis_name(choice.axis)])])
+    if maps := track_of(run).maps:
+        numbers = made(run, maps.numbers, unit)
+        st.caption("What the audit measured when this head alone is off:")
+        panels.table(numbers[numbers["axis"].isin(["", words.axis_name(choice.axis)])])
 
 
 begin_app()

@@ -75,11 +75,10 @@ def work_of(name: str, given: Mapping[str, Any]) -> Work | None:
     return works().get(_key(name, given))
 
 
-def begin(name: str, given: Mapping[str, Any]) -> Work:
+def begin(name: str, given: Mapping[str, Any]) -> None:
     """Ask, unless the same is being asked now."""
     known = work_of(name, given)
     if known and known.running:
-        return known
+        return
     work = works()[_key(name, given)] = Work()
     threading.Thread(target=work.ask, args=(name, given), daemon=True).start()
-    return work

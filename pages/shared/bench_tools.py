@@ -50,7 +50,7 @@ def switches(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
     if bench.rows is None:
         _list(run, bench, off)
     else:
-        _layers(run, choice, bench, off)
+        _layers(made(run, bench.rows, choice), bench.ordered(run, choice), choice, off)
     _tools(run, choice, bench, off)
     _paste(run, bench, off)
 
@@ -80,12 +80,12 @@ def _list(run: KeptRun, bench: Bench, off: Units) -> None:
     state.keep(state.PROTECTED, held)
 
 
-def _layers(run: KeptRun, choice: Choice, bench: Bench, off: Units) -> None:
+def _layers(rows: Sequence[Row], ordered: str, choice: Choice, off: Units) -> None:
     """A slider per layer: so many of its units off, those that come first in its order."""
     with st.expander("How many of each layer", expanded=True):
-        st.caption(plain(bench.ordered(run, choice)))
+        st.caption(plain(ordered))
         sides = st.columns(2, gap="medium")
-        for place, row in enumerate(made(run, bench.rows, choice)):
+        for place, row in enumerate(rows):
             with sides[place % 2]:
                 _layer(row, off, choice)
 

@@ -37,7 +37,7 @@ def _ask(run: KeptRun, choice: Choice, own: Benchmarks) -> None:
     )
     left, right = st.columns([2, 5], gap="medium", vertical_alignment="bottom")
     with left:
-        name = select("Benchmark", list(own.known()), state.BENCHMARK, own.known().get)
+        name = select("Benchmark", list(own.known()), state.BENCHMARK, own.known().__getitem__)
     with right:
         label = f"Path of {own.wants(name)}"
         path = st.text_input(label, key=state.key_of(state.BENCHMARK_PATH, name), persist_state="session").strip()

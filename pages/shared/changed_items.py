@@ -82,7 +82,7 @@ def _filters(every: pd.DataFrame, per_page: int) -> tuple[str, dict[str, pd.Data
         group = select("Subgroup", [EVERY, *sorted(set(every["group"]) - {""})], state.CHANGED_GROUP, group_label)
     with middle:
         kinds = {**KINDS, **(OTHER if (every["kind"] == "other").any() else {})}
-        kind = segmented("What happened", list(kinds), state.CHANGED_KIND, kinds.get)
+        kind = segmented("What happened", list(kinds), state.CHANGED_KIND, kinds.__getitem__)
     mine = every[(every["group"] == group) | (group == EVERY)]
     sides = {one: mine[mine["kind"] == one] for one in (SIDES if kind == BOTH else (kind,))}
     at_once = per_page // len(sides)

@@ -26,7 +26,7 @@ SMALL = ("integer", "number", "choice", "text", "flag")
 def ask() -> tuple[dict[str, Any], list[Fault]]:
     """Draw the form; return the fields of a request as JSON-able values, and what could not be read."""
     about = {name: track.about for name, track in tracks().items()}
-    return ask_of(segmented("What shall be cut?", list(about), state.form_key("track"), about.get, bind=None))
+    return ask_of(segmented("What shall be cut?", list(about), state.form_key("track"), about.__getitem__, bind=None))
 
 
 def ask_of(track: str) -> tuple[dict[str, Any], list[Fault]]:

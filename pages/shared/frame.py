@@ -198,7 +198,7 @@ def need_run(page: str = "") -> cache.KeptRun:
             st.header("Nothing to show yet", anchor=False)
             st.markdown("This page reads a finished audit and there is none. Start one.")
             link("new_audit", "New audit")
-        st.stop()
+        return st.stop()
     if page and page not in track_of(run).pages:
         _elsewhere(run, page)
     return run

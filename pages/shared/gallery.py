@@ -73,7 +73,7 @@ def _kind(kinds: Mapping[str, str]) -> str | None:
     if len(known) < 2:
         return None
     about = {name: phrasing.sentence(tracks()[name].about) for name in known}
-    return st.pills("What is cut", known, format_func=about.get, key=state.GALLERY_KIND, width="content")
+    return st.pills("What is cut", known, format_func=about.__getitem__, key=state.GALLERY_KIND, width="content")
 
 
 def _cards(summaries: Sequence[RunSummary]) -> None:

@@ -158,14 +158,14 @@ def _progress(job: JobState) -> str:
 def _action(job: JobState, key: str) -> None:
     """What can be done with a job. All of it in callbacks: a redraw that comes right after a click would lose it."""
     if job.status in MOVING:
-        look = {"icon": ":material/stop:", "on_click": _cancel, "args": (job.job_id,)}
-        st.button("Cancel", key=state.key_of("cancel", key), **look)
+        key = state.key_of("cancel", key)
+        st.button("Cancel", key=key, icon=":material/stop:", on_click=_cancel, args=(job.job_id,))
     elif job.status == "done" and job.run_id:
-        look = {"icon": ":material/dashboard:", "on_click": open_run, "args": (job.run_id,)}
-        st.button("Open result", key=state.key_of("done", key), **look)
+        key = state.key_of("done", key)
+        st.button("Open result", key=key, icon=":material/dashboard:", on_click=open_run, args=(job.run_id,))
     else:
-        look = {"icon": ":material/replay:", "on_click": _resume, "args": (job.job_id,)}
-        st.button("Resume", key=state.key_of("resume", key), disabled=_resumes(job) is not None, **look)
+        st.button("Resume", key=state.key_of("resume", key), disabled=_resumes(job) is not None,
+                  icon=":material/replay:", on_click=_resume, args=(job.job_id,))  # fmt: skip
 
 
 def open_run(run_id: str) -> None:

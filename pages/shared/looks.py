@@ -29,7 +29,7 @@ LEGEND = (
 def looks(run: KeptRun, variant: str, images: Sequence[str]) -> dict[str, Maps]:
     """The maps of these pictures by id, where the reader asks for them; says why where there are none."""
     ways = {NOT: "Not shown", **dict(reversed(WAYS.items()))}  # the quick one first
-    way = segmented("Where each model looks", list(ways), state.GALLERY_LOOK, ways.get)
+    way = segmented("Where each model looks", list(ways), state.GALLERY_LOOK, ways.__getitem__)
     if way == NOT or not images:
         return {}
     found: dict[str, Maps] = {}

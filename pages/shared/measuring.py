@@ -10,6 +10,7 @@ from engine.audit.growth import Growth
 from engine.core import words
 from engine.core.files import writable
 from engine.core.levels import is_level
+from engine.core.types import Event
 from engine.report.ahead import LEAD
 from engine.report.charts import lookup
 from engine.report.charts.panel import Choice
@@ -94,8 +95,9 @@ def measure(growth: Growth, label: str, seconds: float = math.nan) -> None:
         return
     about = "" if math.isnan(seconds) else f" (about {words.duration(seconds + start_takes())})"
     kept_nowhere = not writable(default_root() / "nothing")
-    look = {"key": key, "type": "primary", "icon": ":material/straighten:", "disabled": kept_nowhere}
-    st.button(f"{label}{about}", on_click=background.begin, args=(ASK, given), **look)  # a redraw cannot lose it
+    # Asked in a callback: a redraw cannot lose it.
+    st.button(f"{label}{about}", key=key, type="primary", icon=":material/straighten:", disabled=kept_nowhere,
+              on_click=background.begin, args=(ASK, given))  # fmt: skip
     if kept_nowhere:
         st.caption(
             frame.plain(f"The store {default_root()} cannot be written: nothing that is measured could be kept.")
@@ -115,15 +117,16 @@ def _watch(growth: Growth) -> None:
         work = background.work_of(ASK, growth.to_dict())
         if work is None or not work.running:
             st.rerun()
-        event = work.event
-        share = min(1.0, event.done / event.total) if event and event.total else 0.0
-        st.progress(share, text=_said(event))
-        st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:", on_click=work.cancel)
+        else:
+            event = work.event
+            share = min(1.0, event.done / event.total) if event and event.total else 0.0
+            st.progress(share, text=_said(event))
+            st.button("Cancel", key=state.key_of("stop", growth.run), icon=":material/stop:", on_click=work.cancel)
 
     look()
 
 
-def _said(event: object) -> str:
+def _said(event: Event | None) -> str:
     """What is being done, and how much longer it takes."""
     if event is None:
         return "Starting the engine"

@@ -22,7 +22,7 @@ from pages.shared.frame import current_run
 from pages.shared.safe import escaped, plain, unbroken
 from pages.shared.terms import Marker
 
-CONFIG = {
+CONFIG: dict[str, Any] = {
     **base.CONFIG,
     "scrollZoom": False,
     "modeBarButtons": [["toImage"]],
@@ -160,7 +160,7 @@ def _chart(panel: Panel, key: str, selectable: bool) -> Any:
     if panel.parts:
         return _parts(panel, key, selectable)
     st.html(f'<span class="pa-alt" data-answer="{escaped(panel.answer)}"></span>')
-    more = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
+    more: dict[str, Any] = {"on_select": "rerun", "selection_mode": "points"} if selectable else {}
     event = st.plotly_chart(
         ready(panel.figure), width="stretch", theme=None, key=key, config=dict(CONFIG), alt=panel.question, **more
     )

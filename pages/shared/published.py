@@ -27,7 +27,7 @@ def source() -> str:
     """The switch between the chosen audit and published scores: "run" or "published"."""
     if offer() is None:
         return SOURCES[0]
-    return segmented("Scores from", SOURCES, state.SOURCE, NAMES.get)
+    return segmented("Scores from", SOURCES, state.SOURCE, NAMES.__getitem__)
 
 
 def asked() -> bool:

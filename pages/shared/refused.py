@@ -27,9 +27,14 @@ def remembered(request: Mapping[str, Any]) -> Iterator[None]:
         st.rerun()
 
 
+def _last() -> tuple[Mapping[str, Any], Sequence[Fault]]:
+    """The fields of the request that was checked last, and its faults; nothing where none was refused."""
+    return state.kept(state.REFUSED) or ({}, ())
+
+
 def is_any_of(fields: Sequence[Field], track: str) -> bool:
     """Whether the last check found something wrong with one of these fields: its fold must be open then."""
-    request, faults = state.kept(state.REFUSED) or ({}, ())
+    request, faults = _last()
     every = fields_of(track_named(track).part("request"))
     owners = {_field_of(fault, every) for fault in faults}
     return request.get("track") == track and any(field.name in owners for field in fields)
@@ -37,7 +42,7 @@ def is_any_of(fields: Sequence[Field], track: str) -> bool:
 
 def below(field: Field, track: str, value: Any) -> None:
     """What was wrong with a field that is still as it was when it was checked."""
-    request, faults = state.kept(state.REFUSED) or ({}, ())
+    request, faults = _last()
     if request.get("track") != track or field.name not in request or request[field.name] != value:
         return
     fields = fields_of(track_named(track).part("request"))
@@ -58,7 +63,7 @@ def _examples(examples: Sequence[tuple[str, str]], field: Field) -> None:
 
 def summary(request: Mapping[str, Any]) -> None:
     """Above the button: which fields to look at, and what belongs to no field in full."""
-    checked, faults = state.kept(state.REFUSED) or ({}, ())
+    checked, faults = _last()
     if not faults or checked.get("track") != request["track"]:
         return
     fields = {field.name: field for field in fields_of(track_named(request["track"]).part("request"))}

@@ -45,5 +45,6 @@ def _form(run: KeptRun, choice: Choice) -> None:
     with boundary():
         roots.refuse_outside({"judge": judge.strip()})
         axes = tuple(run.meta["request"]["axes"]) if everywhere else (choice.measured,)
-        same = {"track": track_of(run).name, "run": run.id, "axis": choice.measured, "axes": axes}
-        measure(Growth(**same, judge=judge.strip(), label=label.strip()), "Ask this judge")
+        grown = Growth(track=track_of(run).name, run=run.id, axis=choice.measured, axes=axes, judge=judge.strip(),
+                       label=label.strip())  # fmt: skip
+        measure(grown, "Ask this judge")

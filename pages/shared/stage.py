@@ -9,12 +9,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from engine.core.files import ASSETS
-from engine.report.charts.panel import CONFIG
+from engine.report.charts.panel import CONFIG, Panel
 from engine.report.story import Step
 from pages.shared import state
 from pages.shared.safe import escaped, plain
 
-STILL = {**CONFIG, "staticPlot": True}
+STILL: dict[str, Any] = {**CONFIG, "staticPlot": True}
 """A picture for an audience: no toolbar, nothing to point at, so that it may be scaled like any picture."""
 LARGER = 1.5
 """How much larger letters and marks are than on a page: read from the last row. On a phone as on a page."""
@@ -37,18 +37,17 @@ def show(step: Step, number: int, of: int) -> None:
         st.title(plain(step.title), anchor=False)
         st.html(f'<p class="pa-said">{escaped(step.sentence)}</p>')
         if step.picture is not None and step.picture.has_chart:
-            _picture(step)
+            _picture(step.name, step.picture)
         if step.footnote:
             st.html(f'<p class="pa-footnote">{escaped(step.footnote)}</p>')
 
 
-def _picture(step: Step) -> None:
+def _picture(name: str, panel: Panel) -> None:
     """The chart as high as the screen has room for. Its text is its answer: no slider draws it anew here."""
-    panel = step.picture
-    with st.container(key=state.key_of("stage_picture", step.name)):
+    with st.container(key=state.key_of("stage_picture", name)):
         st.plotly_chart(
             larger(panel.whole(), 1.0 if _is_phone() else LARGER), width="stretch", height="stretch", theme=None,
-            config=dict(STILL), key=state.key_of("stage_chart", step.name), alt=f"{panel.question} {panel.answer}",
+            config=dict(STILL), key=state.key_of("stage_chart", name), alt=f"{panel.question} {panel.answer}",
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qs
 
 import streamlit as st
@@ -117,7 +117,7 @@ TOUR_OFF = "tour_off"
 TOUR_LINE = "tour_line"
 TOUR_MOVED = "tour_moved"
 
-BOUND = "query-params"
+BOUND: Literal["query-params"] = "query-params"
 """Value of a widget's `bind`: the choice is part of the address."""
 
 _LAST_RUN_IN_ADDRESS = "last_run_in_address"

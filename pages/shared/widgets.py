@@ -31,7 +31,7 @@ def draw(field: Field, key: str, values: Values, faults: list[Fault]) -> Any:
 
 def setting(declared: Setting, key: str, start: Any = None) -> Any:
     """The widget a declared setting of a method asks for."""
-    about = {"key": f"{key}_{declared.name}", "help": declared.help or None}
+    about: dict[str, Any] = {"key": f"{key}_{declared.name}", "help": declared.help or None}
     label = declared.label or capital(declared.name.replace("_", " "))
     value = declared.default if start is None else start
     if declared.kind == "flag":
@@ -145,7 +145,8 @@ def _number(field: Field, key: str, _: Values, __: list[Fault]) -> Any:
     kind = int if field.kind == "integer" else float
     start = None if field.default is None else kind(scale * field.default)
     more = {"step": 1} if kind is int else {"step": field.step, "format": _format(start)}
-    found = st.number_input(_label(field), value=start, placeholder=field.placeholder, **more, **_common(field, key))
+    more |= {"value": start, **_common(field, key)}
+    found = st.number_input(_label(field), placeholder=field.placeholder, **more)
     if found is None:
         return None
     return round(found / scale, 6) if field.percent else kind(found)
@@ -169,7 +170,8 @@ def _choice(field: Field, key: str, _: Values, __: list[Fault]) -> str:
 def _flag(field: Field, key: str, _: Values, __: list[Fault]) -> bool | None:
     """On or off, and a third choice where leaving it open means something else; "--no-…" only ever forbids."""
     if field.optional and not field.flag.startswith("--no-"):
-        meant = {field.named(value): value for value in (None, True, False)} if field.named else {}
+        named: Callable[[Any], str] | None = field.named
+        meant = {named(value): value for value in (None, True, False)} if named else {}
         first = next(iter(meant))
         found = st.segmented_control(field.label, list(meant), default=first, required=True, **_common(field, key))
         return meant[found]

@@ -25,9 +25,11 @@ def has(run: Run) -> bool:
 
 def draw(run: KeptRun, choice: Choice) -> None:
     own = track_of(run).benchmarks
+    assert own is not None  # the tab is drawn where `has` says so
+    known = own.known()
     left, right, _ = st.columns([4, 2, 4], gap="medium", vertical_alignment="bottom")
     with left:
-        name = select("Benchmark", list(own.names(run)), state.BENCHMARK, own.known().get)
+        name = select("Benchmark", list(own.names(run)), state.BENCHMARK, lambda one: known.get(one, one))
     found = made(run, own.changed, choice, name)
     last = max(1, math.ceil(len(found.table) / PER_PAGE))
     with right:

@@ -59,7 +59,7 @@ def _filters(found: pd.DataFrame) -> tuple[str, str, int, bool]:
         groups = [EVERY, *sorted(found["subgroup"].unique())]
         group = select("Subgroup", groups, state.SUBGROUP, _group_label)
     with middle:
-        order = select("Sorted by", list(ORDERS), state.ORDER, ORDERS.get)
+        order = select("Sorted by", list(ORDERS), state.ORDER, ORDERS.__getitem__)
     mine = found if group == EVERY else found[found["subgroup"] == group]
     last = max(1, *(math.ceil(n / most) for n, most in _counts(mine, order)))
     with right:

@@ -18,7 +18,7 @@ SHOWN = (speedup.groups_along_speedup, pw.pw_difference, ablation.ablation, loss
 def draw(run: KeptRun, choice: Choice) -> None:
     with st.container(horizontal=True, gap="medium"):
         choice = choose_reading(run, choice)
-        show = segmented("Show", list(SHOW), state.SHOW, SHOW.get)
+        show = segmented("Show", list(SHOW), state.SHOW, SHOW.__getitem__)
     panels.draw(made(run, speedup.groups_along_speedup, choice, show=show))
     _losses(run, choice)
     panels.look_ahead(run, SHOWN, choice, {speedup.groups_along_speedup: {"show": show}})

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from engine.core import words
 from engine.report import phrasing
@@ -16,7 +19,6 @@ from pages.shared.cache import KeptRun, made
 from pages.shared.controls import capital, select
 from pages.shared.tabs import Tab
 
-Column = st.delta_generator.DeltaGenerator
 HEADS = state.key_of("lens", "heads")
 
 
@@ -40,7 +42,7 @@ def draw(run: KeptRun, choice: Choice) -> None:
     panels.draw(made(run, lens.lens_maps, choice, text_id, stage, layer, head, shown=shown))
 
 
-def _text(run: KeptRun, texts: pd.DataFrame, left: Column, right: Column) -> tuple[str, str]:
+def _text(run: KeptRun, texts: pd.DataFrame, left: DeltaGenerator, right: DeltaGenerator) -> tuple[str, str]:
     """Pick a text, and the weights at which it is read."""
     rows = {row["text_id"]: (place, row) for place, row in enumerate(texts.to_dict("records"), 1)}
     with left:
@@ -75,7 +77,7 @@ def _words(run: KeptRun, text_id: str) -> bool:
     return shown
 
 
-def _head(run: KeptRun, text_id: str, stage: str, left: Column, right: Column) -> tuple[int, int]:
+def _head(run: KeptRun, text_id: str, stage: str, left: DeltaGenerator, right: DeltaGenerator) -> tuple[int, int]:
     """Pick layer and head by name, as a click on the map does."""
     pairs = made(run, lens.heads_here, text_id, stage)
     with left:
@@ -87,7 +89,7 @@ def _head(run: KeptRun, text_id: str, stage: str, left: Column, right: Column) -
     return layer, head
 
 
-def _follow(run: KeptRun, clicked: object, text_id: str, stage: str) -> None:
+def _follow(run: KeptRun, clicked: Any, text_id: str, stage: str) -> None:
     """A new click on the map moves both pickers, where the head has maps."""
     if not panels.fresh(HEADS, clicked):
         return

@@ -84,7 +84,7 @@ def _selectable(run: KeptRun, make: Callable[..., Any], choice: Choice, maps: Ma
         _follow(key, clicked)
 
 
-def _follow(chart: str, clicked: object) -> None:
+def _follow(chart: str, clicked: Any) -> None:
     """A new click in a chart moves the head picker to that head."""
     if panels.fresh(chart, clicked):
         state.put_later(state.HEAD, int(clicked))

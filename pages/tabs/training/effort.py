@@ -18,7 +18,7 @@ COUNTED = {"examples": "Images read", "iterations": "Weight updates", "seconds":
 
 def draw(run: KeptRun, choice: Choice) -> None:
     with st.container(horizontal=True, gap="medium"):
-        by = segmented("Training counted in", list(COUNTED), state.EFFORT, COUNTED.get)
+        by = segmented("Training counted in", list(COUNTED), state.EFFORT, COUNTED.__getitem__)
         family = family_of(run)
         choice = choose_reading(run, choice)
     panels.draw(made(run, effort.effort, choice, by=by, family=family))
