@@ -30,12 +30,12 @@ color:{ink}}}h1{{font-size:1.3rem}}.caveat{{color:{soft};font-size:.85rem}}</sty
 """
 
 
-def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -> bytes:
+def figure_html(panel: Panel, plotlyjs: bool | str = True) -> bytes:
     """One page with question, answer, chart and caveat; works offline.
 
     plotlyjs=True puts the library inside (4.7 MB); "directory" expects plotly.min.js in the same folder.
     """
-    look = theme(dark)
+    look = theme(False)
     chart, figure = "", panel.whole()
     if figure is not None:
         height = figure.layout.height
@@ -44,17 +44,17 @@ def figure_html(panel: Panel, dark: bool = False, plotlyjs: bool | str = True) -
     return _PAGE.format(**text, chart=chart, paper=look.paper, ink=look.ink, soft=look.soft).encode()
 
 
-def figure_image(panel: Panel, kind: str = "svg", width: int = WIDTH, dark: bool = False) -> bytes:
+def figure_image(panel: Panel, kind: str = "svg") -> bytes:
     """SVG or PNG bytes, drawn by a local Chromium or Chrome. PruneAuditError where there is none, or no figure."""
     figure = panel.whole()
     if figure is None:
         raise PruneAuditError(f"{panel.question} has no chart: {panel.said}")
     need_browser()
-    painted = type(figure)(figure).update_layout(paper_bgcolor=theme(dark).paper)
+    painted = type(figure)(figure).update_layout(paper_bgcolor=theme(False).paper)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # kaleido tells about options it does not use
-            return painted.to_image(format=kind, width=width, scale=2 if kind == "png" else 1)
+            return painted.to_image(format=kind, width=WIDTH, scale=2 if kind == "png" else 1)
     except Exception as error:  # kaleido raises many types of error; a person needs one sentence
         raise PruneAuditError(f"The browser could not draw the chart as {kind}: {error}") from error
 

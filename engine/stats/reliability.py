@@ -48,7 +48,7 @@ def icc_c1(ratings: ArrayLike) -> float:
     return (between - error) / below if below > 0 else math.nan
 
 
-def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS) -> tuple[float, float]:
+def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, float]:
     """Percentile interval of ICC(C,1) of ratings [units, seeds] from resampled units: wide where few units carry it.
 
     NaN where undefined. Sums of squares of each draw come from how often it holds each unit, so that no draw is built.
@@ -70,7 +70,7 @@ def icc_c1_bootstrap(ratings: ArrayLike, level: float = 0.95, draws: int = DRAWS
         values = np.where(below > 0, (between - error) / below, np.nan)
     if np.isnan(values).all():
         return math.nan, math.nan
-    low, high = np.nanquantile(values, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
 
 
@@ -196,7 +196,7 @@ class Repeats:
     seeds: int
 
 
-def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> Repeats:
+def repeats_of(by_seed: ArrayLike, share: float = 0.2) -> Repeats:
     """Everything about one score table by seed, [units, seeds]; selected sets = the int(share * units) highest."""
     table = np.asarray(by_seed, dtype=float)
     table = table[np.isfinite(table).all(axis=1)]
@@ -212,7 +212,7 @@ def repeats_of(by_seed: ArrayLike, share: float = 0.2, target: float = 0.8) -> R
         _of_mean(low, seeds),
         _of_mean(high, seeds),
         icc_of_ranks(table),
-        repeats_needed(icc, target),
+        repeats_needed(icc, 0.8),
         set_overlap(sets, units),
         units,
         seeds,

@@ -45,11 +45,11 @@ class Student:
         return np.where((self.error == 0) & (self.value == 0), 1.0, p)
 
 
-def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float, power: float = POWER) -> np.ndarray:
-    """Effect that a two-sided t test at `level` finds with this power, in the unit of the error.
+def smallest_effect(error: np.ndarray, freedom: np.ndarray, level: float) -> np.ndarray:
+    """Effect that a two-sided t test at `level` finds with POWER, in the unit of the error.
 
     error · δ, δ the non-centrality at which t exceeds its critical value that often. error and freedom are arrays of
     one shape; more than a million degrees of freedom count as a million.
     """
     known, place = np.unique(np.round(np.minimum(freedom, 1e6), 3), return_inverse=True)  # few differ, and each is slow
-    return nctdtrinc(known, 1 - power, t.isf(level / 2, known))[place].reshape(np.shape(freedom)) * error
+    return nctdtrinc(known, 1 - POWER, t.isf(level / 2, known))[place].reshape(np.shape(freedom)) * error

@@ -14,7 +14,6 @@ import pandas as pd
 
 from engine.core.errors import Fault, RequestError
 from engine.core.seeds import rng
-from engine.core.types import Hooks
 from engine.data.tables import csv_table, need_columns
 from engine.models.judge import Judge
 from engine.tracks.language_models.bias_bootstrap import mean_interval
@@ -54,9 +53,9 @@ def read_cases(path: Path) -> pd.DataFrame:
     return cases
 
 
-def card_of(judge: Judge, cases: pd.DataFrame, hooks: Hooks = Hooks()) -> pd.DataFrame:  # noqa: B008  (frozen)
+def card_of(judge: Judge, cases: pd.DataFrame) -> pd.DataFrame:
     """One row per label and group: n, mean verdict and share above one half, each with its 95 % interval."""
-    judged = cases.assign(verdict=judge.score(cases["text"].tolist(), hooks))
+    judged = cases.assign(verdict=judge.score(cases["text"].tolist()))
     judged = judged.assign(over=(judged["verdict"] > OVER).astype(float))
     rows: list[dict[str, Any]] = []
     for (label, group), part in judged.groupby(["label", "group"], sort=True):

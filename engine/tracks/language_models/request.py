@@ -389,7 +389,7 @@ def validate(request: AuditRequest) -> PromptPlan:
     if model is not None and others and prompts is not None and corpus is not None:
         faults += faults_against(request, model, others, prompts, corpus)
     if model is not None:
-        faults += _model_faults(request, model)
+        faults += _length_faults(request, model) + _room_faults(request, model)
     if model is not None and request.deployable:
         faults += _even_faults(model)
     if model is not None:
@@ -451,10 +451,6 @@ def _lost_groups(request: AuditRequest, model: Any, prompts: PromptSet) -> list[
     from engine.models.checkpoint import load_tokenizer
 
     return lost_groups(load_tokenizer(model.folder), prompts.table, request.axes, request.max_prompt_tokens)
-
-
-def _model_faults(request: AuditRequest, model: Any) -> list[Fault]:
-    return _length_faults(request, model) + _room_faults(request, model)
 
 
 def _room_faults(request: AuditRequest, model: Any) -> list[Fault]:

@@ -28,7 +28,6 @@ from engine.tracks.fair_training.training.trainer import STATE
 from engine.training.batches import Batches
 from engine.training.fit import probabilities
 from engine.training.losses import Targets
-from engine.training.recipe import Keep
 
 SOME = 1000
 """Test images on which surfaces and paths are measured, at most."""
@@ -72,7 +71,7 @@ def job_of(
         look=lambda model: looked(context, model),
         check=context.hooks.check, step=_stepper(context, method, sparsities),
         point=lambda row: context.hooks.point({"shard": said, **row}),
-        keep=_keeper(context, key),
+        keep=lambda phase: context.partial(digest_of([key, phase, STATE])),
     )  # fmt: skip
 
 
@@ -88,10 +87,6 @@ def _stepper(context: FairContext, method: FairMethod, sparsities: Sequence[floa
         tell(min(seen["before"] + done, expected), expected)
 
     return step
-
-
-def _keeper(context: FairContext, key: str) -> Callable[[str], Keep]:
-    return lambda phase: context.partial(digest_of([key, phase, STATE]))
 
 
 def looked(context: FairContext, model: nn.Module) -> dict[str, float]:

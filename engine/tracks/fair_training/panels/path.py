@@ -52,10 +52,10 @@ def path(run: Run, choice: Choice) -> Panel:
     return Panel("fair_path", QUESTION, answer, None, readable(table, COLUMNS), note, parts, True, more=more)
 
 
-def barrier(rows: pd.DataFrame, column: str = "loss") -> float:
+def barrier(rows: pd.DataFrame) -> float:
     """Largest rise of the loss above the straight line between its ends; never below 0."""
     rows = rows.sort_values("t")
-    t, loss = rows["t"].to_numpy(dtype=float), rows[column].to_numpy(dtype=float)
+    t, loss = rows["t"].to_numpy(dtype=float), rows["loss"].to_numpy(dtype=float)
     line = loss[0] + (loss[-1] - loss[0]) * (t - t[0]) / max(t[-1] - t[0], 1e-12)
     return float(max(0.0, np.max(loss - line)))
 
