@@ -70,7 +70,7 @@ def icc_c1_bootstrap(ratings: ArrayLike, draws: int = DRAWS) -> tuple[float, flo
         values = np.where(below > 0, (between - error) / below, np.nan)
     if np.isnan(values).all():
         return math.nan, math.nan
-    low, high = np.nanquantile(values, [0.025, 0.975])
+    low, high = np.nanquantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])  # to the last digit
     return float(low), float(high)
 
 
