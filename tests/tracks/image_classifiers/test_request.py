@@ -11,7 +11,6 @@ import pytest
 
 from engine.audit.jobs import job_id_of
 from engine.audit.tracks import request_from, track_of_request
-from engine.classifiers.images.request import images_of
 from engine.core.errors import RequestError
 from engine.tracks.image_classifiers.request import ImageRequest, arm_of, validate_images
 from tests.classifiers.worlds import SMALL, saved_model
