@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.house import BUDGETS, _count, tokens
 from engine.audit.tracks import tracks
 from engine.core import words
 from tests.imports import imports_of, module_name, modules, reached, used_by
@@ -41,6 +42,18 @@ def track_of(name: str) -> str:
     """ "engine.tracks.fair_training.run" -> "fair_training"; "" for what is in no track's folder."""
     parts = name.split(".")
     return parts[2] if parts[:2] == ["engine", "tracks"] and len(parts) > 2 else ""
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_a_folder_keeps_its_budget(name):
+    """`python -m benchmarks.house` prints where it stands and where it shall come to."""
+    assert tokens(name) <= BUDGETS[name]
+
+
+def test_layout_comments_and_docstrings_are_no_tokens():
+    dense = "def f(a):\n    return [a, -a]"
+    told = 'def f(a):  # a note\n    """What it does."""\n\n    return [\n        a,\n        -a]'
+    assert _count(dense) == 13 and _count(told) == 13
 
 
 def test_every_folder_of_the_engine_has_its_place():
