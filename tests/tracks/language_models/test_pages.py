@@ -281,12 +281,11 @@ def test_a_wrong_request_lists_every_fault(tmp_path, monkeypatch):
 
     monkeypatch.setenv("PRUNEAUDIT_STORE", str(tmp_path / "store"))
     monkeypatch.setenv("PRUNEAUDIT_ROOTS", str(tmp_path))
-    request = {"model": str(tmp_path / "mis_sing"), "axes": ["religion"], "methods": ["fasp", "magic"]}
+    request = {"track": "language_models", "axes": ["religion"], "methods": ["fasp", "magic"], "gamma": 0.9}
+    files = {"model": str(tmp_path / "mis_sing"), "prompts": str(tmp_path / "no_ne.csv")}
     of_the_form = Fault("Text for perplexity", "nothing is chosen.", "Upload a file or name a path.")
     with pytest.raises(RequestError) as caught:
-        jobs.start(
-            {**request, "prompts": str(tmp_path / "no_ne.csv"), "sparsities": [0.5], "gamma": 0.9}, [of_the_form]
-        )
+        jobs.start({**request, **files, "sparsities": [0.5]}, [of_the_form])
     told = str(caught.value)
     for part in ("Text for perplexity", "mis_sing", "magic", "no_ne.csv", "Protected share γ: γ = 90 %"):
         assert part in told
