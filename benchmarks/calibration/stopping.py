@@ -61,4 +61,7 @@ def _intervals(world: World, worlds: int, seed: int) -> tuple[np.ndarray, np.nda
             for so_far, move in zip(variants, moved, strict=True)
         ]
         found.append([errors.changes(one_ / draw, dense=dense / draw) for one_ in variants])
-    return tuple(np.array([[getattr(one_, end) for one_ in row] for row in found]) for end in ("low", "high", "value"))
+    low, high, value = (
+        np.array([[getattr(one_, end) for one_ in row] for row in found]) for end in ("low", "high", "value")
+    )
+    return low, high, value

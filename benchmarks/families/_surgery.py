@@ -14,14 +14,14 @@ from engine.core.errors import RequestError
 from engine.core.types import HeadMask
 from engine.models.transformer import TransformerModel
 from engine.surgery.apply import apply_mask
-from engine.surgery.heads.cut import cut, zeroed
+from engine.surgery.heads.cut import M, cut, zeroed
 from engine.surgery.heads.mask import masked, prove_mask_works
 from engine.surgery.heads.record import record_of, write_mask
 
 BAR = 1e-4
 """Largest difference of logits allowed, as a share of the largest logit."""
-Logits = Callable[[TransformerModel], torch.Tensor]
-Saved = Callable[[TransformerModel, Any, Path], TransformerModel]
+Logits = Callable[[M], torch.Tensor]
+Saved = Callable[[M, Any, Path], M]
 
 
 def mask_of(model: TransformerModel) -> HeadMask:
@@ -33,9 +33,7 @@ def mask_of(model: TransformerModel) -> HeadMask:
 
 
 @torch.no_grad()
-def surgery(
-    name: str, load: Callable[[], TransformerModel], logits: Logits, saved: Saved, folder: Path
-) -> list[Measure]:
+def surgery(name: str, load: Callable[[], M], logits: Logits[M], saved: Saved[M], folder: Path) -> list[Measure]:
     """Rows of one family; saved: writes a cut model with its record into a folder and loads it again."""
     try:
         model = load()
@@ -45,14 +43,14 @@ def surgery(
     return [Measure(f"{name}: accepted", 1.0, "of 1", 1.0, at_least=True), *_equal(name, model, logits, saved, folder)]
 
 
-def _equal(name: str, model: TransformerModel, logits: Logits, saved: Saved, folder: Path) -> Iterator[Measure]:
+def _equal(name: str, model: M, logits: Logits[M], saved: Saved[M], folder: Path) -> Iterator[Measure]:
     mask = mask_of(model)
     with masked(model, mask):
         wanted = logits(model)
     record, small = record_of(model, mask), cut(model, mask)
     say = "cut" if model.adapter.cuts else "silenced for good (no head can be cut out)"
 
-    def row(what: str, other: TransformerModel) -> Measure:
+    def row(what: str, other: M) -> Measure:
         found = logits(other)
         share = float((found - wanted).abs().max() / wanted.abs().max())
         return Measure(f"{name}: masked against {what}, largest relative difference", share, "of 1", BAR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 
@@ -21,7 +22,7 @@ def measures() -> Iterator[Measure]:
     for name, (model_type, _) in (TINY | DECODERS).items():
         rows = surgery(
             name,
-            lambda name=name: tiny_language_model(name),
+            partial(tiny_language_model, name),
             lambda lm: lm.model(input_ids=IDS, use_cache=False).logits,
             lambda small, record, place: load_cut(save_cut(small, record, place)),
             folder_of(name),

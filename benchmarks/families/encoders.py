@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from benchmarks.families._surgery import surgery
 from benchmarks.report import Measure
@@ -18,7 +19,7 @@ def measures() -> Iterator[Measure]:
     for name, (model_type, _) in (ENCODERS | CLASSIFIERS).items():
         rows = surgery(
             name,
-            lambda name=name: tiny_text_classifier(name),
+            partial(tiny_text_classifier, name),
             lambda clf: clf.logits(clf.encode(TEXTS)),
             lambda small, record, place: load_cut_classifier(save_cut_classifier(small, record, place)),
             folder_of(name),

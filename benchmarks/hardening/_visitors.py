@@ -9,6 +9,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.Slider_pb2 import Slider
 from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 LONGEST = 120.0
 """Seconds after which a rerun that does not end is an error."""
@@ -21,8 +22,8 @@ class Visitor:
         self.run, self.page = run, ""
         self.slider: Slider | None = None
         self.socket = connect(
-            f"ws://{urlsplit(address).netloc}/_stcore/stream", origin=address, max_size=None,
-            subprotocols=["streamlit"], ping_interval=None, compression=None,
+            f"ws://{urlsplit(address).netloc}/_stcore/stream", origin=Origin(address), max_size=None,
+            subprotocols=[Subprotocol("streamlit")], ping_interval=None, compression=None,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 
 from websockets.exceptions import WebSocketException
 from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from benchmarks import app_server
 from benchmarks.report import Measure
@@ -75,7 +76,7 @@ def _answered(address: str, headers: dict[str, str]) -> bool:
 
 def _open(own: str, origin: str) -> bool:
     try:
-        with connect(f"ws://{own}/_stcore/stream", origin=origin, subprotocols=["streamlit"], open_timeout=10):
+        with connect(f"ws://{own}/_stcore/stream", origin=Origin(origin), subprotocols=[Subprotocol("streamlit")]):
             return True
     except (WebSocketException, OSError, TimeoutError):
         return False

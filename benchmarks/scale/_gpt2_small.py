@@ -17,6 +17,6 @@ def gpt2_small() -> LanguageModel:
 
     torch.manual_seed(0)
     demo = load_language_model("demo-gpt2", device="cpu")
-    config = GPT2Config(attn_implementation="sdpa", bos_token_id=2, eos_token_id=3, pad_token_id=0)
+    config = GPT2Config(bos_token_id=2, eos_token_id=3, pad_token_id=0)
     model = GPT2LMHeadModel(config).eval().requires_grad_(False)
     return replace(demo, name="GPT-2 small's shape", model=model, weight_hash="random weights, seed 0")

@@ -34,15 +34,14 @@ class PictureAsk(Ask):
 
     def answer(self, given: Mapping[str, Any], warm: Warm, hooks: Hooks, store: Store) -> dict[str, Any]:
         run = find_run(str(given.get("run") or ""), [store, Store(EMBEDDED, read_only=True)])
-        faults, pixels, way = [], None, given.get("way") or WAYS[0]
-        notes: list[str] = []
+        faults, way = [], given.get("way") or WAYS[0]
         if way not in WAYS:
             faults.append(unknown("way", way, WAYS))
         try:
             pixels, notes = pixels_of(given, run)
         except RequestError as error:
             faults += error.faults
-        model = asked_model(given, run, KNOWN, faults)
+        model = asked_model(given, run, KNOWN, faults)  # raises what was found so far
         from engine.classifiers.images.side_by_side import answered, pair_of  # torch
 
         dense, pruned, more = pair_of(run, model.variant, self.cut, warm)

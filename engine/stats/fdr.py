@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import false_discovery_control
 
 
-def benjamini_hochberg(p: Sequence[float]) -> np.ndarray:
+def benjamini_hochberg(p: Sequence[float] | np.ndarray) -> np.ndarray:
     """Adjusted p-values q, [tests] float64, of p [tests] (Benjamini & Hochberg 1995). NaN stays NaN."""
     values = np.asarray(p, dtype=float)
     q = np.full(values.shape, np.nan)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from engine.audit.executors import Executor
 from engine.audit.growing import Grown, check_asked, check_name, check_units, grown_run, run_of
 from engine.audit.growth import Growth
@@ -153,9 +151,9 @@ def _cut_of(run: Run, variant: str) -> list[int] | None:
 def _missing(run: Run, variants: tuple[Variant, ...], split: str, axes: tuple[str, ...]) -> tuple[str, ...]:
     """Axes on which one of the variants was not measured yet."""
     harm = f"bias:{run.meta['request']['reading']}"
-    there = [lookup.result(run, one.id, harm, axis, split) is not None for axis in axes for one in variants]
-    found = np.array(there).reshape(len(axes), len(variants)).all(axis=1)
-    return tuple(axis for axis, done in zip(axes, found, strict=True) if not done)
+    return tuple(
+        axis for axis in axes if any(lookup.result(run, one.id, harm, axis, split) is None for one in variants)
+    )
 
 
 def _measure(grown: Grown, audit: Audit, store: Store, used: Used) -> None:

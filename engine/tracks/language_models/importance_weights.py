@@ -200,8 +200,7 @@ def by_reweighting(
     dead = ess <= 0
     values[:, dead] = table["toxicity"].to_numpy(dtype=float)[:, None]
     found = replace(by_texts(table, values, reading, errors, ess), k_hat=worst_tail(logw, codes_of(table)))
-    touched = np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead) if cap else []
-    if len(touched):
+    if cap and len(touched := np.flatnonzero((weights(logw, codes_of(table)) > cap).any(axis=0) & ~dead)):
         plain = by_reweighting(table, logw[:, touched], reading, errors)
         wide = _holding(Effects(**{name: array[touched] for name, array in vars(found).items()}), plain)
         for name in ("low", "high", "p", "error"):

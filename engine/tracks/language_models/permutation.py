@@ -102,7 +102,7 @@ def whole_descriptors(pooled: Pooled, subgroups: Sequence[str]) -> tuple[np.ndar
     pairs = np.stack([pooled.subgroup, pooled.descriptor])
     kinds, codes = np.unique(pairs, axis=1, return_inverse=True)
     count = np.bincount(kinds[0], minlength=len(subgroups))
-    single = [subgroups[at] for at in np.flatnonzero(count < 2)]
+    single = [subgroups[at] for at in np.flatnonzero(count < 2).tolist()]
     if single:
         named = ", ".join(single[:5]) + (", …" if len(single) > 5 else "")
         return None, f"no group band: {len(single)} of {len(subgroups)} subgroups are one descriptor ({named})"

@@ -244,8 +244,7 @@ class Measured:
             ("worst_group", found.worst_group, found.worst_change),
             ("best_group", found.best_group, found.best_change),
         ):
-            part = np.flatnonzero(layout.subgroup == layout.subgroups.index(group)) if group else []
-            if len(part):
+            if group and len(part := np.flatnonzero(layout.subgroup == layout.subgroups.index(group))):
                 prompts = np.unique(layout.prompt[part], return_inverse=True)[1]
                 shown = self._mean(values[part], prompts, SHARE)
                 rows.append({**_row(metric, shown, change if what else None), "group": group})

@@ -15,8 +15,10 @@ from engine.classifiers.metrics import checked
 from engine.core.errors import PruneAuditError
 from engine.stats.multi_reader import FIXED, Trials, difference, level, numbered
 
-Answers: TypeAlias = np.ndarray | Mapping[int, np.ndarray] | Sequence[np.ndarray]
-"""Answers [rows, classes] of one fixed model, or of trials by number or in order."""
+ByTrial: TypeAlias = Mapping[int, np.ndarray] | Sequence[np.ndarray]
+"""Answers [rows, classes] of trials, by number or in order."""
+Answers: TypeAlias = np.ndarray | ByTrial
+"""Answers [rows, classes] of one fixed model, or of trials."""
 
 
 class BootstrapMetric(ABC):
@@ -73,7 +75,7 @@ class BootstrapMetric(ABC):
         delta_p.
         """
 
-    def variant(self, trials: Answers) -> CellArm:
+    def variant(self, trials: ByTrial) -> CellArm:
         """Measure the trials of one variant: answers [rows, classes] by trial number, or in order from 0."""
         found = numbered(trials)
         if not found:

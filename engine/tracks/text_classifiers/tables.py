@@ -18,7 +18,7 @@ from engine.core.types import POOLED
 from engine.stats.fdr import benjamini_hochberg
 from engine.store.array_table import pack, unpack, within
 from engine.tracks.text_classifiers.arms import DENSE, Finished, TextArm
-from engine.tracks.text_classifiers.bootstrap_metric import Answers
+from engine.tracks.text_classifiers.bootstrap_metric import ByTrial
 from engine.tracks.text_classifiers.borkan import BorkanMeasure, CellArm
 from engine.tracks.text_classifiers.context import TEST, TextContext, TextShard
 from engine.tracks.text_classifiers.head_truth import agreement_table, truth_table
@@ -46,7 +46,7 @@ class Measures:
     """None where the task's metric is accuracy, which `groups` measures anyway."""
     borkan: BorkanMeasure
 
-    def variant(self, trials: Answers) -> MeasuredText:
+    def variant(self, trials: ByTrial) -> MeasuredText:
         """One variant, measured from the answers of its trials, [texts, classes] each."""
         task = None if self.task is None else self.task.variant(trials)
         return MeasuredText(self.groups.variant(trials), task, self.borkan.variant(trials))

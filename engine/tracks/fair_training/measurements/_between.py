@@ -61,8 +61,9 @@ class Between:
         model = self.masked.model
         state = model.state_dict()
         with torch.no_grad():
-            for name in self.points[0]:
-                mixed = sum(share * point[name] for share, point in zip(shares, self.points, strict=True))
+            for name, first in self.points[0].items():
+                parts = (share * point[name] for share, point in zip(shares, self.points, strict=True))
+                mixed = sum(parts, torch.zeros_like(first))
                 if name == GATES:
                     gates = mixed.to(self.masked.device)
                 else:

@@ -121,7 +121,8 @@ def _rooms(tensor: Tensor) -> tuple[Tensor, Tensor]:
     """Room for a block, in single and in double precision: taken once for all blocks, for fresh pages cost more than
     sums."""
     size = min(_size(tensor), max(1, len(tensor)))
-    return tuple(torch.empty(size, dtype=kind, device=tensor.device) for kind in (torch.float32, torch.float64))
+    narrow, wide = (torch.empty(size, dtype=kind, device=tensor.device) for kind in (torch.float32, torch.float64))
+    return narrow, wide
 
 
 def _size(tensor: Tensor) -> int:

@@ -102,6 +102,7 @@ class Trainer:
 
     def make_small(self) -> None:
         """Cut the filters for real: the same training, in less time, since the mask no longer changes."""
+        assert self.keep is not None, "nothing is cut yet"
         whole = replace(self.job.classifier, model=self.model)
         mask = self.job.graph.mask(self.keep)
         self._whole = {name: value.detach().clone() for name, value in self.model.state_dict().items()}
@@ -234,7 +235,9 @@ class _Phase:
         """One update of the scores, m ← m − β ∇_m(ℓ + λF) with the implicit term (BiFP Eq. 9), and the hard mask they
         now mean. below: the batch that the weights have just answered to."""
         trainer, learning = self.trainer, self._learns
-        mask = torch.clamp(trainer.mask(), min=ALMOST, out=self.almost).detach()
+        hard = trainer.mask()
+        assert hard is not None, "a mask that learns begins cut"
+        mask = torch.clamp(hard, min=ALMOST, out=self.almost).detach()
         mask.requires_grad_(trainer.masked.bare is not None)
         seed = trainer.spent["mask_updates"]
         loss, penalty, _, z = self._losses(batch, mask, learning.strength, seed, self.step, leaves=True)

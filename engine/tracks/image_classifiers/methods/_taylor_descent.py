@@ -61,7 +61,7 @@ class TaylorPruning:
     def __post_init__(self) -> None:
         self.alive = np.ones(self.graph.total, dtype=bool)
         self.importance = np.zeros(self.graph.total)
-        self._gates: Tensor | None = None
+        self._gates = torch.ones(self.graph.total)
         self._sum = torch.zeros(self.graph.total, dtype=torch.float64)
         self._seen = 0
 
@@ -114,8 +114,10 @@ class TaylorPruning:
         if self.last_only:
             self._sum.zero_()
             self._seen = 0
+        slopes = self._gates.grad
+        assert slopes is not None, "every pass goes through the gates"
         # the loss is a mean over the batch: times its size, each image's own derivative comes out
-        self._sum += (self._gates.grad.abs().sum(dim=0)).double().cpu() * len(batch.rows)
+        self._sum += slopes.abs().sum(dim=0).double().cpu() * len(batch.rows)
         self._seen += len(batch.rows)
         self.curve.append({"step": len(self.curve), "loss": value, "flops": self.graph.flops(self.alive)})
 

@@ -25,7 +25,8 @@ class _EnoughError(Exception):
 
 def weight_of(layer: nn.Module) -> torch.Tensor:
     """The weight as [outputs, inputs], a view: what is written to it is in the layer. GPT-2's Conv1D has it turned."""
-    return layer.weight.data.T if hasattr(layer, "nf") else layer.weight.data
+    weight = layer.get_parameter("weight").data
+    return weight.T if hasattr(layer, "nf") else weight
 
 
 def linear_layers(block: nn.Module) -> Mapping[str, nn.Module]:

@@ -21,11 +21,10 @@ class Norms(Measurement):
         return {}
 
     def compute(self, context: PromptContext, shards: Sequence[Shard]) -> list[pd.DataFrame]:
-        lm = context.lm
+        lm, zero = context.lm, torch.zeros((), dtype=torch.float64)
+        tensors = lm.adapter.head_tensors
         values = [
-            float(
-                torch.sqrt(sum(part.double().pow(2).sum() for part in lm.adapter.head_tensors(lm.model, layer, head)))
-            )
+            float(torch.sqrt(sum((part.double().pow(2).sum() for part in tensors(lm.model, layer, head)), zero)))
             for layer in range(lm.n_layers)
             for head in range(lm.n_heads)
         ]

@@ -77,7 +77,7 @@ def single_heads(context: PromptContext, split: str, units: Sequence[int]) -> li
     first = [span.first - span.start for span in spans]
     _, off = row_logps(context.lm, texts, first, units, hooks=context.telling, whole=False)
     if not np.isfinite(off).all():
-        bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1))]
+        bad = [units[at] for at in np.flatnonzero(~np.isfinite(off).all(axis=1)).tolist()]
         raise PruneAuditError(
             f"{context.lm.name} in {context.lm.dtype} gives no finite perplexity with {len(bad)} of {len(units)} "
             f"heads off "

@@ -182,7 +182,9 @@ def with_used(methods: Iterable[ScoreMethod]) -> list[ScoreMethod]:
     return found
 
 
-def score_rows(job: ScoreJob, method: ScoreMethod, values: Sequence[float], **columns: object) -> pd.DataFrame:
+def score_rows(
+    job: ScoreJob, method: ScoreMethod, values: Sequence[float] | np.ndarray, **columns: object
+) -> pd.DataFrame:
     """A score table from one value per head, in unit order; `columns` fills the rest, or it is NaN or empty."""
     units, heads = np.arange(job.total), job.context.lm.n_heads
     table = pd.DataFrame({"unit": units, "layer": units // heads, "head": units % heads})

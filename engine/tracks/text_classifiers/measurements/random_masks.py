@@ -32,7 +32,7 @@ class RandomMasks(UnderMasks):
         settings, classifier = context.settings, context.model_of(shard)
         units = random_units(context.n_units, shard.n_cut, settings.random_masks, settings.first_seed)
         texts, second = context.pairs(context.table(TEST))
-        answers = answers_under(classifier, texts, second, units, context.hooks.check, context.inside)
+        answers = answers_under(classifier, texts, second, units.tolist(), context.hooks.check, context.inside)
         return pack({"units": units, "predicted": answers.argmax(axis=2).astype(np.int16)}, {})
 
     def size(self, context: TextContext, shard: TextShard) -> float:

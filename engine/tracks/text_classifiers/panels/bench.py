@@ -56,7 +56,7 @@ def _alone(run: Run, found: Known | None, axis: str) -> pd.DataFrame:
     table = pd.DataFrame({"unit": units, "layer": units // n_heads, "head": units % n_heads})
     if found is None:
         return table.assign(**{"change of gap": np.nan})
-    guesses = [found.guess((unit,)) for unit in units]
+    guesses = [found.guess((unit,)) for unit in range(total)]
     for name, where in (("change of gap", (axis, "", GAP)), ("change of accuracy", found.whole)):
         rows = [guess.set_index(["axis", "group", "metric"]).loc[where] if where in found.views else None
                 for guess in guesses]  # fmt: skip

@@ -150,7 +150,7 @@ def _figure(run: Run, choice: Choice, table: pd.DataFrame, reach: Reaches, group
     look |= {"customdata": hovers, "hovertemplate": "%{customdata}<extra></extra>", "hoverongaps": None}
     cells(figure, values, choice.theme.sequential, **look)
     for y, x in np.ndindex(shape):
-        write(figure, choice, x, y, texts[y, x], values[y, x] > 0.72, 12)
+        write(figure, choice, x, y, str(texts[y, x]), bool(values[y, x] > 0.72), 12)
     named = [f"<b>{name}</b>" if method == choice.method else name for method, name in names.items()]
     figure.update_yaxes(tickvals=down, ticktext=named, autorange="reversed", showgrid=False, showline=False)
     columns = [wrapped(group_or(ALL)(group), 12) for group in groups]
