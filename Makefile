@@ -54,6 +54,7 @@ test-ray: .venv/ready-dev
 lint: .venv/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 demo: .venv/ready  ## compute the embedded audits again from the embedded models (hours)
 	$(BIN)/python -m engine.audit.embedded
@@ -75,4 +76,4 @@ benchmarks: .venv/ready-slow
 	$(BIN)/python -m benchmarks.hardening
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache
