@@ -398,3 +398,8 @@ def test_a_real_sentence_encoder():
     plain = AutoModelForSequenceClassification.from_pretrained(place, num_labels=2).eval()
     plain.classifier.load_state_dict(clf.model.classifier.state_dict())
     assert torch.allclose(plain(**batch).logits, clf.logits(batch), atol=1e-6)
+
+
+def test_absolute_positions_which_older_files_name_are_no_news(folder):
+    edit_config(folder, position_embedding_type="absolute")
+    assert inspect_text_model(folder).notes == ()
