@@ -159,7 +159,7 @@ _CONFIG: dict[str, Fate] = {
     "pruned_heads": refused("Give the model with the heads still in it.", {}),
     **dict.fromkeys(("add_cross_attention", "tie_encoder_decoder"),
                     refused("Give a model that reads one text, not what another half made of it.")),
-    "position_embedding_type": obeyed("by families that know others than absolute positions; BERT's others are refused"),
+    "position_embedding_type": obeyed("by families that know others than absolute; BERT's others are refused"),
     "prefix": refused("Put the prefix into the prompts or texts themselves.", ""),
     **dict.fromkeys(
         ("dtype", "torch_dtype", "use_bfloat16"), irrelevant("the request says in which precision weights are loaded")),
