@@ -101,9 +101,9 @@ def _noted(data: Labelled, note: str) -> Labelled:
 
 def _unknown(data: Labelled, outputs: Outputs, answers: Answers | None, hint: str) -> Fault:
     """That it must be said which output is which class, with what the model answers to some items."""
-    called = f"calls them {', '.join(outputs.names)}" if outputs.names else "has no names for them"
-    what = f"It is not known which output of {outputs.model} is which class: the model {called}, {data.name} has "
-    what += f"the classes {', '.join(data.classes)}."
+    called = f"calls them {', '.join(outputs.names)}" if outputs.names else "gives them no names"
+    what = f"It is not known which output of {outputs.model} is which class. The model {called}; the classes of "
+    what += f"“{data.name}” are {', '.join(data.classes)}."
     usual = ",".join(data.classes)
     usual += f" (on the command line --classes={usual})" if usual.startswith("-") else ""
     fix = f"Give these classes in the order of the outputs, such as {usual}.{' ' * bool(hint)}{hint}"

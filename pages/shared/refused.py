@@ -56,7 +56,7 @@ def below(field: Field, track: str, value: Any) -> None:
 def _examples(examples: Sequence[tuple[str, str]], field: Field) -> None:
     """What a user brought that helps to answer, each with what is said of it; hidden until asked for."""
     if examples:
-        shown = st.toggle("Show them in clear", key=state.form_key(f"{field.name}_examples"))
+        shown = st.toggle("Show these items in clear", key=state.form_key(f"{field.name}_examples"))
         for text, said in examples:
             generated(text, "", said, shown)
 

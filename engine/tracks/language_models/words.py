@@ -262,7 +262,7 @@ def perplexity_warning(value: float, vocab_size: int) -> str:
 
 def unusable(does: str) -> str:
     """Said in place of a verdict on a model that predicts worse than a uniform guess; does: what was done to it."""
-    return f"{does} gives an unusable model, not a less biased one: it predicts text worse than chance."
+    return f"{does} gives an unusable model: it predicts text worse than a uniform guess, so its bias says nothing."
 
 
 def power_words(found: Mapping[str, Any] | None) -> str:

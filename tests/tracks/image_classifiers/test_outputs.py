@@ -58,7 +58,7 @@ def test_weights_alone_do_not_say_a_size(pictures, capsys):
 def test_image_audits_and_evaluate_ask_the_same(pictures, capsys):
     words = ["--model", str(pictures / "model"), "--data", str(pictures / "data")]
     code, found = evaluated(capsys, *words)
-    assert code == 2 and "has no names for them" in found["faults"][0]["what"]
+    assert code == 2 and "gives them no names" in found["faults"][0]["what"]
     assert [name.rpartition("/")[2].endswith(".png") for name, _ in found["faults"][0]["examples"]] == [True] * 3
     asked = {"model": str(pictures / "model"), "data": str(pictures / "data"), "train": None}
     with pytest.raises(RequestError) as caught:

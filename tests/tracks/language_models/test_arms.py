@@ -276,7 +276,7 @@ def test_an_arm_that_predicts_worse_than_a_guess_is_unusable_and_not_less_biased
     assert mine.loc[mine["metric"] == "perplexity", "delta"].notna().all()
     cuts = groups[~groups["variant"].isin(["dense", "against-ruin-s0.000"])]
     assert cuts["delta"].notna().all() and not cuts["verdict"].eq("unusable").any()
-    said = "Putting checkpoint ruin in the model's place gives an unusable model, not a less biased one"
+    said = "Putting checkpoint ruin in the model's place gives an unusable model: it predicts text worse"
     assert sum(said in warning for warning in run.meta["warnings"]) == 1
     choice = Choice("against-ruin", "nationality", 0.0)
     shown = verdict(run, choice)

@@ -51,7 +51,7 @@ def test_outputs_without_names_are_asked_for(answered, tmp_path, capsys):
     code, found = evaluated(capsys, "--model", str(model), "--data", str(data))
     assert code == 2
     (fault,) = found["faults"]
-    assert fault["where"] == "classes" and "has no names for them" in fault["what"] and "hate,normal" in fault["fix"]
+    assert fault["where"] == "classes" and "gives them no names" in fault["what"] and "hate,normal" in fault["fix"]
     assert len(fault["examples"]) == 3 and {text for text, _ in fault["examples"]} <= set(answered["text"])
     said = {said.rpartition(" (")[0] for _, said in fault["examples"]}
     assert said == {"labelled hate; the model says output 1", "labelled normal; the model says output 0"}
